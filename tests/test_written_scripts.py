@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.markdown import as_markdown
 from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.reproduce.unwritable import Unwritable
@@ -211,3 +212,22 @@ def test_a_mechanism_of_dpaudit_is_refused(found: AuditResult, module: str) -> N
     """The script imported dpaudit, although a script does without it."""
     with pytest.raises(Unwritable, match="is code of dpaudit; copy it into a file"):
         script_of(of_config(found, mechanism=f"{{python: '{module}:Laplace', params: {{scale: 0.1}}}}"))
+
+
+def test_calls_of_opendp_have_tuples_and_nested_constructors_where_the_audit_had_them() -> None:
+    """`dpaudit.libraries.inside.opendp` makes tuples of these lists, because OpenDP refuses lists."""
+    space = {"input_domain": {"atom_domain": {"bounds": [0, 9]}}, "input_metric": {"absolute_distance": {"T": "i32"}}}
+    call = library_lines("opendp", "make_geometric", {**space, "scale": 2.0, "bounds": [0, 10]})[-1]
+    assert "atom_domain(bounds=(0, 9))" in call
+    assert call.endswith("bounds=(0, 10))")
+    noise = {"make_laplace": [{"atom_domain": {"T": "i32"}}, {"absolute_distance": {"T": "i32"}}, 2.0]}
+    call = library_lines("opendp", "make_composition", [[noise, noise]])[-1]
+    assert call.count("make_laplace(atom_domain(T='i32'), absolute_distance(T='i32'), 2.0)") == 2
+    assert call.startswith("release = make_composition([")
+
+
+def test_chains_of_opendp_are_not_written() -> None:
+    chain = [{"vector_domain": [{"atom_domain": {"T": "i32"}}]}, {"symmetric_distance": {}}, {"make_count": {}}]
+    for call, given in (("chain", chain), ("make_approximate", [{"chain": chain}])):
+        with pytest.raises(Unwritable, match="a chain of OpenDP's constructors"):
+            library_lines("opendp", call, given)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dpaudit.claims import TradeoffFunction
     from dpaudit.result.model import AuditResult
+    from dpaudit.result.sweeps import Sweep
     from dpaudit_reports.blocks import Document
     from dpaudit_reports.sections import Section
 
@@ -32,6 +33,7 @@ __all__ = [
     "plot_claims",
     "plot_tradeoff",
     "print_report",
+    "sweep_report",
     "to_fragment",
     "to_html",
     "to_markdown",
@@ -59,6 +61,17 @@ def comparison(
     from dpaudit_reports.document import comparison
 
     return comparison(audits, missing)
+
+
+def sweep_report(sweep: Sweep) -> Document:
+    """Return a document about a sweep: what was refuted, and a map of constructors by parameters.
+
+    Args:
+        sweep: The outcome of `dpaudit sweep`.
+    """
+    from dpaudit_reports.sweep_document import sweep_document
+
+    return sweep_document(sweep)
 
 
 def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:

@@ -67,7 +67,7 @@ def test_a_bare_interpreter_makes_and_runs_an_object(tmp_path: Path) -> None:
         "spec.loader.exec_module(start)\n"
         "given = dict(library='pydp', call='Count', arguments={'epsilon': 0.5})\n"
         "print(start.Called(**given).sample([1, 2, 3], 2, None))\n"
-        "print(start.Facts(**given).sample(None, 1, None))\n"
+        "print(start.Called(**given).sample(start.FACTS, 1, None))\n"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     outputs, facts = map(ast.literal_eval, done.stdout.splitlines())

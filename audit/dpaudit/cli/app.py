@@ -27,6 +27,7 @@ from dpaudit.cli.scores import scores
 from dpaudit.cli.signals import handle_termination, interrupted_code
 from dpaudit.cli.site import site
 from dpaudit.cli.start import init, schema
+from dpaudit.cli.sweep import sweep
 from dpaudit.cli.terminal import finish, prepare, show
 
 app = typer.Typer(
@@ -87,6 +88,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "compare": compare,
     "bisect": bisect,
+    "sweep": sweep,
     "replay": replay,
     "reproduce": reproduce,
     "report": report,

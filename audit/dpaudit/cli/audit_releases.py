@@ -16,7 +16,7 @@ from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.installer import is_network_failure
 from dpaudit.mechanisms.protocol import message_of
-from dpaudit.mechanisms.requirements import is_version, project_name
+from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.releases import Bisection, Release, State
 from dpaudit.result.suite import Promise
@@ -222,10 +222,8 @@ def _check_version(packages: Mapping[str, str], package: str, version: str) -> N
     Raises:
         NotReady: If the environment has another version, even if only its local part differs.
     """
-    found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
-    if found is None or not is_version(found, version):
-        have = f"{package} {found}" if found else f"no {package}"
-        raise NotReady(f"the installer was asked for {package} {version}, but the environment has {have}")
+    if wrong := wrong_version(packages, package, version):
+        raise NotReady(wrong)
 
 
 def _try(mechanism: IsolatedMechanism, planned: PlannedAudit) -> None:

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 BISECTION = "bisection.json"
 """The file of `dpaudit bisect` in the folder of the results; it is no result."""
 
-_BEGINNING = 60  # number of bytes at the start of that file that hold its format
+SWEEP = "sweep.json"
+"""The file of `dpaudit sweep` in the folder of the results; it is no result."""
+
+_FORMATS = {BISECTION: b'"dpaudit-bisection/', SWEEP: b'"dpaudit-sweep/'}
+_BEGINNING = 60  # number of bytes at the start of such a file that hold its format
 
 
 def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
@@ -71,12 +75,12 @@ def _results_in(given: Path) -> list[Path]:
 
 
 def _is_history(file: Path) -> bool:
-    """Whether the file is the history that `dpaudit bisect` wrote, and not the result of an audit with this name."""
+    """Whether `dpaudit bisect` or `dpaudit sweep` wrote the file, and it is not the result of an audit of this name."""
     try:
-        if file.name != BISECTION or not file.is_file():
+        if file.name not in _FORMATS or not file.is_file():
             return False
         with file.open("rb") as stream:
-            return b'"dpaudit-bisection/' in stream.read(_BEGINNING)
+            return _FORMATS[file.name] in stream.read(_BEGINNING)
     except OSError:
         return False
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.cli.audited import reason_of, with_provenance
 from dpaudit.cli.console import log_to_stderr, show_run
 from dpaudit.cli.event_log import event_log, log_result
-from dpaudit.cli.hidden_parts import hidden_of
-from dpaudit.cli.internal_errors import command_line, report_internal_error
+from dpaudit.cli.internal_errors import command_line
 from dpaudit.cli.prepare_run import (
     CommandSettings,
     NotReady,
@@ -19,7 +19,6 @@ from dpaudit.cli.prepare_run import (
     load,
     prepare_folder,
     share_guarantee,
-    show_traceback,
     workers,
 )
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
@@ -29,14 +28,10 @@ from dpaudit.cli.write_result import write_result
 from dpaudit.config import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.inference.sequential.strategy import log_threshold
-from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.exits import exits_refused
-from dpaudit.mechanisms.places import raised
-from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
-from dpaudit.text.masking import masked
 from dpaudit.text.printable import joined
 from dpaudit.text.reasons import concerns_verdict
 from dpaudit.values import Foreign
@@ -215,23 +210,11 @@ def _run_one(
     log("started", audit=name, claim=str(claim))
     try:
         return _audited(place, planned, mechanism, claim, confidence, promise, command, log)
-    except (MechanismError, ValueError) as error:
-        show_traceback(command)
-        reason = message_of(error)
-        outcome.failed.append(name)
     except KeyboardInterrupt:
         raise
-    except MemoryError:
-        show_traceback(command)
-        reason = "out of memory"
-        outcome.failed.append(name)
-    except Exception as error:
-        reason = report_internal_error(error, command.output, debug=command.debug)
-        outcome.broken.append(name)
-    except BaseException as error:  # e.g. SystemExit, which only foreign code raises here
-        show_traceback(command)
-        reason = f"the mechanism raised {raised(error)}"
-        outcome.failed.append(name)
+    except BaseException as error:
+        reason, broken = reason_of(error, command)
+        (outcome.broken if broken else outcome.failed).append(name)
     outcome.reasons[name] = f"could not be run: {reason}"
     complain(f"{planned.file}:{planned.line}: audit {name} could not be run: {reason}")
     log("failed", audit=name, reason=reason)
@@ -259,17 +242,7 @@ def _audited(
 
         settings = replace(command.over(planned.settings), confidence=confidence, progress=report)
         result = audit(mechanism, claim, planned.pairs, **settings.keywords)
-    provenance = replace(
-        result.provenance,
-        config=planned.file.name,
-        folder=planned.file.parent.resolve().as_posix(),
-        source=masked(config.source),
-        claim_stated_by=planned.claim_stated_by,
-        command=command_line(),
-        audit=planned.text,
-        hidden=hidden_of(planned),
-    )
-    return replace(result, provenance=promise.recorded(provenance))
+    return with_provenance(result, planned, promise)
 
 
 def _interrupted(command: CommandSettings) -> str:

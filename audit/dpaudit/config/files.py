@@ -131,13 +131,31 @@ def read_text(text: str, file: Path) -> PlannedAudit:
 
 
 def _read(file: Path) -> list[PlannedAudit]:
+    return _audits(_text_of(file), file)
+
+
+def _text_of(file: Path) -> str:
     try:
-        text = read_foreign(file, _MAX_FILE_BYTES)
+        return read_foreign(file, _MAX_FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
-    return _audits(text, file)
+
+
+def read_yaml(file: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:
+    """Read a YAML file with the limits and the checks of configs.
+
+    Args:
+        file: The file.
+
+    Returns:
+        The content, and the line of each key and list entry by its path.
+
+    Raises:
+        ConfigError: If the file cannot be read, or is too large or not valid.
+    """
+    return _loaded(_text_of(file), file)
 
 
 def _loaded(text: str, file: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:

@@ -96,7 +96,7 @@ class PlannedAudit:
         environment = None
         if mechanism.isolated:
             environment = Private(tuple(mechanism.requires or ()), mechanism.python_version, self.lock)
-        return read(called, environment, self.config.timeout)
+        return read(called, environment, self.config.timeout if mechanism.isolated else self._timeout)
 
     @property
     def settings(self) -> AuditSettings:
@@ -130,7 +130,8 @@ class PlannedAudit:
     def _timeout(self) -> float | None:
         """Time limit in seconds for a call in this process; None for commands and environments."""
         mechanism = self.config.mechanism
-        own = mechanism.python is not None and not mechanism.isolated and "timeout" in self.config.model_fields_set
+        code = mechanism.python is not None or mechanism.library is not None
+        own = code and not mechanism.isolated and "timeout" in self.config.model_fields_set
         return self.config.timeout if own else None
 
     @property

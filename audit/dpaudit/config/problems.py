@@ -13,6 +13,7 @@ from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
 from dpaudit.config.models import AuditConfig, MechanismConfig
 from dpaudit.config.pair_models import PairConfig, SearchConfig
+from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig, EnvironmentConfig
 from dpaudit.settings.limits import percent_meant
 from dpaudit.text.numbers import comma_meant
 from dpaudit.text.printable import shortened
@@ -43,6 +44,7 @@ def explained(
     base: tuple[str | int, ...],
     lines: Mapping[tuple[str | int, ...], int],
     file: Path,
+    model: type[BaseModel] = AuditConfig,
 ) -> str:
     """Return a message about a wrong value, as `file:line: key must be ..., got ...`.
 
@@ -51,6 +53,7 @@ def explained(
         base: The place of the audit in the file.
         lines: The line of each key and list entry.
         file: The config.
+        model: The model of the whole, with the keys that are allowed at its top.
     """
     location = (*base, *error["loc"])
     shown = location
@@ -62,8 +65,8 @@ def explained(
         case "missing":
             return f"{place}: {key} is missing"
         case "extra_forbidden":
-            allowed = _allowed(error["loc"])
-            known = [*allowed, "audits"] if len(error["loc"]) == 1 else allowed
+            allowed = _allowed(error["loc"], model)
+            known = [*allowed, "audits"] if len(error["loc"]) == 1 and model is AuditConfig else allowed
             meant = hint(str(error["loc"][-1]), known, _belongs(error["loc"]) or f"allowed are {', '.join(allowed)}")
             return f"{place}: {key} is not a known key; {meant}"
         case "value_error":
@@ -136,13 +139,14 @@ def _dotted(location: Sequence[str | int]) -> str:
 
 
 _INSIDE: dict[str | int, type[BaseModel]] = {"mechanism": MechanismConfig, "pairs": PairConfig, "search": SearchConfig}
+_IN_CATALOGUES: dict[str | int, type[BaseModel]] = {"entries": EntryConfig, "environments": EnvironmentConfig}
 
 
-def _allowed(location: Sequence[str | int]) -> list[str]:
+def _allowed(location: Sequence[str | int], model: type[BaseModel]) -> list[str]:
     """Return the keys that are allowed where an unknown key was found."""
-    model: type[BaseModel] = AuditConfig
+    inside = _IN_CATALOGUES if model is CatalogueConfig else _INSIDE
     for part in location[:-1]:
-        model = _INSIDE.get(part, model)
+        model = inside.get(part, model)
     return _keys(model)
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from dpaudit.result.values import StoppedBy, Verdict
 from dpaudit.text.reasons import About, Reason
 
+DROPPED = "the pair was dropped"
+"""Words of the warning that a failure ended the trials of one pair."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -127,7 +130,7 @@ def _reported(facts: Facts) -> tuple[str, ...]:
         kept = f"; the {facts.trials} runs per dataset before it are kept" if facts.trials else ""
         failures = (Reason(f"{facts.failure}{kept}", About.FAILURE),)
     elif facts.dropped:
-        failures = tuple(f"{failure}; the pair was dropped" for failure in facts.dropped)
+        failures = tuple(f"{failure}; {DROPPED}" for failure in facts.dropped)
     words = f"interrupted after {facts.trials} of {facts.allowed} runs per dataset"
     interrupted = Reason(words, About.INTERRUPTION)
     return (*facts.notes, *failures, *facts.side_effects, *([interrupted] if facts.interrupted else []))

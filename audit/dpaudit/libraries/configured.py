@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.libraries.inside.start import FACTS
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.processes import TIMEOUT
@@ -43,7 +44,7 @@ class LibraryCall:
 
     @property
     def params(self) -> JsonObject:
-        """The arguments of `inside.start.Called` and `inside.start.Facts`."""
+        """The arguments of `inside.start.Called`."""
         return {"library": self.library, "call": self.call, "arguments": self.arguments, "d_in": self.d_in}
 
     @property
@@ -51,9 +52,9 @@ class LibraryCall:
         """The folder to which the address in a private environment is relative."""
         return _INSIDE
 
-    def address(self, name: str = "Called", *, isolated: bool) -> str:
+    def address(self, *, isolated: bool) -> str:
         """Return the address of the class that makes the object, in this process or in a private environment."""
-        return f"start.py:{name}" if isolated else f"dpaudit.libraries.inside.start:{name}"
+        return "start.py:Called" if isolated else "dpaudit.libraries.inside.start:Called"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,14 @@ def read(called: LibraryCall, environment: Private | None = None, timeout: float
     Args:
         called: The call that makes the object.
         environment: The private environment in which the library is installed; None for this process.
-        timeout: Seconds to wait for an answer of the environment; None means no limit.
+        timeout: Seconds to wait for an answer of the environment, or for the object in this process; None means no
+            limit.
 
     Raises:
         MechanismError: If the object cannot be made.
         UnknownSubject: If the claim or the pairs cannot be read.
     """
-    return _read(json.dumps(called.params, sort_keys=True), environment, timeout)
+    return _read(json.dumps(called.params), environment, timeout)
 
 
 @functools.lru_cache(maxsize=256)
@@ -110,15 +112,17 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
 
 
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
-    """Return the facts, which are the only output of the mechanism `inside.start.Facts`, and the call as JSON."""
-    mechanism: PythonMechanism | IsolatedMechanism
-    rng = np.random.default_rng(0)
+    """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON.
+
+    In an environment, the worker of the mechanism goes on, so that an audit of the mechanism does not start another.
+    """
     if environment is None:
-        mechanism = PythonMechanism(called.address("Facts", isolated=False), called.params)
-        (facts,) = mechanism.loaded.sample(None, 1, rng)
+        found: JsonObject = PythonMechanism(
+            called.address(isolated=False), called.params, timeout=timeout
+        ).loaded.facts()
     else:
         mechanism = IsolatedMechanism(
-            address=called.address("Facts", isolated=True),
+            address=called.address(isolated=True),
             requires=environment.requires,
             python_version=environment.python_version,
             lock=environment.lock,
@@ -126,6 +130,5 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
             folder=called.folder,
             timeout=timeout,
         )
-        with mechanism:
-            (facts,) = mechanism.sample(None, 1, rng)
-    return {**facts, "config": json.dumps(called.params)}
+        (found,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
+    return {**found, "config": json.dumps(called.params)}

@@ -67,6 +67,23 @@ def is_version(found: str, wanted: str) -> bool:
         return False
 
 
+def wrong_version(packages: Mapping[str, str], package: str, version: str) -> str:
+    """Say that an environment holds another version of a package than the installer was asked for; "" if it does not.
+
+    `x==1.0` also allows the local version 1.0+cpu.
+
+    Args:
+        packages: The version of each installed package, by name.
+        package: The name of the package.
+        version: The version, of which the local part counts, too.
+    """
+    found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
+    if found is not None and is_version(found, version):
+        return ""
+    have = f"{package} {found}" if found else f"no {package}"
+    return f"the installer was asked for {package} {version}, but the environment has {have}"
+
+
 def with_extras(requirement: str, replaced: str) -> str:
     """Return a requirement `name==version` with the extras of the requirement that it replaces.
 

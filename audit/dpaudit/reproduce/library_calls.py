@@ -18,6 +18,7 @@ _COMBINATORS = re.compile(
 )
 _FEATURES = '"contrib", "honest-but-curious", "floating-point"'
 _TUPLES = ("bounds", "bounds_X", "bounds_y", "range")
+_OPENDP_TUPLES = ("bounds", "d_in", "d_out")
 
 
 def library_lines(library: str, call: str, given: Foreign) -> list[str]:
@@ -58,6 +59,8 @@ def _opendp(call: str, given: Foreign) -> list[str]:
 
 def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, inside: bool) -> str:
     """Return the call of a constructor of OpenDP, and add the module of each constructor to `homes`."""
+    if call == "chain":
+        raise Unwritable("a chain of OpenDP's constructors is longer than a short script; audit a function in a file")
     if call.endswith("_domain") or call == "with_margin":
         home = "domains"
     elif call.endswith("_distance"):
@@ -75,17 +78,24 @@ def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, insid
         return f"{call}({', '.join(_built(value, homes) for value in given)})"
     refuse_secrets(given)
     names = [checked_name(name, "an argument of the call") for name in named_arguments(given)]
-    return f"{call}({', '.join(f'{name}={_built(given[name], homes)}' for name in names)})"
+    taken = {
+        name: tuple(given[name]) if name in _OPENDP_TUPLES and isinstance(given[name], list) else given[name]
+        for name in names
+    }
+    return f"{call}({', '.join(f'{name}={_built(taken[name], homes)}' for name in names)})"
 
 
 def _is_constructor(value: Foreign) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     name = next(iter(value))
-    return isinstance(name, str) and _CONSTRUCTOR.fullmatch(name) is not None and name.isascii()
+    constructor = isinstance(name, str) and (name == "chain" or _CONSTRUCTOR.fullmatch(name) is not None)
+    return constructor and name.isascii()
 
 
 def _built(value: Foreign, homes: dict[str, set[str]]) -> str:
+    if isinstance(value, list) and any(map(_is_constructor, value)):
+        return f"[{', '.join(_built(part, homes) for part in value)}]"
     if _is_constructor(value):
         ((name, given),) = value.items()
         return _constructed(name, given, homes, inside=True)

@@ -18,6 +18,10 @@ _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "
 # Other public functions of OpenDP free memory or read objects, and a config may not call them.
 _CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 _SPACES = ("input_domain", "input_metric")
+CHAIN = "chain"
+"""A call of a config that chains transformations and a measurement; see `called`."""
+
+_TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
 _PROFILE = [i / 16 for i in range(161)]  # epsilons at which a privacy profile is read
 _ORDERS = [1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256]  # orders at which a Renyi curve is read
 
@@ -32,20 +36,56 @@ def called(call: str, arguments: Foreign) -> Foreign:
     """Call a constructor of OpenDP with arguments from a config.
 
     Args:
-        call: Name of the constructor, such as "make_laplace".
+        call: Name of the constructor, such as "make_laplace", or "chain".
         arguments: Named arguments as a dict, or positional arguments as a list.  A dict with one key that names another
-            constructor stands for the object that this constructor returns: {"atom_domain": {"T": "i32"}}.
+            constructor stands for the object that this constructor returns: {"atom_domain": {"T": "i32"}}.  The
+            arguments of "chain" are a list of the input domain, the input metric and the steps, such as
+            {"make_count": {}}.  Each step gets the output domain and the output metric of the step before it.
 
     Raises:
         LookupError: If the installed release has no such constructor.
+        TypeError: If the arguments of "chain" are not such a list.
     """
     enable()
+    if call == CHAIN:
+        return _chained(arguments)
     make = _constructor(call)
     if make is None:
         raise LookupError(f"opendp {metadata.version('opendp')} has no constructor {call}")
     if isinstance(arguments, list):
         return make(*map(_built, arguments))
-    return make(**{name: _built(value) for name, value in (arguments or {}).items()})
+    return make(**_named(arguments or {}))
+
+
+def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
+    """Make the objects that named arguments stand for."""
+    return {
+        name: tuple(map(_built, value)) if name in _TUPLES and isinstance(value, list) else _built(value)
+        for name, value in arguments.items()
+    }
+
+
+def _chained(arguments: Foreign) -> Foreign:
+    """Chain the steps of a list: input domain, input metric, and at least one step {"make_NAME": named arguments}."""
+    if not isinstance(arguments, list) or len(arguments) < 3:
+        raise TypeError("chain takes a list: an input domain, an input metric, and steps such as {make_count: {}}")
+    domain, metric = map(_built, arguments[:2])
+    made: Foreign = None
+    for step in arguments[2:]:
+        name = next(iter(step)) if isinstance(step, dict) and len(step) == 1 else ""
+        if not str(name).startswith("make_") or not isinstance(step[name] or {}, dict):
+            raise TypeError(f"a step of chain must be a constructor with named arguments, got {step!r:.100}")
+        if made is not None:
+            if type(made).__name__ == "Measurement":
+                raise TypeError(f"a measurement must be the last step of chain, but {name} follows it")
+            domain, metric = made.output_domain, made.output_metric
+        following = called(name, dict(step[name] or {}, input_domain=domain, input_metric=metric))
+        if made is None:
+            made = following
+        else:
+            kind = "mt" if type(following).__name__ == "Measurement" else "tt"
+            made = called(f"make_chain_{kind}", [following, made])
+    return made
 
 
 def _constructor(name: str) -> Callable[..., Foreign] | None:
@@ -64,9 +104,12 @@ def _constructor(name: str) -> Callable[..., Foreign] | None:
 
 
 def _built(value: Foreign) -> Foreign:
-    if isinstance(value, dict) and len(value) == 1 and _constructor(next(iter(value))) is not None:
+    if isinstance(value, list):
+        return [_built(part) for part in value]
+    if isinstance(value, dict) and len(value) == 1:
         ((name, arguments),) = value.items()
-        return called(name, arguments)
+        if name == CHAIN or _constructor(name) is not None:
+            return called(name, arguments)
     return value
 
 

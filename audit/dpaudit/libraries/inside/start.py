@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
 
+FACTS = "dpaudit: the facts about the object"
+"""In place of a dataset, asks for the facts.  No object gets a dataset that equals this text."""
+
+
 def _at_home() -> None:
     """Register bare parent packages if dpaudit is not importable."""
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -55,17 +59,8 @@ class Called:
         return found
 
     def sample(self, dataset: Dataset, n: int, rng: Generator) -> list[Output]:
-        """Return n independent outputs."""
+        """Return n independent outputs; for the dataset `FACTS`, return the facts n times."""
+        if isinstance(dataset, str) and dataset == FACTS:
+            return [self.facts() for _ in range(n)]
         outputs: list[Output] = self._run(dataset, n)
         return outputs
-
-
-class Facts:
-    """A mechanism whose only output is the facts about another mechanism.  It takes the arguments of `Called`."""
-
-    def __init__(self, library: str, call: str, arguments: Foreign = None, d_in: Foreign = 1) -> None:
-        self._called = Called(library, call, arguments, d_in)
-
-    def sample(self, dataset: Dataset, n: int, rng: Generator) -> list[JsonObject]:
-        """Return the facts n times; the dataset is not used."""
-        return [self._called.facts() for _ in range(n)]

@@ -1,0 +1,170 @@
+"""`dpaudit sweep`: audits every constructor of a library over a grid of types and parameters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
+from dpaudit.cli.options import RUNS, RunOptions, with_run_options
+from dpaudit.cli.run import checked_settings
+from dpaudit.cli.terminal import drawn, say, show, waiting
+from dpaudit.cli.values import check_choice
+from dpaudit.settings.audit import BACKENDS
+from dpaudit.text.printable import one_line
+
+if TYPE_CHECKING:
+    from dpaudit.cli.prepare_run import CommandSettings
+    from dpaudit.cli.sweep_cells import Sweeping
+    from dpaudit.config.sweeps import Cell
+
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+_MAX_SECONDS = 30 * 24 * 3600  # a longer time is probably a mistake
+
+
+_Library = Annotated[
+    str,
+    typer.Argument(
+        metavar="LIBRARY[==VERSION]", help="Library with a catalogue, such as opendp, or a catalogue's .yaml file."
+    ),
+]
+_Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=RUNS,
+        help="Audit only cells or constructors with this name or pattern, such as 'make_laplace*'; repeatable.",
+    ),
+]
+_Time = Annotated[
+    str, typer.Option("--time", metavar="TIME", rich_help_panel=RUNS, help="Total time, such as 90s, 30m or 2h.")
+]
+_With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="VERSION",
+        rich_help_panel=RUNS,
+        help="Also audit this version, and report what differs; repeatable.",
+    ),
+]
+_DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."),
+]
+
+
+@with_run_options
+def sweep(
+    library: _Library,
+    *,
+    options: RunOptions,
+    only: _Only = None,
+    time: _Time = "30m",
+    with_: _With = None,
+    dry_run: _DryRun = False,
+) -> None:
+    """Audit every constructor of a library over types and parameters, and write DIR/sweep.json and DIR/sweep.pdf.
+
+    A catalogue lists the constructors, and a grid of types and parameters for each.  Each cell of a grid is one audit,
+    whose claim and pairs are read from the object of the library.  With ==VERSION, the audits run in an environment
+    with this version.  Without, they run in this process if the library is installed, and otherwise in an environment
+    with the newest version that the catalogue names.
+
+    Each cell gets a share of the time, and further time goes to the cells whose evidence grows.  The time does not
+    include the construction of environments.  Cells that cannot be audited are reported, and the sweep goes on.
+
+    All cells share one guarantee: if all claims are true, the probability that the sweep reports any violation is at
+    most 1 - confidence.
+
+    DIR/NAME.trials keeps the outputs of each cell.  A sweep that was interrupted or killed goes on with --resume, and
+    loses at most the running block.
+
+    Exit codes: 0 no violation found; 1 violation; 2 wrong usage or catalogue, or no cell can be audited; 3
+    inconclusive or not completed: a cell has no verdict; 4 internal error.
+    """
+    check_choice("--backend", options.backend, BACKENDS)
+    if options.resume_anyway:
+        refuse(
+            "--resume=anyway is not allowed, because the guarantee of a sweep does not cover outputs of other audits"
+        )
+    seconds = seconds_of(time)
+    command = checked_settings(options, pdf=False)
+    with waiting("loading", shown=not options.quiet):
+        from dpaudit.cli.plan_sweep import planned_sweep
+        from dpaudit.cli.prepare_run import NotReady
+        from dpaudit.config import ConfigError
+    try:
+        plan = planned_sweep(library, with_ or [], only or [], command)
+        if dry_run:
+            _list(plan.cells, seconds)
+            return
+        sweeping = plan.start(seconds, command)
+    except ConfigError as error:
+        refuse(*error.problems)
+    except NotReady as error:
+        refuse(*error.problems)
+    sweeping.go_on()
+    if not sweeping.results and not sweeping.interrupted:
+        say(f"the reasons are in {options.shown}/sweep.json")
+        refuse(f"no cell of {library} could be audited; see the messages above")
+    _report(sweeping, command, options)
+    leave(_exit_code(sweeping))
+
+
+def seconds_of(text: str) -> float:
+    """Convert a time such as 90s, 30m, 1.5h or 1h30m to seconds, or refuse it."""
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|m|h)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != re.sub(r"\s", "", text):
+        meant = f"; did you mean {text}m?" if re.fullmatch(r"[0-9]{1,4}", text) else ""
+        refuse(f"--time must be a time with a unit, such as 90s, 30m, 2h or 1h30m, got {text[:40]!r}{meant}")
+    found = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if not 0 < found <= _MAX_SECONDS:
+        refuse(f"--time must be above 0 and at most {_MAX_SECONDS // 3600}h, got {text[:40]}")
+    return found
+
+
+def _list(cells: list[Cell], seconds: float) -> None:
+    """Show the cells with their code and arguments."""
+    for cell in cells:
+        show(one_line(f"{cell.name}: runs {cell.planned.code}"))
+        for line in cell.planned.inputs:
+            show(f"  {line}")
+    number = f"{len(cells)} cells" if len(cells) > 1 else "1 cell"
+    show(f"{number}, with {seconds / len(cells):.3g} s for each on average")
+
+
+def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
+    """Print the table, and write DIR/sweep.pdf."""
+    from dpaudit.cli.console import screen
+    from dpaudit.result.atomic_write import write_placed
+    from dpaudit_reports import sweep_report, to_pdf
+    from dpaudit_reports.formats.sweeps import text
+
+    found = sweeping.outcome
+    drawn(text(found, screen()))
+    if not options.no_pdf:
+        try:
+            write_placed(command.output / "sweep.pdf", to_pdf(sweep_report(found)))
+        except OSError as error:
+            say(f"{options.shown}/sweep.pdf could not be written: {error.strerror}")
+    if sweeping.interrupted:
+        say("interrupted; to go on, repeat the command with --resume")
+    elif not options.quiet:
+        say(f"the map is in {options.shown}/sweep.pdf, and the results are next to it" if not options.no_pdf else
+            f"the results are in {options.shown}")  # fmt: skip
+
+
+def _exit_code(sweeping: Sweeping) -> int:
+    """Return the code of the most serious outcome, as `dpaudit run` does."""
+    from dpaudit.result.sweeps import CellState
+
+    found = sweeping.outcome
+    if found.of(CellState.VIOLATION):
+        return VIOLATION
+    if sweeping.broken:
+        return INTERNAL_ERROR
+    open_ = found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED)
+    return INCONCLUSIVE if open_ or sweeping.interrupted else NO_VIOLATION

@@ -1,0 +1,165 @@
+"""Writes the outcome of a sweep to DIR/sweep.json, and reads it again when the sweep is resumed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from dpaudit.cli.prepare_run import CommandSettings, NotReady
+from dpaudit.cli.read_results import SWEEP
+from dpaudit.cli.sweep_row import Row
+from dpaudit.cli.terminal import say
+from dpaudit.engine.verdict import DROPPED
+from dpaudit.result.atomic_write import write_placed
+from dpaudit.result.consistency import contradictions
+from dpaudit.result.model import AuditResult
+from dpaudit.result.suite import Promise
+from dpaudit.result.sweeps import CellState, Sweep, SweptCell
+from dpaudit.text.printable import joined
+from dpaudit.values import Foreign
+from dpaudit_reports.claimed import headline
+from dpaudit_reports.formats.facts import certified, detectable
+from dpaudit_reports.ranges import ranges
+from dpaudit_reports.reasons import reason
+
+_SHOWN = 3  # number of differing cells that a message lists
+
+
+def recorded(row: Row) -> SweptCell:
+    """Return the record of a cell."""
+    cell = row.cell
+    return SweptCell(
+        name=cell.name,
+        title=cell.title,
+        constructor=cell.constructor,
+        values=dict(cell.values),
+        version=cell.version,
+        closed=row.closed and not row.retried,
+        rounds=row.rounds,
+        seconds=row.seconds,
+        last_seconds=row.last_seconds,
+        **(row.facts or {"state": CellState.NOT_AUDITED, "reason": joined(row.reason)}),
+    )
+
+
+def facts_of(result: AuditResult) -> dict[str, Foreign]:
+    """Return the fields of a record that depend on the result only."""
+    place, bound = ranges(result), headline(result)
+    known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
+    return {
+        "state": CellState(result.verdict.value),
+        "reason": joined(reason(result)),
+        "trials": result.trials_used,
+        "p_value": result.p_value,
+        "claim": result.claim.label,
+        "certified": certified(result),
+        "ratio": place.certified if place is not None and known and math.isfinite(place.certified) else None,
+        "detectable": detectable(result),
+    }
+
+
+def closes(result: AuditResult) -> bool:
+    """Whether a cell with this result gets no further rounds, because its evidence or a failed run ended it."""
+    return result.stopped_by != "trials" or any(DROPPED in warning for warning in result.warnings)
+
+
+def write_sweep(sweep: Sweep, command: CommandSettings) -> None:
+    """Write DIR/sweep.json.  An error is reported, and the sweep goes on."""
+    try:
+        write_placed(command.output / SWEEP, json.dumps(sweep.to_dict(), indent=1) + "\n")
+    except OSError as error:
+        say(f"{command.shown or command.output}/{SWEEP} could not be written: {error.strerror}")
+
+
+def earlier(command: CommandSettings, names: Sequence[str]) -> Sweep | None:
+    """Return the sweep that the output folder holds; None if there is none.
+
+    Args:
+        command: The settings of the command.
+        names: The names of the cells.
+
+    Raises:
+        NotReady: If the folder holds a sweep and the command does not resume, or if the file is damaged.
+    """
+    file = command.output / SWEEP
+    shown = f"{command.shown or command.output}/{SWEEP}"
+    there = file.is_file()
+    stores = [name for name in names if (command.output / f"{name}.trials").exists()]
+    if not command.keep_outputs and (there or stores):
+        what = "a sweep" if there else f"stored outputs, such as {stores[0]}.trials"
+        raise NotReady(f"{command.shown or command.output} holds {what}; add --resume, or name another folder with -o")
+    if not there:
+        return None
+    try:
+        return Sweep.from_json(file)
+    except (ValueError, OSError) as error:
+        raise NotReady(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}") from None
+
+
+def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, command: CommandSettings) -> Promise:
+    """Fill the rows with the results of the sweep that the folder holds.
+
+    Args:
+        before: The sweep in the folder.
+        after: The sweep that resumes it.
+        rows: The cells of `after`, which get results, times and reasons.
+        promise: The joint guarantee of `after`.
+        command: The settings of the command.
+
+    Returns:
+        The joint guarantee with the number of the earlier command.
+
+    Raises:
+        NotReady: If the two sweeps differ, or if a result is missing or damaged.
+    """
+    shown = f"{command.shown or command.output}/{SWEEP}"
+    _compare(before, after, [row.cell.name for row in rows], shown)
+    problems = []
+    for row, cell in zip(rows, before.cells, strict=True):
+        row.rounds, row.seconds, row.last_seconds = cell.rounds, cell.seconds, cell.last_seconds
+        if cell.state is CellState.NOT_AUDITED and cell.closed:
+            row.reason, row.closed = cell.reason, True
+        file = command.output / f"{cell.name}.json"
+        if cell.state is CellState.NOT_AUDITED and not file.is_file():
+            continue
+        try:
+            row.result = _result(file, row.confidence, before.number)
+            row.closed, row.facts = closes(row.result), facts_of(row.result)
+            if cell.state.value == row.result.verdict.value:  # a file's own words would be quoted as foreign
+                row.facts["reason"] = cell.reason
+        except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
+            problems.append(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}: {file.name}")
+    if problems:
+        raise NotReady(*problems)
+    return replace(promise, number=before.number)
+
+
+def _result(file: Path, confidence: float, number: str) -> AuditResult:
+    result = AuditResult.from_json(file)
+    if found := contradictions(result):
+        raise ValueError(f"the result contradicts itself: {found[0]}")
+    if result.confidence != confidence or result.provenance.command_number not in (number, None):
+        raise ValueError("the result comes from another command")
+    return result
+
+
+def _compare(before: Sweep, after: Sweep, names: Sequence[str], shown: str) -> None:
+    """Refuse a sweep with other cells or another guarantee, because the guarantee covers a fixed list of cells."""
+    old = [cell.name for cell in before.cells]
+    if old != list(names):
+        other = sorted({*old} ^ {*names})
+        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+        which = f": {', '.join(other[:_SHOWN])}{more}" if other else " in another order"
+        raise NotReady(
+            f"{shown} is a sweep of other cells{which}.  The guarantee covers a fixed list of cells, so repeat the "
+            "options --only and --with of the earlier command, or name another folder with -o"
+        )
+    if Fraction(before.confidence) != Fraction(after.confidence) or before.shared != after.shared:
+        raise NotReady(
+            f"{shown} is a sweep at another confidence; repeat --confidence and --each of the earlier command, or "
+            "name another folder with -o"
+        )

@@ -1,0 +1,193 @@
+"""The keys of a catalogue: the constructors of a library, with a grid of types and parameters for each."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from pydantic import Field, field_validator, model_validator
+
+from dpaudit.config.pair_models import Strict
+from dpaudit.libraries.configured import LIBRARIES
+from dpaudit.mechanisms.interpreters import check_version
+from dpaudit.mechanisms.requirements import is_bare_name, project_name
+from dpaudit.text.spelling import hint
+from dpaudit.values import Foreign, JsonObject
+
+MAX_CELLS = 2_000
+"""Maximum number of cells of a catalogue.  The cells share the significance of the sweep."""
+
+MAX_AXES = 8
+"""Maximum number of axes of a grid."""
+
+_LABEL = re.compile(r"\w[\w .+-]{0,39}")
+_AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
+
+
+def _specifier(text: str) -> str:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise ValueError(f'must be a range of versions such as ">=0.14,<0.17", got {text[:80]!r}') from None
+    return text
+
+
+class EntryConfig(Strict):
+    """A constructor of the library with its arguments, over a grid of values.
+
+    A text `$NAME` in the arguments stands for the value of the axis NAME, and `$NAME.KEY` for a part of this value.
+    """
+
+    name: str | None = Field(None, description="name of the entry in reports; by default, the call")
+    call: str = Field(description="function or class of the library, such as make_laplace")
+    arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
+    d_in: int | float | list[float] | str = Field(1, description="distance of neighbouring datasets, for opendp")
+    grid: dict[str, list[Foreign] | JsonObject] = Field(
+        default_factory=dict,
+        description="axes: for each name a list of values, or a mapping of labels to values",
+    )
+    versions: str = Field("", description='versions of the package that have this call, such as ">=0.14"')
+    requires: list[str] = Field(default_factory=list, description="further packages of the environment")
+
+    @field_validator("versions")
+    @classmethod
+    def _a_range(cls, versions: str) -> str:
+        return _specifier(versions)
+
+    @field_validator("name")
+    @classmethod
+    def _a_name(cls, name: str | None) -> str | None:
+        if name is not None and not _LABEL.fullmatch(name):
+            raise ValueError(f"must have at most 40 letters, digits, spaces and . _ + -, got {name[:80]!r}")
+        return name
+
+    @field_validator("requires")
+    @classmethod
+    def _requirements(cls, requires: list[str]) -> list[str]:
+        for requirement in requires:
+            project_name(requirement)
+        return requires
+
+    @field_validator("grid")
+    @classmethod
+    def _axes(cls, grid: dict[str, list[Foreign] | JsonObject]) -> dict[str, list[Foreign] | JsonObject]:
+        if len(grid) > MAX_AXES:
+            raise ValueError(f"must have at most {MAX_AXES} axes, got {len(grid)}")
+        for axis, values in grid.items():
+            if not _AXIS.fullmatch(axis):
+                raise ValueError(f"the name of an axis must be an identifier such as T or scale, got {axis[:80]!r}")
+            if not values:
+                raise ValueError(f"the axis {axis} must have at least one value")
+        return grid
+
+    @property
+    def title(self) -> str:
+        """The name of the entry in reports."""
+        return self.name or self.call
+
+    @property
+    def number_of_cells(self) -> int:
+        """The number of combinations of the values of all axes."""
+        return math.prod(map(len, self.grid.values()))
+
+    def axes(self) -> dict[str, dict[str, Foreign]]:
+        """Return the values of each axis by their labels.
+
+        Raises:
+            ValueError: If a label cannot be part of a file name, or if two values have the same label.
+        """
+        return {axis: _labelled(axis, values) for axis, values in self.grid.items()}
+
+
+def _labelled(axis: str, values: list[Foreign] | JsonObject) -> dict[str, Foreign]:
+    found: dict[str, Foreign] = {}
+    pairs = values.items() if isinstance(values, dict) else ((_label(axis, value), value) for value in values)
+    for label, value in pairs:
+        if not _LABEL.fullmatch(label):
+            raise ValueError(
+                f"grid.{axis}: a label must have at most 40 letters, digits, spaces and . _ + -, got {label[:80]!r}; "
+                f"write a mapping: {{{axis}: {{LABEL: VALUE}}}}"
+            )
+        if label in found:
+            raise ValueError(f"grid.{axis}: the value {label} is given twice")
+        found[label] = value
+    return found
+
+
+def _label(axis: str, value: Foreign) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"grid.{axis}: a value that is a list or a mapping needs a label: {{LABEL: VALUE}}")
+    return str(value)
+
+
+class EnvironmentConfig(Strict):
+    """What the environments of some versions also need."""
+
+    versions: str = Field(description='versions of the package, such as "<0.5"')
+    requires: list[str] = Field(default_factory=list, description="further packages, such as numpy<2")
+    python_version: str | None = Field(None, description='version of Python, such as "3.8"')
+
+    @field_validator("versions")
+    @classmethod
+    def _a_range(cls, versions: str) -> str:
+        return _specifier(versions)
+
+    @field_validator("requires")
+    @classmethod
+    def _requirements(cls, requires: list[str]) -> list[str]:
+        for requirement in requires:
+            project_name(requirement)
+        return requires
+
+    @field_validator("python_version")
+    @classmethod
+    def _version(cls, version: str | None) -> str | None:
+        return None if version is None else check_version(version)
+
+
+class CatalogueConfig(Strict):
+    """A catalogue of one library."""
+
+    library: str = Field(description=f"one of {', '.join(LIBRARIES)}")
+    package: str = Field(description="name of the library on the package index")
+    versions: list[str] = Field(min_length=1, description="versions for which the catalogue was checked")
+    environments: list[EnvironmentConfig] = Field(default_factory=list)
+    entries: list[EntryConfig] = Field(min_length=1)
+
+    @field_validator("library")
+    @classmethod
+    def _known(cls, library: str) -> str:
+        if library not in LIBRARIES:
+            otherwise = f"library must be one of {', '.join(LIBRARIES)}"
+            raise ValueError(f"unknown library {library[:100]!r}; {hint(library, LIBRARIES, otherwise)}")
+        return library
+
+    @field_validator("package")
+    @classmethod
+    def _a_package(cls, package: str) -> str:
+        if not is_bare_name(package):
+            raise ValueError(f"must be a name such as {project_name(package)}, got {package[:80]!r}")
+        return package
+
+    @field_validator("versions")
+    @classmethod
+    def _numbers(cls, versions: list[str]) -> list[str]:
+        from packaging.version import InvalidVersion, Version
+
+        for version in versions:
+            try:
+                Version(version)
+            except InvalidVersion:
+                raise ValueError(f'must be versions such as "0.16.0", got {version[:80]!r}') from None
+        return versions
+
+    @model_validator(mode="after")
+    def _few(self) -> CatalogueConfig:
+        cells = sum(entry.number_of_cells for entry in self.entries)
+        if cells > MAX_CELLS:
+            raise ValueError(f"the grids have {cells:,} cells; the maximum is {MAX_CELLS:,}")
+        return self

@@ -1,0 +1,277 @@
+"""Reads catalogues of libraries, and turns each cell of their grids into a planned audit.
+
+A catalogue is data: no key of it names code outside the library.  `configs/sweeps` has one catalogue a library, and a
+user's own file has the same format.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module, metadata
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dpaudit.config.files import read_yaml
+from dpaudit.config.models import AuditConfig
+from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.config.problems import explained
+from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig
+from dpaudit.text.spelling import hint
+from dpaudit.values import Foreign, JsonObject
+
+_MAX_LETTERS = 2**23  # maximum length of the arguments of all cells together, as JSON
+_MAX_LISTED = 8  # names that a message lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """A catalogue that was read from a file.
+
+    Args:
+        file: The file.
+        config: The checked content.
+        lines: The line at which each entry begins.
+    """
+
+    file: Path
+    config: CatalogueConfig
+    lines: tuple[int, ...]
+
+    @property
+    def newest(self) -> str:
+        """The newest version that the catalogue names."""
+        from packaging.version import Version
+
+        return max(self.config.versions, key=Version)
+
+    @property
+    def installed(self) -> str | None:
+        """The version of the package that this process can import; None if it can import none."""
+        module: str = import_module(f"dpaudit.libraries.inside.{self.config.library}").MODULE
+        try:
+            return metadata.version(self.config.package) if importlib.util.find_spec(module) else None
+        except metadata.PackageNotFoundError:
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One audit of a sweep: a constructor with one value of each axis, in one version of the library.
+
+    Args:
+        title: The name of the cell without the version, which is the same for all versions.
+        constructor: The name of the entry of the catalogue.
+        values: The label of the value of each axis.
+        version: The version of the package.
+        planned: The audit.
+    """
+
+    title: str
+    constructor: str
+    values: Mapping[str, str]
+    version: str
+    planned: PlannedAudit
+
+    @property
+    def name(self) -> str:
+        """The name of the result, with the version."""
+        return self.planned.config.name
+
+
+def catalogues() -> dict[str, Path]:
+    """Return the files of the catalogues that come with dpaudit, by library."""
+    here = Path(__file__).resolve()
+    folders = [here.parent / "catalogues", *(above / "configs" / "sweeps" for above in here.parents[3:4])]
+    folder = next((one for one in folders if one.is_dir()), folders[0])
+    return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+
+
+def read_catalogue(name: str) -> Catalogue:
+    """Read a catalogue.
+
+    Args:
+        name: A library with a catalogue, or the path of a .yaml file.
+
+    Raises:
+        ConfigError: If there is no such catalogue, or if it is wrong.  The error lists every problem.
+    """
+    known = catalogues()
+    file = known.get(name.lower().replace("-", "_"))
+    if file is None:
+        file = Path(name)
+        if file.suffix not in (".yaml", ".yml"):
+            allowed = f"the libraries with a catalogue are {', '.join(known) or 'none'}"
+            raise ConfigError(
+                f"LIBRARY {name[:100]!r} is neither a library with a catalogue nor a .yaml file; "
+                + hint(name, known, allowed)
+            )
+    content, lines = read_yaml(file)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}:1: must hold a catalogue with the keys {', '.join(CatalogueConfig.model_fields)}")
+    try:
+        config = CatalogueConfig.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(*(explained(one, (), lines, file, CatalogueConfig) for one in _distinct(error))) from None
+    starts = tuple(lines.get(("entries", index), 1) for index in range(len(config.entries)))
+    return Catalogue(file=file, config=config, lines=starts)
+
+
+def _distinct(error: ValidationError) -> list[Foreign]:
+    """Keep one error for each entry and key, because a value that fits no member of a union fails once for each."""
+    return list({one["loc"][:3]: one for one in error.errors()}.values())
+
+
+def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapping[str, Foreign]) -> list[Cell]:
+    """Return the cells of a catalogue for one version of the package.
+
+    Args:
+        catalogue: The catalogue.
+        version: The version.  Entries for other versions are left out.
+        pinned: Whether the audits run in an environment with this version; otherwise they run in this process.
+        settings: Further keys of the config of each audit, such as `trials`.
+
+    Raises:
+        ConfigError: If a cell is no valid audit, or if two cells have the same name.
+    """
+    problems: list[str] = []
+    found: dict[str, Cell] = {}
+    letters = 0
+    for entry, line in zip(catalogue.config.entries, catalogue.lines, strict=True):
+        if not _within(version, entry.versions):
+            continue
+        try:
+            letters += len(json.dumps(entry.arguments, default=str)) * entry.number_of_cells
+            if letters > _MAX_LETTERS:
+                raise ValueError(f"the arguments of all cells have more than {_MAX_LETTERS:,} letters")
+            for cell in _cells(catalogue, entry, line, version, pinned, settings):
+                other = found.setdefault(cell.name.casefold(), cell)
+                if other is not cell:
+                    raise ValueError(
+                        f"the cell {cell.title} also belongs to the entry at line {other.planned.line}; give one of "
+                        "the entries another name"
+                    )
+        except ValueError as error:
+            problems.append(f"{catalogue.file}:{line}: {error}")
+    if problems:
+        raise ConfigError(*problems)
+    return list(found.values())
+
+
+def only_matching(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
+    """Return the cells whose title or constructor matches a pattern; all cells if there is no pattern.
+
+    Args:
+        cells: Cells of a catalogue.
+        patterns: Names, or patterns with *, ? and [...], as in a shell.
+
+    Raises:
+        ConfigError: If a pattern matches no cell.
+    """
+    names = list(dict.fromkeys(cell.constructor for cell in cells))
+    shown = f"{', '.join(names[:_MAX_LISTED])}{f' and {len(names) - _MAX_LISTED} more' * (len(names) > _MAX_LISTED)}"
+    problems = [
+        f"--only {pattern}: no cell and no constructor has this name; "
+        + hint(pattern, names, f"the constructors are {shown}")
+        for pattern in patterns
+        if not any(_matches(cell, pattern) for cell in cells)
+    ]
+    if problems:
+        raise ConfigError(*problems)
+    return [cell for cell in cells if not patterns or any(_matches(cell, pattern) for pattern in patterns)]
+
+
+def _matches(cell: Cell, pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (cell.title, cell.constructor, cell.name))
+
+
+def _cells(
+    catalogue: Catalogue, entry: EntryConfig, line: int, version: str, pinned: bool, settings: Mapping[str, Foreign]
+) -> Iterable[Cell]:
+    axes = entry.axes()
+    used: set[str] = set()
+    needs = _environment(catalogue.config, entry, version) if pinned else {}
+    for labels in itertools.product(*axes.values()):
+        values = {axis: axes[axis][label] for axis, label in zip(axes, labels, strict=True)}
+        title = "-".join([entry.title, *labels])
+        mechanism = {
+            "library": catalogue.config.library,
+            "call": entry.call,
+            "d_in": _filled(entry.d_in, values, used),
+            **needs,
+        }
+        if entry.arguments is not None:
+            mechanism["arguments"] = _filled(entry.arguments, values, used)
+        if unused := [axis for axis in axes if axis not in used]:
+            raise ValueError(f"grid: the axis {unused[0]} is not used; write ${unused[0]} in the arguments")
+        planned = PlannedAudit(
+            file=catalogue.file,
+            line=line,
+            config=_config({"name": f"{title}-{version}", "mechanism": mechanism, **settings}),
+        )
+        yield Cell(
+            title=title,
+            constructor=entry.title,
+            values=dict(zip(axes, labels, strict=True)),
+            version=version,
+            planned=planned,
+        )
+
+
+def _config(values: Mapping[str, Foreign]) -> AuditConfig:
+    try:
+        return AuditConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [str(part) for part in first["loc"] if part != "mechanism"]
+        if (own := first.get("ctx", {}).get("error")) is not None:
+            raise ValueError(f"{place[0]}: {own}" if place else str(own)) from None
+        words = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ValueError(f"{place[0]}: {words}, got {first['input']!r:.80}") from None
+
+
+def _environment(config: CatalogueConfig, entry: EntryConfig, version: str) -> JsonObject:
+    """Return the keys `requires` and `python_version` of a cell."""
+    fitting = [one for one in config.environments if _within(version, one.versions)]
+    others = [requirement for one in fitting for requirement in one.requires]
+    pythons = [one.python_version for one in fitting if one.python_version is not None]
+    return {
+        "requires": [f"{config.package}=={version}", *others, *entry.requires],
+        **({"python_version": pythons[0]} if pythons else {}),
+    }
+
+
+def _within(version: str, versions: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(versions).contains(version, prereleases=True)
+
+
+def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
+    """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
+    if isinstance(value, dict):
+        return {key: _filled(part, values, used) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, values, used) for part in value]
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    axis, _, key = value[1:].partition(".")
+    if axis not in values:
+        raise ValueError(f"{value[:80]} is no axis of grid; {hint(axis, values, f'the axes are {_listed(values)}')}")
+    used.add(axis)
+    if not key:
+        return values[axis]
+    part = values[axis]
+    if not isinstance(part, dict) or key not in part:
+        known = _listed(part) if isinstance(part, dict) else "none, as the value is no mapping"
+        raise ValueError(f"{value[:80]}: a value of the axis {axis} has no key {key[:40]}; its keys are {known}")
+    return part[key]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(str, names)) or "none"

@@ -1,0 +1,211 @@
+"""The outcome of `dpaudit sweep`: for each cell of a catalogue, what was claimed, certified and refuted."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import ClassVar
+
+from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.printable import shortened
+from dpaudit.values import JsonObject
+
+FORMAT = "dpaudit-sweep/1"
+
+MAX_SWEEP_BYTES = 2**24
+"""Maximum size of the file of a sweep, in bytes."""
+
+_FILE_NAME = re.compile(r"\w[\w .+-]{0,199}")
+_STRICT = {"extra": "forbid", "strict": True}  # settings of pydantic, which checks the types of a file
+_MAX_PROBLEM = 200  # maximum number of characters of a message about a file
+
+
+class CellState(Enum):
+    """What the audit of a cell has shown."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    NO_VIOLATION = "no violation found"  # this does not show that the claim is true
+    NOT_AUDITED = "not audited"  # there is no result; `reason` says why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptCell:
+    """One audit of a sweep.
+
+    Args:
+        name: The name of the result, NAME.json.
+        title: The name without the version.
+        constructor: The entry of the catalogue.
+        values: The label of the value of each axis.
+        version: The version of the package.
+        state: What the audit has shown.
+        reason: Why the audit is inconclusive or has no result, as one line.
+        closed: Whether the cell gets no further rounds.
+        trials: Runs per dataset.
+        rounds: Number of rounds.
+        seconds: Seconds of all rounds.
+        last_seconds: Seconds of the last round.
+        p_value: P-value of the claim; None without a result.
+        claim: The claim; "" without a result.
+        certified: The certified bound and the claimed value, such as "ε ≥ 0.2 / 0.5 at δ = 0"; "" without a result.
+        ratio: The certified bound divided by the claimed value; None if the claim has no single parameter.
+        detectable: The violation that would have been found with 90 % probability; "" if there is none.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+
+    name: str
+    title: str
+    constructor: str
+    values: dict[str, str]
+    version: str
+    state: CellState
+    reason: str = ""
+    closed: bool = False
+    trials: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    last_seconds: float = 0.0
+    p_value: float | None = None
+    claim: str = ""
+    certified: str = ""
+    ratio: float | None = None
+    detectable: str = ""
+
+    def __post_init__(self) -> None:
+        for name in (self.name, self.title):
+            if not _FILE_NAME.fullmatch(name):
+                raise ValueError(f"the name of a cell must be a file name, got {name[:80]!r}")
+        numbers = (self.trials, self.rounds, self.seconds, self.last_seconds, self.ratio or 0.0)
+        if not all(0 <= number < math.inf for number in numbers):
+            raise ValueError(f"cell {self.name}: numbers must be finite and at least 0")
+        if self.p_value is not None and not 0 <= self.p_value <= 1:
+            raise ValueError(f"cell {self.name}: p_value must be between 0 and 1, got {self.p_value}")
+        if (self.state is CellState.NOT_AUDITED) != (self.p_value is None):
+            raise ValueError(f"cell {self.name}: p_value must be given unless the state is 'not audited'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The outcome of `dpaudit sweep`.
+
+    If all claims are true, the probability that the command reports any violation is at most `false_alarm`; see
+    `engine.next_cell`.
+
+    Args:
+        library: The library.
+        package: Its name on the package index.
+        catalogue: The name of the catalogue's file.
+        versions: The audited versions; the first is compared with the others.
+        confidence: Confidence of each cell.
+        false_alarm: Maximum probability that the sweep refutes any true claim.
+        shared: False if each cell uses the requested confidence.
+        number: Random identifier of the command, which its results record.
+        seconds: Requested seconds.
+        spent: Seconds of all rounds, without the construction of environments.
+        answer_seconds: Maximum seconds of one answer of a mechanism.
+        interrupted: Whether the user interrupted the sweep.
+        cells: The cells, in the order of the catalogue.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+
+    library: str
+    package: str
+    catalogue: str
+    versions: tuple[str, ...]
+    confidence: float
+    false_alarm: float
+    shared: bool
+    number: str
+    seconds: float
+    spent: float
+    answer_seconds: float
+    interrupted: bool
+    cells: tuple[SweptCell, ...]
+
+    def __post_init__(self) -> None:
+        if not self.versions or not self.cells:
+            raise ValueError("a sweep must have at least one version and one cell")
+        names = [cell.name.casefold() for cell in self.cells]
+        if len(set(names)) < len(names):
+            raise ValueError("two cells of a sweep have the same name")
+        if unknown := {cell.version for cell in self.cells} - set(self.versions):
+            raise ValueError(f"a cell has the version {min(unknown)[:40]!r}, which the sweep does not state")
+        if not 0 < self.confidence < 1 or not 0 < self.false_alarm <= 1:
+            raise ValueError("confidence and false_alarm must be probabilities")
+        if not all(0 <= number < math.inf for number in (self.seconds, self.spent, self.answer_seconds)):
+            raise ValueError("seconds must be finite and at least 0")
+        if not re.fullmatch(r"[0-9a-f]{1,32}", self.number):
+            raise ValueError(f"the number of the command must be hexadecimal, got {self.number[:40]!r}")
+
+    def of(self, *states: CellState) -> list[SweptCell]:
+        """Return the cells in one of the states."""
+        return [cell for cell in self.cells if cell.state in states]
+
+    def to_dict(self) -> JsonObject:
+        """Return the outcome as plain JSON values, without the evidence of the audits."""
+        values = asdict(self)
+        for cell in values["cells"]:
+            cell["state"] = cell["state"].value
+        return {"format": FORMAT, **values}
+
+    @classmethod
+    def from_json(cls, file: Path) -> Sweep:
+        """Read a file that holds `to_dict`.
+
+        Raises:
+            ValueError: If the file is not the complete outcome of a sweep.  The message names the file.
+            OSError: If the file cannot be read.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            values = json.loads(read_foreign(file, MAX_SWEEP_BYTES))
+            stated = values.pop("format", None) if isinstance(values, dict) else None
+            if stated != FORMAT:
+                raise ValueError(f"its format is {stated!r:.60}, and this version of dpaudit reads {FORMAT}")
+            found: Sweep = TypeAdapter(cls).validate_json(json.dumps(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            words = shortened(f"{where}: {first['msg']}".removeprefix(": "), _MAX_PROBLEM)
+            raise ValueError(f"{file} is not the outcome of a sweep: {words}") from None
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(str(error), _MAX_PROBLEM)}") from None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A cell that differs between two versions.
+
+    Args:
+        title: The name of the cell without a version.
+        before: The cell in the first version; None if its catalogue has no such cell.
+        after: The cell in the other version; None if its catalogue has no such cell.
+    """
+
+    title: str
+    before: SweptCell | None
+    after: SweptCell | None
+
+
+def changes(sweep: Sweep, version: str) -> list[Changed]:
+    """Return the cells whose verdicts differ between the first version and another, and new and missing cells.
+
+    Args:
+        sweep: The sweep.
+        version: The other version.
+    """
+    old, new = (
+        {cell.title: cell for cell in sweep.cells if cell.version == one} for one in (sweep.versions[0], version)
+    )
+    both = [Changed(title, old.get(title), new.get(title)) for title in dict.fromkeys([*old, *new])]
+    return [one for one in both if one.before is None or one.after is None or one.before.state is not one.after.state]

@@ -1,0 +1,121 @@
+"""The rule that chooses the rounds of a sweep is fair and frugal, and no rule can break the guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit import Pair, audit
+from dpaudit.engine.next_cell import FIRST_TRIALS, GROWTH, MIN_SHARE, Round, Spent, next_round
+
+NEW = Spent(log_threshold=9.0, most=100_000)
+USED = replace(NEW, trials=300, seconds=2.0, last_seconds=2.0)
+
+
+def chosen(cells: list[Spent], left: float) -> Round:
+    found = next_round(cells, left)
+    assert found is not None
+    return found
+
+
+def test_every_cell_gets_a_first_round_and_an_equal_part_of_the_time_at_most() -> None:
+    assert chosen([USED, NEW, NEW], 100) == Round(1, FIRST_TRIALS, 25.0)
+    assert chosen([replace(NEW, most=50)], 100).trials == 50
+    assert chosen([replace(NEW, closed=True), USED], 100).cell == 1
+
+
+def test_time_goes_to_the_cell_whose_threshold_is_nearest() -> None:
+    slow = replace(USED, log_e=6.0, last_seconds=4.0, seconds=4.0)
+    soon = replace(USED, log_e=4.0)
+    assert slow.remaining_seconds == pytest.approx(6.0)
+    assert soon.remaining_seconds == pytest.approx(4.5)
+    assert chosen([USED, slow, soon], 100) == Round(2, int(GROWTH * 300), 100)
+
+
+def test_evidence_that_could_not_reach_the_threshold_in_time_is_not_followed() -> None:
+    far = replace(USED, log_e=1.1, seconds=9.0, last_seconds=9.0)
+    assert chosen([far, USED], 50).cell == 1
+    assert math.isinf(replace(USED, log_e=0.9).remaining_seconds)
+
+
+def test_a_poor_cell_comes_before_growing_evidence() -> None:
+    rich = replace(USED, log_e=8.0, seconds=50.0)
+    poor = replace(USED, seconds=2.0)
+    assert chosen([rich, poor], 1000).cell == 1
+    assert chosen([rich, replace(poor, seconds=50 * MIN_SHARE)], 1000).cell == 0
+
+
+def test_a_round_fits_into_the_remaining_time_and_below_the_maximum() -> None:
+    assert chosen([USED], 5.0).trials == 600, "80 % of the time is twice the last round"
+    assert next_round([USED], 3.0) is None
+    assert chosen([replace(USED, most=310)], 100).trials == 310
+    assert next_round([replace(USED, most=300)], 100) is None
+    assert next_round([NEW], 0.0) is None
+    assert next_round([replace(USED, closed=True)], 100) is None
+
+
+def test_a_sweep_ends_in_time_and_starves_no_cell() -> None:
+    """A model of the costs: a round takes time in proportion to its runs, and one cell always has growing evidence."""
+    cells, left = [NEW] * 12, 200.0
+    while (found := next_round(cells, left)) is not None:
+        cell = cells[found.cell]
+        seconds = (1 + found.cell / 4) * found.trials / 300
+        log_e = 1 + math.log(found.trials) / 3 if found.cell == 5 else 0.0
+        cells[found.cell] = replace(
+            cell, trials=found.trials, seconds=cell.seconds + seconds, last_seconds=seconds, log_e=log_e
+        )
+        left -= seconds
+    assert left >= 0
+    each = [cell.seconds for cell in cells]
+    assert min(each) >= MIN_SHARE * sum(each) / len(each) / GROWTH
+    assert max(each) == each[5]
+
+
+def test_a_rule_that_looks_at_the_evidence_keeps_the_guarantee() -> None:
+    """The wealth of a cell is a fair game, and rounds go where it grows.  Fails by chance < 1 in 10**6."""
+    rng, cells, level, sweeps = np.random.default_rng(0), 8, 0.2, 150
+    threshold = math.log(cells / level)
+    false = 0
+    for _ in range(sweeps):
+        states, wealth, left = [replace(NEW, log_threshold=threshold)] * cells, np.zeros(cells), 40.0
+        while (found := next_round(states, left)) is not None:
+            cell = states[found.cell]
+            steps = np.log(rng.choice([0.8, 1.2], size=(found.trials - cell.trials) // 30))
+            path = wealth[found.cell] + np.cumsum(steps)
+            wealth[found.cell] = path[-1]
+            log_e = max(cell.log_e, float(path.max()))
+            seconds = found.trials / 300
+            states[found.cell] = replace(
+                cell,
+                trials=found.trials,
+                log_e=log_e,
+                seconds=cell.seconds + seconds,
+                last_seconds=seconds,
+                closed=log_e >= threshold,
+            )
+            left -= seconds
+        false += any(cell.closed for cell in states)
+    assert false <= binom.ppf(1 - 1e-6, sweeps, level)
+
+
+def test_a_round_repeats_the_wealth_of_the_rounds_before(tmp_path: Path) -> None:
+    """All rounds of a cell are one test.  If their wealth differed, each round would be another test."""
+    pairs = [Pair([0], [1]), Pair([0], [0.5])]
+
+    def noise(dataset: list[float], rng: np.random.Generator) -> float:
+        return dataset[0] + rng.normal(scale=2.0)
+
+    paths = []
+    for trials in (37, 100):
+        result = audit(
+            noise, "gaussian(mu=1)", pairs, attacks="median_clipped", trials=trials, seed=1, store=tmp_path / "s"
+        )
+        paths.append(list(zip(result.history.trials.tolist(), result.history.log_e.tolist(), strict=True)))
+    first, second = paths
+    assert len(first) > 3
+    assert second[: len(first)] == first

@@ -1,0 +1,117 @@
+"""Audits of the simulated library that are replaced by finished results, and a clock that they move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli import sweep_cells
+from dpaudit.cli.app import app
+from dpaudit.engine.audit import Progress
+from dpaudit.engine.verdict import DROPPED
+from dpaudit.mechanisms import MechanismError
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
+
+from .reports import sample
+from .simulated_library import simulated_library
+
+ENTRY = "  - {call: Right, name: NAME, grid: {epsilon: [0.5, 1.0]}, arguments: {epsilon: $epsilon}}\n"
+HEAD = 'library: pydp\npackage: python-dp\nversions: ["1.1.5"]\nentries:\n'
+_RUNS = 80  # counted runs of each result, so that the result is possible from the first round on
+
+
+@cache
+def _result(truth: float, verdict: Verdict) -> AuditResult:
+    """Return the result of an audit of G_1, whose bound is recomputed."""
+    found = replace(sample.sample(truth, verdict, trials=_RUNS), mu_lower=0.0)
+    return replace(found, mu_lower=found.evidence.mu_lower(confidence=found.confidence) * 0.9)
+
+
+KINDS: dict[str, Callable[[], AuditResult]] = {
+    "bad": partial(_result, 5.0, Verdict.VIOLATION),
+    "good": partial(_result, 0.5, Verdict.NO_VIOLATION),
+}
+
+
+@dataclass
+class Audits:
+    """Replaced audits.  The name of a cell states what happens: "bad", "good", "open", "failed", "internal" ...
+
+    Attributes:
+        rounds: The name, the maximum number of runs, the confidence and the seed of each audit, in order.
+        now: The time of the clock, in seconds.
+        bad_from: Number of runs from which a "bad" cell is refuted.
+        p_values: The p-value of cells by the beginning of their names.
+        interrupt_at: Number of audits after which the user interrupts.
+    """
+
+    rounds: list[tuple[str, int, float, int | None]] = field(default_factory=list)
+    now: float = 0.0
+    bad_from: int = 300
+    seconds: dict[str, float] = field(default_factory=dict)
+    p_values: dict[str, float] = field(default_factory=dict)
+    interrupt_at: int | None = None
+
+    def audit(self, mechanism: object, claim: object, pairs: object, **given: Any) -> AuditResult:
+        name, trials, confidence = given["name"], given["trials"], given["confidence"]
+        if len(self.rounds) == self.interrupt_at:
+            raise KeyboardInterrupt
+        self.rounds.append((name, trials, confidence, given["seed"]))
+        Path(given["store"]).touch()
+        self.now += self.seconds.get(name.split("-")[0], 0.1) * trials / 300
+        kind = name.split("-")[0].split(" ")[0]
+        if given["progress"] is not None:
+            given["progress"](Progress(trials=trials - 1, allowed=trials, log_e=0.0, log_threshold=9.0))
+        if kind == "failed":
+            raise MechanismError("the mechanism raised RuntimeError: disk full")
+        if kind == "internal":
+            raise ZeroDivisionError("a mistake of dpaudit")
+        result = KINDS["good" if kind == "bad" and trials < self.bad_from else kind if kind in KINDS else "good"]()
+        changed: dict[str, Any] = {"trials_allowed": trials, "stopped_by": "trials"}
+        if result.verdict is Verdict.VIOLATION:
+            changed["stopped_by"] = "evidence"
+        elif kind == "dropped":
+            changed.update(verdict=Verdict.INCONCLUSIVE, warnings=(f"a run failed; {DROPPED}",))
+        p_value = next((p for start, p in self.p_values.items() if name.startswith(start)), 1.0)
+        if result.verdict is Verdict.NO_VIOLATION:
+            changed["p_value"] = p_value
+        return replace(result, name=name, confidence=confidence, _computed_at=confidence, **changed)
+
+
+def replaced_audits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *names: str) -> Audits:
+    """Replace the audits of a sweep, and write the catalogue counts.yaml with an entry of two cells for each name."""
+    simulated_library(monkeypatch, tmp_path, HEAD + "".join(ENTRY.replace("NAME", name) for name in names))
+    found = Audits()
+    monkeypatch.setattr(sweep_cells, "audit", found.audit)
+    monkeypatch.setattr(sweep_cells, "_clock", lambda: found.now)
+    return found
+
+
+def swept(*options: str, catalogue: str = "counts.yaml") -> Result:
+    """Run the command."""
+    line = ["sweep", catalogue, "--no-pdf", "-q", "-o", "out", *options]
+    return CliRunner().invoke(app, line, catch_exceptions=False)
+
+
+def written() -> dict[str, Any]:
+    """Return the content of sweep.json."""
+    found: dict[str, Any] = json.loads(Path("out/sweep.json").read_text())
+    return found
+
+
+def states() -> dict[str, str]:
+    """Return the state of each cell by its name without the version."""
+    return {cell["title"]: cell["state"] for cell in written()["cells"]}
+
+
+def prose(text: str) -> str:
+    """Return a text with single spaces."""
+    return " ".join(text.split())

@@ -1,0 +1,70 @@
+"""Sweeps with real audits in this process: a simulated library, and a few cells of OpenDP."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpaudit.cli import sweep_cells
+from dpaudit.cli.app import app
+from dpaudit.engine import next_cell
+
+from .replaced_audits import HEAD, prose, states, swept
+from .simulated_library import simulated_library
+from .unseeded import CONFIDENCE_OPTION
+
+WRONG = HEAD + "  - {call: Wrong, grid: {epsilon: [0.2]}, arguments: {epsilon: $epsilon}}\n"
+FAILING = (
+    HEAD
+    + """\
+  - {call: Hangs, arguments: {epsilon: 1.0}}
+  - {call: Raises, arguments: {epsilon: 1.0}}
+  - {call: Right, arguments: {epsilon: 1.0}}
+"""
+)
+
+
+def test_a_wrong_constructor_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6: by the confidence, and by the many runs at eight times the stated loss."""
+    simulated_library(monkeypatch, tmp_path, WRONG)
+    done = swept("--trials", "200", "--time", "300s", "--seed", "1", "--confidence", "0.999999")
+    assert done.exit_code == 1, done.output
+    assert states() == {"Wrong-0.2": "violation"}
+
+
+def test_cells_that_hang_or_fail_do_not_block_the_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    simulated_library(monkeypatch, tmp_path, FAILING)
+    monkeypatch.setattr("dpaudit.cli.plan_sweep.answer_seconds", lambda seconds, cells: 0.02)
+    done = swept("--trials", "100", "--time", "60s", "--seed", "1")
+    assert done.exit_code == 3, done.output
+    assert states() == {"Hangs": "not audited", "Raises": "not audited", "Right": "inconclusive"}
+    assert "took longer than 0.02 s" in prose(done.stdout)
+    assert "no memory left on the device" in prose(done.stdout)
+
+
+def test_one_answer_may_take_two_fair_shares_within_limits() -> None:
+    assert sweep_cells.answer_seconds(1800, 150) == 24
+    assert sweep_cells.answer_seconds(60, 150) == 5
+    assert sweep_cells.answer_seconds(7200, 2) == 60
+
+
+@pytest.mark.chance
+@pytest.mark.skipif(find_spec("opendp") is None, reason="needs OpenDP")
+def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6, by the confidence."""
+    monkeypatch.setattr(next_cell, "FIRST_TRIALS", 30)
+    line = ["sweep", "opendp", "--only", "make_randomized_response_bool", "--time", "60s", "--trials", "90", "--no-pdf"]
+    done = CliRunner().invoke(app, [*line, "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
+    assert done.exit_code in (0, 3), done.output
+    found = json.loads((tmp_path / "sweep.json").read_text())
+    assert [cell["claim"] for cell in found["cells"]] == [
+        "pure(epsilon=0.4054651081081644)",
+        "pure(epsilon=1.0986122886681098)",
+    ]
+    assert [(cell["rounds"], cell["trials"]) for cell in found["cells"]] == [(2, 90)] * 2
+    result = json.loads((tmp_path / f"{found['cells'][0]['name']}.json").read_text())
+    assert any("30 of the 90 runs per dataset come from a store" in words for words in result["warnings"])
