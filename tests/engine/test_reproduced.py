@@ -29,13 +29,13 @@ from .reproducing import ONCE, PAIR, audited, is_in_doubt
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a slow machine from reducing the number of processes, or of runs in this process.
 
-    Four new processes of step 3 are enough here: the allowed level is 1e-7, and four unseen values after 1,000 outputs
-    have a p-value below 1e-9.  At this level, an honest mechanism is doubted with probability at most 1e-7 for each
-    dataset.
+    Four new processes of step 3 are enough here: the allowed level is 1e-7.  Four unseen values after 4,000 outputs,
+    among which at most 50 values are rare, have a p-value below 5e-8.  `on_a_grid` has 50 rare values with probability
+    below 1e-9.  At this level, an honest mechanism is doubted with probability at most 1e-7 for each dataset.
     """
     monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
     monkeypatch.setattr(reproduced, "_SECONDS", 600.0)
-    monkeypatch.setattr(reproduced, "_MAX_KNOWN", 1000)
+    monkeypatch.setattr(reproduced, "_MAX_KNOWN", 4000)
     monkeypatch.setattr(reproduced, "_SURELY", 1e-7)
     monkeypatch.setattr(reproduced, "NEWCOMERS", 4)
 
