@@ -21,7 +21,6 @@ from dpaudit.result.provenance import Provenance
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
-from dpaudit_reports.site import folder as site_folder
 from dpaudit_reports.site.addresses import ADDRESS, addresses, digest_of, digest_of_file
 from dpaudit_reports.site.badge import badge
 from dpaudit_reports.site.folder import MANIFEST
@@ -208,121 +207,11 @@ def test_the_digest_does_not_depend_on_the_form_of_the_file(tmp_path: Path) -> N
     assert digest_of_file(file) == before
 
 
-def test_other_files_of_the_folder_are_not_touched(tmp_path: Path) -> None:
-    mine = {"index.html": "mine", "notes.txt": "mine"}
-    for name, text in mine.items():
-        (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match=r"holds files that dpaudit did not write.*: index\.html; move them away"):
-        dpaudit_reports.write_site([sample.violation()], tmp_path)
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == mine
-    (tmp_path / "index.html").unlink()
-    written(tmp_path, sample.violation())
-    written(tmp_path, sample.no_violation())
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_a_page_that_was_edited_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
-    page = next(name for name in written(tmp_path, named("a")) if name.startswith("a-") and name.endswith(".html"))
-    (tmp_path / page).write_text("mine")
-    with pytest.raises(ValueError, match="or that were changed since"):
-        dpaudit_reports.write_site([named("a")], tmp_path)
-    dpaudit_reports.write_site([named("b")], tmp_path)
-    assert (tmp_path / page).read_text() == "mine"
-
-
-def test_an_interrupted_call_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr(site_folder, "write_placed", failing_at("feed.json"))
-        with pytest.raises(OSError, match="full"):
-            dpaudit_reports.write_site([named("a")], tmp_path)
-    assert list(tmp_path.glob("a-*"))
-    assert not (tmp_path / "index.html").exists()
-    assert "index.html" in written(tmp_path, named("b"))
-    assert not list(tmp_path.glob("a-*"))
-
-
-def test_an_interrupted_call_makes_no_file_of_the_user_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path, named("a"))
-    with monkeypatch.context() as broken:
-        broken.setattr(site_folder, "write_placed", failing_at("index.html"))
-        with pytest.raises(OSError, match="full"):
-            dpaudit_reports.write_site([named("a"), named("b")], tmp_path)
-    (tmp_path / "index.html").write_text("mine")
-    with pytest.raises(ValueError, match=r"did not write.*: index\.html"):
-        dpaudit_reports.write_site([named("a")], tmp_path)
-    (tmp_path / "index.html").unlink()
-    manifest = json.loads((tmp_path / MANIFEST).read_text())
-    manifest["files"]["index.html"] = None  # an earlier version did not complete this file
-    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
-    written(tmp_path, named("b"))
-    manifest["files"]["feed.json"] = None
-    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match=r"did not write.*: feed\.json"):
-        dpaudit_reports.write_site([named("a")], tmp_path)
-
-
-def test_nothing_is_written_if_a_page_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "index", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        dpaudit_reports.write_site([named("a")], tmp_path / "site")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_feed_has_no_duration_that_is_not_finite(tmp_path: Path) -> None:
     dpaudit_reports.write_site([dataclasses.replace(sample.violation(), elapsed_s=float("nan"))], tmp_path)
     assert json.loads((tmp_path / "feed.json").read_text())["items"][0]["_dpaudit"]["seconds"] is None
     with pytest.raises(ValueError, match="elapsed_s"):
         AuditResult.from_dict(sample.violation().to_dict() | {"elapsed_s": "nan"})
-
-
-@pytest.mark.parametrize("name", ["index.html", "feed.json", MANIFEST])
-def test_nothing_is_written_through_links(name: str, tmp_path: Path) -> None:
-    folder, mine = tmp_path / "site", tmp_path / "mine"
-    folder.mkdir()
-    mine.write_text("precious")
-    (folder / name).symlink_to(mine)
-    with pytest.raises(ValueError, match=name):
-        dpaudit_reports.write_site([sample.violation()], folder)
-    assert mine.read_text() == "precious"
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "elsewhere").mkdir()
-    with pytest.raises(ValueError, match="is a symbolic link to"):
-        dpaudit_reports.write_site([sample.violation()], tmp_path / "link")
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
-@pytest.mark.parametrize(
-    "files", [{"../mine": "0" * 64}, {"mine": "0" * 64}, {"index.html": 1}, {"index.html": "x"}, [[1, None]], [1], None]
-)
-def test_a_manifest_that_names_other_files_is_refused(files: object, tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("precious")
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / MANIFEST).write_text(json.dumps({"format": "dpaudit-site/1", "files": files, "addresses": {}}))
-    with pytest.raises(ValueError, match="is not a manifest of dpaudit; move it away, or name another folder"):
-        dpaudit_reports.write_site([sample.violation()], folder)
-    assert [file.name for file in folder.iterdir()] == [MANIFEST]
-    assert (tmp_path / "mine").read_text() == "precious"
-
-
-@pytest.mark.parametrize("name", ["index.html", "feed.json"])
-def test_a_manifest_of_a_stranger_claims_no_file_of_the_user(name: str, tmp_path: Path) -> None:
-    """The hash of a public file is public."""
-    (tmp_path / name).write_text("mine")
-    files = {name: hashlib.sha256(b"mine").hexdigest()}
-    (tmp_path / MANIFEST).write_text(json.dumps({"format": "dpaudit-site/1", "files": files, "addresses": {}}))
-    with pytest.raises(ValueError, match=f"did not write, or that were changed since: {name}"):
-        dpaudit_reports.write_site([sample.violation()], tmp_path)
-    assert (tmp_path / name).read_text() == "mine"
-
-
-def test_a_manifest_of_a_stranger_removes_no_page_of_the_user(tmp_path: Path) -> None:
-    page = "a-0000000000000000.html"
-    (tmp_path / page).write_text("mine")
-    files = {page: hashlib.sha256(b"mine").hexdigest()}
-    (tmp_path / MANIFEST).write_text(json.dumps({"format": "dpaudit-site/1", "files": files, "addresses": {}}))
-    dpaudit_reports.write_site([sample.violation()], tmp_path)
-    assert (tmp_path / page).read_text() == "mine"
 
 
 def test_a_site_needs_a_result(tmp_path: Path) -> None:
