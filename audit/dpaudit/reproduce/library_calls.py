@@ -44,7 +44,7 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
 
 
 def _opendp(call: str, given: Foreign) -> list[str]:
-    if not _CONSTRUCTOR.fullmatch(call):
+    if call != "chain" and not _CONSTRUCTOR.fullmatch(call):
         raise Unwritable(f"the call of opendp must be a constructor such as make_laplace, got {brief_text(call)}")
     homes: dict[str, set[str]] = {}
     made = _constructed(call, given, homes, inside=False)
