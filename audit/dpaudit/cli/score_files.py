@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from dpaudit.cli.parquet_chunks import chunks
 from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.several_runs_evidence import MAX_RUNS
@@ -292,6 +293,7 @@ def _parquet(file: BinaryIO) -> ScoresFile:
     table = parquet.ParquetFile(file)
     columns = _checked_columns(table, types)
     if RUN in columns:
+        _check_names(file)
         table = parquet.ParquetFile(file, read_dictionary=[RUN])  # stores a name once, even if many rows share it
     found, before = _Found(), 0  # number of rows in earlier batches
     for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
@@ -313,7 +315,7 @@ def _parquet(file: BinaryIO) -> ScoresFile:
 
 
 def _checked_columns(table: Any, types: Any) -> list[str]:
-    """Return the columns to read; refuse wrong types, and names of runs that are too large or encoded unsafely."""
+    """Return the columns to read; refuse wrong types."""
     names = list(table.schema_arrow.names)
     columns = [SCORE, INCLUDED, *([RUN] if RUN in names else [])]
     for name in columns:
@@ -323,13 +325,16 @@ def _checked_columns(table: Any, types: Any) -> list[str]:
         if not any(allowed(inner) for allowed in (types.is_integer, types.is_boolean, *others)):
             what = "one whole number or text for each score" if name == RUN else "a list of numbers"
             raise ValueError(f"{name} must be {what}, got {shortened(str(kind), _SHOWN)}")
-    groups = (table.metadata.row_group(i) for i in range(table.num_row_groups))
-    for chunk in (group.column(i) for group in groups for i in range(group.num_columns)):
-        if chunk.path_in_schema == RUN and chunk.total_uncompressed_size > _MAX_NAMES_BYTES:
-            raise ValueError(_TOO_LONG.format(chunk.total_uncompressed_size))
-        if chunk.path_in_schema == RUN and (odd := set(chunk.encodings) - _WHOLE):
-            raise ValueError(f"{RUN} is encoded as {min(odd)}; write the column with dictionary or plain encoding")
     return columns
+
+
+def _check_names(file: BinaryIO) -> None:
+    """Refuse names of runs that are too large or encoded unsafely."""
+    for size, encodings in chunks(file, RUN):
+        if size > _MAX_NAMES_BYTES:
+            raise ValueError(_TOO_LONG.format(size))
+        if odd := set(encodings) - _WHOLE:
+            raise ValueError(f"{RUN} is encoded as {min(odd)}; write the column with dictionary or plain encoding")
 
 
 def _numbered(runs: Any, found: _Found, where: str) -> Any:
