@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,19 @@ def test_a_small_table_does_not_fill_the_memory(
     refusal, megabytes = done.stdout.splitlines()
     assert words in refusal
     assert int(megabytes) < 100
+
+
+# Four scores with the columns run, score and included.  One byte of the metadata of a chunk is changed.
+_DAMAGED_CHUNK = (
+    "eNp9kU1Kw0AUx99MahiCixD6QgeyyKaDxbZYoeIiYNxnUbxBTAMpaBLzoTfwCB7ItcfoAcQT+CZJRfBjmJn/fLzf/z1mNtc3Kxzh"
+    "GMcRCTgADABiPd0ioIPOHAXaaKLp0RmnIRgzLAoOMYzoTjN9e78aFmEvYlA7JCfK8IsTN/ZAVj76h/SHxgb9vwgZrWFi1kmW3sdo"
+    "UvCUT4yqzacQ6Ui0aH9UJ0WVUhpai12e3LXbdAuukJ4MFHh4LNdg2rLjkM7dzM3UpRKzuS4JuS7BJgkIMaUCQcaaswau9+/IF0Zd"
+    "vTFV/oBn39HRgH6V09GN26hXrp7537D7wV2hBAmc+GVcPbRps0jKchFXVfHkP6ZVvSty//xiebZcyYDeoO9wSu+5ob/+BAr+PjU="
+)
+
+
+def test_damaged_metadata_of_a_chunk_do_not_end_the_process(tmp_path: Path) -> None:
+    """pyarrow ends the process that reads these metadata with SIGABRT."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "s.parquet").write_bytes(zlib.decompress(base64.b64decode(_DAMAGED_CHUNK)))
+    refused(tmp_path / "s.parquet", "the file is damaged: Unreadable: the metadata of its columns cannot be read")

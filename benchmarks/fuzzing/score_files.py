@@ -157,6 +157,8 @@ class Parquet(ScoreFile):
             {"score": [[float(s)] for s in self.scores], "included": [{"a": 1}] * _ROWS},
         ]
         self.samples = []
+        # the column `run` starts a process for each file, so such files are rare
+        columns.append({"score": self.scores, "included": self.included, "run": ["a", "b"] * (_ROWS // 2)})
         for table in columns:
             for compression in ("none", "zstd"):
                 content = io.BytesIO()
@@ -164,7 +166,8 @@ class Parquet(ScoreFile):
                 self.samples.append(content.getvalue())
 
     def mutated(self, rng: Random) -> bytes:
-        content = self.samples[rng.integers(len(self.samples))]
+        with_runs = rng.random() < 0.01
+        content = self.samples[-1 - rng.integers(2) if with_runs else rng.integers(len(self.samples) - 2)]
         if rng.random() < 0.3:  # a Parquet file ends with its metadata
             return content[:-400] + of_bytes(content[-400:], rng)
         return of_bytes(content, rng) if rng.random() < 0.9 else content
