@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from dpaudit import Pair, PureDP, Verdict
 from dpaudit.cli import sweep_cells
 from dpaudit.cli.app import app
+from dpaudit.cli.prepare_run import CommandSettings
+from dpaudit.cli.sweep_file import closes
 from dpaudit.engine import next_cell
+from dpaudit.engine.next_cell import Round
+from dpaudit.settings.audit import AuditSettings
 
 from .replaced_audits import HEAD, prose, states, swept
 from .simulated_library import simulated_library
@@ -68,3 +76,34 @@ def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tm
     assert [(cell["rounds"], cell["trials"]) for cell in found["cells"]] == [(2, 90)] * 2
     result = json.loads((tmp_path / f"{found['cells'][0]['name']}.json").read_text())
     assert any("30 of the 90 runs per dataset come from a store" in words for words in result["warnings"])
+
+
+def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second pass over the store sampled the failed run again.  Seeded, so the test fails never or always."""
+    rng = np.random.default_rng(0)
+    failed: list[bool] = []
+
+    def release(dataset: list[int], _: Any) -> float:
+        if dataset == [5] and not failed and rng.random() < 0.02:
+            failed.append(True)
+            raise OSError("once")
+        return float(rng.normal())
+
+    settings = AuditSettings(name="c", confidence=0.99)
+    planned = SimpleNamespace(
+        pairs=[Pair([0], [5]), Pair([0], [1])], settings=settings, config=SimpleNamespace(name="c")
+    )
+    monkeypatch.setattr(sweep_cells, "load", lambda *_: (release, PureDP(1.0)))
+    monkeypatch.setattr(sweep_cells, "with_provenance", lambda result, *_: result)
+    monkeypatch.setattr(sweep_cells, "_clock", lambda: 10.0 if failed else 0.0)
+    row: Any = SimpleNamespace(cell=SimpleNamespace(name="c", planned=planned), confidence=0.99)
+    none: Any = None
+    sweeping = sweep_cells.Sweeping(
+        sweep=none, rows=[row], command=CommandSettings(output=tmp_path, quiet=True), promise=none
+    )
+    result = sweeping._audited(row, Round(0, 600, 5.0), "1")
+    assert failed
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert closes(result)

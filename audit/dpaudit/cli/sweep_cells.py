@@ -11,7 +11,7 @@ from dpaudit.cli.audited import reason_of, with_provenance
 from dpaudit.cli.event_log import event_log, log_result
 from dpaudit.cli.prepare_run import CommandSettings, NotReady, load, workers
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
-from dpaudit.cli.sweep_file import closes, facts_of, recorded, write_sweep
+from dpaudit.cli.sweep_file import closes, facts_of, failed, recorded, write_sweep
 from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
@@ -142,7 +142,8 @@ class Sweeping:
             say(f"{row.cell.name} could not be audited: {one_line(row.reason)[:_MAX_SAID]}")
 
     def _keep(self, row: Row, result: AuditResult, number: int) -> None:
-        if result.stopped_by == "interruption":  # the result of the round before stays, and the store has all blocks
+        interrupted = result.stopped_by == "interruption"
+        if interrupted and not failed(result):  # the result of the round before stays, and the store has all blocks
             raise KeyboardInterrupt
         row.result, row.closed, row.facts = result, closes(result), facts_of(result)
         if not self.command.quiet:
@@ -152,6 +153,8 @@ class Sweeping:
                 say(f"{row.cell.name}: {joined(warning)}")
         write_result(result, self.command)
         log_result(self._log, result)
+        if interrupted:
+            raise KeyboardInterrupt
 
     def _audited(self, row: Row, chosen: Round, place: str) -> AuditResult:
         """Resume the audit of a cell up to a number of runs, or until the time of the round is over."""
@@ -165,7 +168,8 @@ class Sweeping:
                 def report(now: Progress) -> None:
                     if bar is not None:
                         bar(now)
-                    if _clock() > ends and now.trials < now.allowed:
+                    # after a failed run, a second pass over the store would repeat this run
+                    if _clock() > ends and now.trials < now.allowed and not now.failed:
                         raise _TimeIsOver(now.trials)
 
                 try:

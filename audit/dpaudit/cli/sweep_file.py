@@ -64,7 +64,12 @@ def facts_of(result: AuditResult) -> dict[str, Foreign]:
 
 def closes(result: AuditResult) -> bool:
     """Whether a cell with this result gets no further rounds, because its evidence or a failed run ended it."""
-    return result.stopped_by != "trials" or any(DROPPED in warning for warning in result.warnings)
+    return result.stopped_by != "trials" or failed(result)
+
+
+def failed(result: AuditResult) -> bool:
+    """Whether a failed run ended the trials of a pair."""
+    return any(DROPPED in warning for warning in result.warnings)
 
 
 def write_sweep(sweep: Sweep, command: CommandSettings) -> None:

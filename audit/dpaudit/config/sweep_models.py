@@ -10,7 +10,6 @@ from pydantic import Field, field_validator, model_validator
 from dpaudit.config.pair_models import Strict
 from dpaudit.libraries.configured import LIBRARIES
 from dpaudit.mechanisms.interpreters import check_version
-from dpaudit.mechanisms.requirements import is_bare_name, project_name
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign, JsonObject
 
@@ -20,6 +19,12 @@ MAX_CELLS = 2_000
 MAX_AXES = 8
 """Maximum number of axes of a grid."""
 
+_PACKAGES = {  # the name of each library on the package index
+    "opendp": "opendp",
+    "diffprivlib": "diffprivlib",
+    "pydp": "python-dp",
+    "smartnoise_sql": "smartnoise-sql",
+}
 _LABEL = re.compile(r"\w[\w .+-]{0,39}")
 _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
 
@@ -66,9 +71,7 @@ class EntryConfig(Strict):
     @field_validator("requires")
     @classmethod
     def _requirements(cls, requires: list[str]) -> list[str]:
-        for requirement in requires:
-            project_name(requirement)
-        return requires
+        return _by_version(requires)
 
     @field_validator("grid")
     @classmethod
@@ -124,6 +127,20 @@ def _label(axis: str, value: Foreign) -> str:
     return str(value)
 
 
+def _by_version(requires: list[str]) -> list[str]:
+    """Refuse requirements that name files or addresses."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for requirement in requires:
+        try:
+            named = Requirement(requirement).url is None
+        except InvalidRequirement:
+            named = False
+        if not named:
+            raise ValueError(f"must name packages and versions such as numpy<2, got {requirement[:80]!r}")
+    return requires
+
+
 class EnvironmentConfig(Strict):
     """What the environments of some versions also need."""
 
@@ -139,9 +156,7 @@ class EnvironmentConfig(Strict):
     @field_validator("requires")
     @classmethod
     def _requirements(cls, requires: list[str]) -> list[str]:
-        for requirement in requires:
-            project_name(requirement)
-        return requires
+        return _by_version(requires)
 
     @field_validator("python_version")
     @classmethod
@@ -169,8 +184,8 @@ class CatalogueConfig(Strict):
     @field_validator("package")
     @classmethod
     def _a_package(cls, package: str) -> str:
-        if not is_bare_name(package):
-            raise ValueError(f"must be a name such as {project_name(package)}, got {package[:80]!r}")
+        if package not in _PACKAGES.values():
+            raise ValueError(f"must be one of {', '.join(_PACKAGES.values())}, got {package[:80]!r}")
         return package
 
     @field_validator("versions")
@@ -184,6 +199,12 @@ class CatalogueConfig(Strict):
             except InvalidVersion:
                 raise ValueError(f'must be versions such as "0.16.0", got {version[:80]!r}') from None
         return versions
+
+    @model_validator(mode="after")
+    def _own_package(self) -> CatalogueConfig:
+        if self.package != _PACKAGES[self.library]:
+            raise ValueError(f"the package of {self.library} is {_PACKAGES[self.library]}, got {self.package}")
+        return self
 
     @model_validator(mode="after")
     def _few(self) -> CatalogueConfig:

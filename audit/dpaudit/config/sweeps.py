@@ -1,6 +1,6 @@
 """Reads catalogues of libraries, and turns each cell of their grids into a planned audit.
 
-A catalogue is data: no key of it names code outside the library.  `configs/sweeps` has one catalogue a library, and a
+A catalogue is data: it names calls of the library, and packages by name and version.  `configs/sweeps` has one catalogue a library, and a
 user's own file has the same format.
 """
 

@@ -41,6 +41,7 @@ class Progress:
     allowed: int  # maximum number of runs on each dataset
     log_e: float  # evidence against the claim in nats; nan if the claim is tested only at the end
     log_threshold: float  # evidence in nats at which the claim is refuted
+    failed: bool = False  # whether a failed run ended the trials of a pair
 
 
 ProgressCallback = Callable[[Progress], None]

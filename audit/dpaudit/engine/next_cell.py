@@ -29,7 +29,8 @@ and its attacks have the same seeds, so its wealth repeats its path before it go
 
 The proof needs that no run is repeated because of its outcome.  Therefore a cell with a failed run gets no further
 rounds.  A kill loses the block that was running, which is sampled again; the moment of the kill must not depend on the
-outputs of this block.
+outputs of this block.  A kill in the round of a cell with several pairs, after a run of one pair has failed, also loses
+this failure, and the proof does not cover a sweep that goes on after such a kill.
 """
 
 from __future__ import annotations

@@ -142,6 +142,7 @@ class SequentialAudit:
             allowed=self.collector.allowed,
             log_e=self.log_e,
             log_threshold=log_threshold(self.confidence),
+            failed=bool(self.collector.dropped),
         )
 
     def _bet(self, pair: int, scores: tuple[Array, Array] | None) -> None:

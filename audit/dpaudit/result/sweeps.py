@@ -21,6 +21,7 @@ MAX_SWEEP_BYTES = 2**24
 """Maximum size of the file of a sweep, in bytes."""
 
 _FILE_NAME = re.compile(r"\w[\w .+-]{0,199}")
+_MAX_SECONDS = 1e9  # of one cell
 _STRICT = {"extra": "forbid", "strict": True}  # settings of pydantic, which checks the types of a file
 _MAX_PROBLEM = 200  # maximum number of characters of a message about a file
 
@@ -85,6 +86,8 @@ class SweptCell:
         numbers = (self.trials, self.rounds, self.seconds, self.last_seconds, self.ratio or 0.0)
         if not all(0 <= number < math.inf for number in numbers):
             raise ValueError(f"cell {self.name}: numbers must be finite and at least 0")
+        if max(self.seconds, self.last_seconds) > _MAX_SECONDS:
+            raise ValueError(f"cell {self.name}: seconds must be at most {_MAX_SECONDS:g}")
         if self.p_value is not None and not 0 <= self.p_value <= 1:
             raise ValueError(f"cell {self.name}: p_value must be between 0 and 1, got {self.p_value}")
         if (self.state is CellState.NOT_AUDITED) != (self.p_value is None):
@@ -142,6 +145,8 @@ class Sweep:
             raise ValueError("confidence and false_alarm must be probabilities")
         if not all(0 <= number < math.inf for number in (self.seconds, self.spent, self.answer_seconds)):
             raise ValueError("seconds must be finite and at least 0")
+        if not 0 < self.answer_seconds <= 60:
+            raise ValueError(f"answer_seconds must be above 0 and at most 60, got {self.answer_seconds:g}")
         if not re.fullmatch(r"[0-9a-f]{1,32}", self.number):
             raise ValueError(f"the number of the command must be hexadecimal, got {self.number[:40]!r}")
 
