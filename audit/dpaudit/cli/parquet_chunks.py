@@ -11,6 +11,7 @@ import subprocess
 import sys
 from typing import BinaryIO
 
+_WHOLE = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}  # other encodings understate sizes
 _SECONDS = 60.0  # time limit of the separate process
 
 
@@ -18,8 +19,8 @@ class Unreadable(Exception):
     """Raised if the metadata cannot be read."""
 
 
-def chunks(file: BinaryIO, column: str) -> list[tuple[int, list[str]]]:
-    """Return the uncompressed size and the encodings of each chunk of a column.
+def sizes(file: BinaryIO, column: str) -> list[int]:
+    """Return the uncompressed size of each chunk of a column, in bytes.
 
     Args:
         file: The open file, which must have a file descriptor.
@@ -27,6 +28,7 @@ def chunks(file: BinaryIO, column: str) -> list[tuple[int, list[str]]]:
 
     Raises:
         Unreadable: If the metadata are damaged, or reading them takes more than a minute.
+        ValueError: If a chunk has an encoding that understates its size.
     """
     file.seek(0)
     command = [sys.executable, "-P", "-m", "dpaudit.cli.parquet_chunks", column]
@@ -37,7 +39,9 @@ def chunks(file: BinaryIO, column: str) -> list[tuple[int, list[str]]]:
         raise Unreadable("the metadata of its columns cannot be read") from None
     finally:
         file.seek(0)
-    return found
+    if odd := {kind for _, kinds in found for kind in kinds} - _WHOLE:
+        raise ValueError(f"{column} is encoded as {min(odd)}; write the column with dictionary or plain encoding")
+    return [size for size, _ in found]
 
 
 def _main() -> None:

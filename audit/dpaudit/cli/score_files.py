@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from dpaudit.cli.parquet_chunks import chunks
+from dpaudit.cli.parquet_chunks import sizes
 from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.several_runs_evidence import MAX_RUNS
@@ -32,7 +32,6 @@ MAX_LINE_CHARACTERS = 2**20  # a longer line is refused before it fills the memo
 MAX_NAME_CHARACTERS = 1000  # maximum length of the name of a run
 _MAX_NAMES_BYTES = 2**28  # maximum uncompressed size of the names of runs in one row group of a Parquet file
 _TOO_LONG = f"{RUN} has {{:,}} bytes of names in a row group; the maximum is {_MAX_NAMES_BYTES:,}"
-_WHOLE = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}  # other encodings understate sizes
 _NONE: Any = object()  # stands for the run of a row without a run
 _BATCH = 4096  # rows of a Parquet file that are read at once
 _NAMES = 10  # maximum number of columns or arrays that a message lists
@@ -293,7 +292,8 @@ def _parquet(file: BinaryIO) -> ScoresFile:
     table = parquet.ParquetFile(file)
     columns = _checked_columns(table, types)
     if RUN in columns:
-        _check_names(file)
+        if (size := max(sizes(file, RUN), default=0)) > _MAX_NAMES_BYTES:
+            raise ValueError(_TOO_LONG.format(size))
         table = parquet.ParquetFile(file, read_dictionary=[RUN])  # stores a name once, even if many rows share it
     found, before = _Found(), 0  # number of rows in earlier batches
     for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
@@ -326,15 +326,6 @@ def _checked_columns(table: Any, types: Any) -> list[str]:
             what = "one whole number or text for each score" if name == RUN else "a list of numbers"
             raise ValueError(f"{name} must be {what}, got {shortened(str(kind), _SHOWN)}")
     return columns
-
-
-def _check_names(file: BinaryIO) -> None:
-    """Refuse names of runs that are too large or encoded unsafely."""
-    for size, encodings in chunks(file, RUN):
-        if size > _MAX_NAMES_BYTES:
-            raise ValueError(_TOO_LONG.format(size))
-        if odd := set(encodings) - _WHOLE:
-            raise ValueError(f"{RUN} is encoded as {min(odd)}; write the column with dictionary or plain encoding")
 
 
 def _numbered(runs: Any, found: _Found, where: str) -> Any:

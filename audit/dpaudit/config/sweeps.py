@@ -1,7 +1,7 @@
 """Reads catalogues of libraries, and turns each cell of their grids into a planned audit.
 
-A catalogue is data: it names calls of the library, and packages by name and version.  `configs/sweeps` has one catalogue a library, and a
-user's own file has the same format.
+A catalogue is data: it names calls of the library, and packages by name and version.  `configs/sweeps` has one
+catalogue for each library, and a user's own file has the same format.
 """
 
 from __future__ import annotations

@@ -116,9 +116,8 @@ class Collector:
                 ""
             )  # fmt: skip
             if why:
-                found.append(
-                    f"no conclusion about pair {self.sampler.pairs[index]}: {why}; remove the cause or the pair"
-                )
+                pair = self.sampler.pairs[index]
+                found.append(f"no conclusion about pair {pair}: {why}; remove the cause or the pair")
         return found
 
     @property
