@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.cli import score_files
+from dpaudit.cli import parquet_chunks, score_files
 from dpaudit.cli.score_files import MAX_LINE_CHARACTERS, BadScores, read_scores_file
 
 
@@ -193,3 +193,15 @@ def test_damaged_metadata_of_a_chunk_do_not_end_the_process(tmp_path: Path) -> N
     pytest.importorskip("pyarrow")
     (tmp_path / "s.parquet").write_bytes(zlib.decompress(base64.b64decode(_DAMAGED_CHUNK)))
     refused(tmp_path / "s.parquet", "the metadata of its columns cannot be read|applied to primitive type")
+
+
+def test_the_process_that_reads_metadata_leaves_the_file_at_its_start(tmp_path: Path) -> None:
+    """Both processes share one position in the file."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = 30_000  # more bytes than the buffer of a file
+    table = {"score": np.arange(rows, dtype=float), "included": np.arange(rows) % 2, "run": ["a"] * rows}
+    parquet.write_table(arrow.table(table), tmp_path / "s.parquet")
+    with (tmp_path / "s.parquet").open("rb") as file:
+        file.read(10)
+        assert len(parquet_chunks.sizes(file, "run")) == 1
+        assert file.read() == (tmp_path / "s.parquet").read_bytes()

@@ -133,7 +133,7 @@ def test_a_sweep_with_another_guarantee_is_not_resumed(audits: Audits) -> None:
     assert "is a sweep at another confidence" in done.stderr
 
 
-@pytest.mark.parametrize("damage", ["cut", "missing", "other", "sweep"])
+@pytest.mark.parametrize("damage", ["cut", "missing", "other", "another cell", "sweep"])
 def test_damaged_files_are_not_resumed(audits: Audits, damage: str) -> None:
     swept("--time", "2s")
     file = Path("out/good one-0.5-1.1.5.json")
@@ -144,6 +144,8 @@ def test_damaged_files_are_not_resumed(audits: Audits, damage: str) -> None:
     elif damage == "other":
         number = written()["number"]
         file.write_text(file.read_text().replace(number, "0" * len(number)))
+    elif damage == "another cell":
+        file.write_bytes(Path("out/good one-1.0-1.1.5.json").read_bytes())
     else:
         Path("out/sweep.json").write_text(json.dumps(written() | {"cells": []}))
     done = swept("--time", "2s", "--resume")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from typing import BinaryIO
@@ -30,7 +31,6 @@ def sizes(file: BinaryIO, column: str) -> list[int]:
         Unreadable: If the metadata are damaged, or reading them takes more than a minute.
         ValueError: If a chunk has an encoding that understates its size.
     """
-    file.seek(0)
     command = [sys.executable, "-P", "-m", "dpaudit.cli.parquet_chunks", column]
     try:
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=_SECONDS, check=True)
@@ -38,6 +38,7 @@ def sizes(file: BinaryIO, column: str) -> list[int]:
     except (subprocess.SubprocessError, ValueError):
         raise Unreadable("the metadata of its columns cannot be read") from None
     finally:
+        file.seek(0, os.SEEK_END)  # empties the buffer, because the other process has moved the shared position
         file.seek(0)
     if odd := {kind for _, kinds in found for kind in kinds} - _WHOLE:
         raise ValueError(f"{column} is encoded as {min(odd)}; write the column with dictionary or plain encoding")

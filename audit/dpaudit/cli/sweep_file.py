@@ -132,7 +132,7 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             continue
         try:
-            row.result = _result(file, row.confidence, before.number)
+            row.result = _result(file, row, before.number)
             row.closed, row.facts = closes(row.result), facts_of(row.result)
             if cell.state.value == row.result.verdict.value:  # a file's own words would be quoted as foreign
                 row.facts["reason"] = cell.reason
@@ -143,11 +143,13 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
     return replace(promise, number=before.number)
 
 
-def _result(file: Path, confidence: float, number: str) -> AuditResult:
+def _result(file: Path, row: Row, number: str) -> AuditResult:
     result = AuditResult.from_json(file)
     if found := contradictions(result):
         raise ValueError(f"the result contradicts itself: {found[0]}")
-    if result.confidence != confidence or result.provenance.command_number not in (number, None):
+    if result.name != row.cell.name:
+        raise ValueError(f"the result belongs to {result.name[:80]}")
+    if result.confidence != row.confidence or result.provenance.command_number not in (number, None):
         raise ValueError("the result comes from another command")
     return result
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from dpaudit.config.pair_models import Strict
 from dpaudit.libraries.configured import LIBRARIES
@@ -39,6 +40,24 @@ def _specifier(text: str) -> str:
     return text
 
 
+def _by_version(requires: list[str]) -> list[str]:
+    """Refuse requirements that name files or addresses."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for requirement in requires:
+        try:
+            named = Requirement(requirement).url is None
+        except InvalidRequirement:
+            named = False
+        if not named:
+            raise ValueError(f"must name packages and versions such as numpy<2, got {requirement[:80]!r}")
+    return requires
+
+
+_Range = Annotated[str, AfterValidator(_specifier)]
+_Requirements = Annotated[list[str], AfterValidator(_by_version)]
+
+
 class EntryConfig(Strict):
     """A constructor of the library with its arguments, over a grid of values.
 
@@ -53,13 +72,8 @@ class EntryConfig(Strict):
         default_factory=dict,
         description="axes: for each name a list of values, or a mapping of labels to values",
     )
-    versions: str = Field("", description='versions of the package that have this call, such as ">=0.14"')
-    requires: list[str] = Field(default_factory=list, description="further packages of the environment")
-
-    @field_validator("versions")
-    @classmethod
-    def _a_range(cls, versions: str) -> str:
-        return _specifier(versions)
+    versions: _Range = Field("", description='versions of the package that have this call, such as ">=0.14"')
+    requires: _Requirements = Field(default_factory=list, description="further packages of the environment")
 
     @field_validator("name")
     @classmethod
@@ -67,11 +81,6 @@ class EntryConfig(Strict):
         if name is not None and not _LABEL.fullmatch(name):
             raise ValueError(f"must have at most 40 letters, digits, spaces and . _ + -, got {name[:80]!r}")
         return name
-
-    @field_validator("requires")
-    @classmethod
-    def _requirements(cls, requires: list[str]) -> list[str]:
-        return _by_version(requires)
 
     @field_validator("grid")
     @classmethod
@@ -127,36 +136,12 @@ def _label(axis: str, value: Foreign) -> str:
     return str(value)
 
 
-def _by_version(requires: list[str]) -> list[str]:
-    """Refuse requirements that name files or addresses."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    for requirement in requires:
-        try:
-            named = Requirement(requirement).url is None
-        except InvalidRequirement:
-            named = False
-        if not named:
-            raise ValueError(f"must name packages and versions such as numpy<2, got {requirement[:80]!r}")
-    return requires
-
-
 class EnvironmentConfig(Strict):
     """What the environments of some versions also need."""
 
-    versions: str = Field(description='versions of the package, such as "<0.5"')
-    requires: list[str] = Field(default_factory=list, description="further packages, such as numpy<2")
+    versions: _Range = Field(description='versions of the package, such as "<0.5"')
+    requires: _Requirements = Field(default_factory=list, description="further packages, such as numpy<2")
     python_version: str | None = Field(None, description='version of Python, such as "3.8"')
-
-    @field_validator("versions")
-    @classmethod
-    def _a_range(cls, versions: str) -> str:
-        return _specifier(versions)
-
-    @field_validator("requires")
-    @classmethod
-    def _requirements(cls, requires: list[str]) -> list[str]:
-        return _by_version(requires)
 
     @field_validator("python_version")
     @classmethod
@@ -183,9 +168,10 @@ class CatalogueConfig(Strict):
 
     @field_validator("package")
     @classmethod
-    def _a_package(cls, package: str) -> str:
-        if package not in _PACKAGES.values():
-            raise ValueError(f"must be one of {', '.join(_PACKAGES.values())}, got {package[:80]!r}")
+    def _own_package(cls, package: str, info: ValidationInfo) -> str:
+        library = info.data.get("library", "")
+        if package != (own := _PACKAGES.get(library, package)):
+            raise ValueError(f"the package of {library} is {own}, got {package[:80]!r}")
         return package
 
     @field_validator("versions")
@@ -199,12 +185,6 @@ class CatalogueConfig(Strict):
             except InvalidVersion:
                 raise ValueError(f'must be versions such as "0.16.0", got {version[:80]!r}') from None
         return versions
-
-    @model_validator(mode="after")
-    def _own_package(self) -> CatalogueConfig:
-        if self.package != _PACKAGES[self.library]:
-            raise ValueError(f"the package of {self.library} is {_PACKAGES[self.library]}, got {self.package}")
-        return self
 
     @model_validator(mode="after")
     def _few(self) -> CatalogueConfig:

@@ -24,7 +24,7 @@ Law = tuple[Array, Array]
 MARGIN_TOLERANCE = 0.02
 """The most negative margin of `power_margin` and `threshold_margin` that counts as rounding error.
 
-The margin of a claim that holds is below -2, and that of the smallest detectable violation is positive.
+The margin of the smallest detectable violation is at least 0, apart from rounding errors.
 """
 
 _NO_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
