@@ -247,6 +247,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "an unknown key": {"python": "os:system"},
     "an unknown state": {"state": "certified"},
     "a verdict without a p-value": {"p_value": None},
+    "a package with control characters": {"package": "python-dp\x1b[2K\nno violation found"},
 }
 
 
@@ -255,13 +256,14 @@ def test_a_hostile_file_of_a_sweep_is_refused(audits: Audits, change: str) -> No
     swept("--time", "2s")
     values = written()
     changed = HOSTILE[change]
-    if "format" in changed:
+    if {"format", "package"} & changed.keys():
         values.update(changed)
     else:
         values["cells"][0].update(changed)
     Path("out/sweep.json").write_text(json.dumps(values))
     done = swept("--time", "9s", "--resume")
     assert done.exit_code == 2
+    assert "\x1b" not in done.stderr
     assert "out/sweep.json cannot be resumed" in done.stderr
 
 

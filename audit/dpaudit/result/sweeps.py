@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import shortened
+from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import JsonObject
 
 FORMAT = "dpaudit-sweep/1"
@@ -136,6 +136,9 @@ class Sweep:
     def __post_init__(self) -> None:
         if not self.versions or not self.cells:
             raise ValueError("a sweep must have at least one version and one cell")
+        for name in (self.library, self.package, self.catalogue, *self.versions):
+            if not name or name != one_line(name):
+                raise ValueError(f"a name must be one line of printable characters, got {name[:80]!r}")
         names = [cell.name.casefold() for cell in self.cells]
         if len(set(names)) < len(names):
             raise ValueError("two cells of a sweep have the same name")
