@@ -6,10 +6,10 @@ The inputs are configs, results, baselines, journals, stores, saved states of on
 sweeps, score files, command lines, and text that a terminal shows.  Score files have the formats CSV, JSON lines, NPZ,
 and Parquet if pyarrow is installed.  Each module in `fuzzing/` defines some kinds of input.
 
-An undocumented exception, an undocumented exit code or a traceback is a failure.  A raw control character or a forged line on the terminal is a failure.  A store that
-returns outputs that were never written to it is a failure.  Too much processor time, or more memory than --gigabytes,
-is a failure.  Execution of code from an input is a failure.  Code that mutations insert would create a file whose name
-begins with RAN.
+An undocumented exception, an undocumented exit code or a traceback is a failure.  A raw control character or a forged
+line on the terminal is a failure.  A store that returns outputs that were never written to it is a failure.  Too much
+processor time, or more memory than --gigabytes, is a failure.  Execution of code from an input is a failure.  Code that
+mutations insert would create a file whose name begins with RAN.
 """
 
 from __future__ import annotations
