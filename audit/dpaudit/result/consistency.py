@@ -7,17 +7,19 @@ import math
 import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_power, of_runs
-from dpaudit.result.sequential_evidence import NEARLY
+from dpaudit.result.sequential_evidence import NEARLY, SequentialEvidence
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
 
 # Share of the significance.  The bets of another version may differ, but p-values of its honest results stay above.
 _FAR = 1e-3
+_MAX_LISTED = 3  # pairs that a message names
 
 
 def contradictions(result: AuditResult) -> list[str]:
@@ -61,6 +63,10 @@ def _of_verdict(result: AuditResult) -> list[str]:
         )
     if result.verdict is Verdict.NO_VIOLATION and result.stopped_by != "trials":
         found.append(f'no violation is reported, but the audit ended early: stopped_by is "{result.stopped_by}"')
+    if result.verdict is Verdict.NO_VIOLATION and isinstance(result.evidence, SequentialEvidence):
+        lost = [f"pairs[{i}]" for i in result.evidence.lost]
+        if lost:
+            found.append(f"no violation is reported, but a run failed on {', '.join(lost[:_MAX_LISTED])}")
     together = result.provenance.command_confidence
     if together is not None and together > result.confidence:
         found.append(
@@ -83,7 +89,7 @@ def _differences(result: AuditResult) -> list[str]:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
-    return [*found, *of_e_value(result), *of_power(result), *_of_path(result)]
+    return [*found, *of_e_value(result), *of_power(result), *_of_path(result), *_of_region(result)]
 
 
 def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:
@@ -96,17 +102,27 @@ def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str
 def _of_path(result: AuditResult) -> list[str]:
     """Check that the wealth path of a sequential audit with a violation ends at its maximum.
 
-    The path itself cannot be recomputed from the counts.
+    The path itself cannot be recomputed from the counts.  If the audit continued after the refutation, the counts at
+    the maximum must be recorded, unless the maximum is at the end.
     """
-    path = result.history.log_e
-    if not result.evidence.anytime or not result.violated or not len(path):
+    path, evidence = result.history.log_e, result.evidence
+    if not isinstance(evidence, SequentialEvidence) or not result.violated or not len(path):
         return []
-    if result.stopped_by == "evidence" and result.evidence.ends_at_its_peak(path):
+    if result.stopped_by == "evidence":
+        shown = evidence.ends_at_its_peak(path)
+    else:  # the audit continued after it had refuted the claim
+        shown = result.refuted_at is not None and (evidence.peak is not None or evidence.ends_at_its_peak(path))
+    return [] if shown else ["a violation is reported, but the audit did not end where its evidence was largest"]
+
+
+def _of_region(result: AuditResult) -> list[str]:
+    """Choose the rejection region of an audit with a fixed number of trials again from the counts of its pilot."""
+    evidence = result.evidence
+    if not isinstance(evidence, FixedEvidence) or not result.bounds_valid:
         return []
-    # the audit continued after it had refuted the claim
-    if result.refuted_at is not None and result.stopped_by != "evidence":
+    if evidence.is_chosen_by_pilot(result.claim, confidence=result.confidence):
         return []
-    return ["a violation is reported, but the audit did not end where its evidence was largest"]
+    return ["its rejection region is not the region that the counts of its pilot choose"]
 
 
 def _of_witness(result: AuditResult) -> list[str]:
