@@ -94,7 +94,9 @@ def test_seeds_depend_on_the_seed_of_the_command_and_on_the_cell(audits: Audits)
     seeds = {name: seed for name, _, _, seed in audits.rounds}
     assert len(set(seeds.values())) == 6
     audits.rounds.clear()
-    CliRunner().invoke(app, ["sweep", "counts.yaml", "--no-pdf", "-q", "-o", "two", "--seed", "7", "--time", "2s"])
+    CliRunner().invoke(
+        app, ["sweep", "counts.yaml", "--no-pdf", "-q", "-o", "two", "--jobs", "1", "--seed", "7", "--time", "2s"]
+    )
     assert {name: seed for name, _, _, seed in audits.rounds} == seeds
 
 
@@ -181,7 +183,7 @@ def test_an_empty_sweep_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_report_and_the_file_of_the_sweep(audits: Audits) -> None:
-    line = ["sweep", "counts.yaml", "-o", "out", "--time", "2s"]
+    line = ["sweep", "counts.yaml", "-o", "out", "--jobs", "1", "--time", "2s"]
     done = CliRunner().invoke(app, line, catch_exceptions=False)
     assert Path("out/sweep.pdf").read_bytes().startswith(b"%PDF")
     assert "the map is in out/sweep.pdf" in done.stderr

@@ -13,6 +13,8 @@ from dpaudit.config import ConfigError
 from dpaudit.config.sweeps import Catalogue, Cell, cells_of, only_matching, read_catalogue
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import Sweep
+from dpaudit.settings.audit import BACKENDS
+from dpaudit.settings.limits import ALL_CORES, cores
 from dpaudit.values import JsonObject
 
 
@@ -49,12 +51,19 @@ class SweepPlan:
         rows = [
             Row(cell=cell, confidence=confidence) for cell, confidence in zip(cells, promise.confidences, strict=True)
         ]
+        # on a cluster, the processes of `jobs` make the runs of one cell
+        jobs = cores() if command.jobs == ALL_CORES else command.jobs
+        at_once = min(jobs, len(rows)) if command.backend == BACKENDS[0] else 1
         sweeping = Sweeping(
-            sweep=self._sweep(seconds, wait, rows, promise), rows=rows, command=command, promise=promise
+            sweep=self._sweep(seconds, wait, rows, promise),
+            rows=rows,
+            command=replace(command, jobs=1) if command.backend == BACKENDS[0] else command,
+            promise=promise,
+            cells=at_once,
         )
         if before is not None:
             sweeping.promise = resume(before, sweeping.sweep, rows, promise, command)
-            sweeping.sweep = replace(sweeping.sweep, number=sweeping.promise.number)
+            sweeping.sweep = replace(sweeping.sweep, number=sweeping.promise.number, spent=before.spent)
         return sweeping
 
     def _sweep(self, seconds: float, wait: float, rows: Sequence[Row], promise: Promise) -> Sweep:

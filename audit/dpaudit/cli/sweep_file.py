@@ -133,7 +133,7 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
             continue
         try:
             row.result = _result(file, row, before.number)
-            row.closed, row.facts = closes(row.result), facts_of(row.result)
+            row.closed, row.facts = cell.closed or closes(row.result), facts_of(row.result)
             if cell.state.value == row.result.verdict.value:  # a file's own words would be quoted as foreign
                 row.facts["reason"] = cell.reason
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:

@@ -111,7 +111,7 @@ class Sweep:
         shared: False if each cell uses the requested confidence.
         number: Random identifier of the command, which its results record.
         seconds: Requested seconds.
-        spent: Seconds of all rounds, without the construction of environments.
+        spent: Elapsed seconds, without the construction of environments.
         answer_seconds: Maximum seconds of one answer of a mechanism.
         interrupted: Whether the user interrupted the sweep.
         cells: The cells, in the order of the catalogue.
