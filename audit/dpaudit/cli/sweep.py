@@ -96,7 +96,8 @@ def sweep(
     loses at most the running block.
 
     Exit codes: 0 no violation found; 1 violation; 2 wrong usage or catalogue, or no cell can be audited; 3
-    inconclusive or not completed: a cell has no verdict; 4 internal error.
+    inconclusive or not completed: a cell has no verdict, a round failed, or a file could not be written; 4 internal
+    error.
     """
     check_choice("--backend", options.backend, BACKENDS)
     if options.resume_anyway:
@@ -106,6 +107,7 @@ def sweep(
     seconds = seconds_of(time)
     command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
     with waiting("loading", shown=not options.quiet):
+        from dpaudit.cli.folder_lock import sole_use
         from dpaudit.cli.plan_sweep import planned_sweep
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.config import ConfigError
@@ -114,16 +116,16 @@ def sweep(
         if dry_run:
             _list(plan.cells, seconds)
             return
-        sweeping = plan.start(seconds, command)
-    except ConfigError as error:
+        plan.prepare(command)
+        with sole_use(command):
+            sweeping = plan.start(seconds, command)
+            sweeping.go_on()
+            if not sweeping.results and not sweeping.interrupted:
+                say(f"the reasons are in {options.shown}/sweep.json")
+                refuse(f"no cell of {library} could be audited; see the messages above")
+            _report(sweeping, command, options)
+    except (ConfigError, NotReady) as error:
         refuse(*error.problems)
-    except NotReady as error:
-        refuse(*error.problems)
-    sweeping.go_on()
-    if not sweeping.results and not sweeping.interrupted:
-        say(f"the reasons are in {options.shown}/sweep.json")
-        refuse(f"no cell of {library} could be audited; see the messages above")
-    _report(sweeping, command, options)
     leave(_exit_code(sweeping))
 
 
@@ -163,6 +165,7 @@ def _list(cells: list[Cell], seconds: float) -> None:
 def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
     """Print the table, and write DIR/sweep.pdf."""
     from dpaudit.cli.console import screen
+    from dpaudit.cli.read_results import SWEEP_PDF
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import sweep_report, to_pdf
     from dpaudit_reports.formats.sweeps import text
@@ -171,9 +174,10 @@ def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -
     drawn(text(found, screen()))
     if not options.no_pdf:
         try:
-            write_placed(command.output / "sweep.pdf", to_pdf(sweep_report(found)))
+            write_placed(command.output / SWEEP_PDF, to_pdf(sweep_report(found)))
         except OSError as error:
-            say(f"{options.shown}/sweep.pdf could not be written: {error.strerror}")
+            say(f"{options.shown}/{SWEEP_PDF} could not be written: {error.strerror}")
+            sweeping.unwritten = True
     if sweeping.interrupted:
         say("interrupted; to go on, repeat the command with --resume")
     elif not options.quiet:
@@ -191,4 +195,5 @@ def _exit_code(sweeping: Sweeping) -> int:
     if sweeping.broken:
         return INTERNAL_ERROR
     open_ = found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED)
-    return INCONCLUSIVE if open_ or sweeping.interrupted else NO_VIOLATION
+    incomplete = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
+    return INCONCLUSIVE if open_ or incomplete else NO_VIOLATION

@@ -54,6 +54,7 @@ class Sweeping:
     cells: int = 1
     broken: bool = False  # whether an audit ended in an internal error of dpaudit
     interrupted: bool = False
+    unwritten: bool = False  # whether a file could not be written
     _began: float | None = None  # time at which the first round began; None before it
     _log: Callable[..., None] = field(default=lambda *_, **__: None)
 
@@ -95,7 +96,7 @@ class Sweeping:
 
     def save(self) -> None:
         """Write DIR/sweep.json."""
-        write_sweep(self.outcome, self.command)
+        self.unwritten = not write_sweep(self.outcome, self.command) or self.unwritten
 
     def _make_one_by_one(self) -> None:
         while (chosen := self._next()) is not None:
@@ -187,10 +188,14 @@ class Sweeping:
         if result is None:
             if outcome.interrupted:
                 return
-            row.reason, row.closed = outcome.reason, True
-            row.retried = outcome.not_ready and row.result is None
-            if row.reason and not self.command.quiet:
-                say(f"{row.cell.name} could not be audited: {one_line(row.reason)[:_MAX_SAID]}")
+            row.reason, row.closed, row.retried = outcome.reason, True, outcome.not_ready
+            if outcome.other_audit:  # the result of earlier rounds is about another mechanism
+                row.result, row.facts = None, {}
+            row.unfinished = row.result is not None
+            if row.unfinished:
+                say(f"{row.cell.name}: only the earlier rounds count, as a round failed: {_said(row.reason)}")
+            elif row.reason and not self.command.quiet:
+                say(f"{row.cell.name} could not be audited: {_said(row.reason)}")
         # the result of an interrupted round is not kept, because the store has all its blocks
         elif not outcome.interrupted or failed(result):
             self._keep_result(row, result)
@@ -202,8 +207,13 @@ class Sweeping:
         if result.violated:
             for warning in result.warnings:
                 say(f"{row.cell.name}: {joined(warning)}")
-        write_result(result, self.command)
+        # a result in another folder is no part of the sweep, which could not be resumed
+        self.unwritten = write_result(result, self.command) != self.command.output or self.unwritten
         log_result(self._log, result)
+
+
+def _said(reason: str) -> str:
+    return one_line(reason)[:_MAX_SAID]
 
 
 def answer_seconds(seconds: float, cells: int) -> float:

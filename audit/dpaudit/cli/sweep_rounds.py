@@ -18,8 +18,10 @@ from dpaudit.engine.next_cell import Round
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms import IsolatedMechanism
 from dpaudit.mechanisms.exits import exits_refused
+from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
+from dpaudit.sampling.store_file import StoreRefused
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Foreign
 
@@ -57,7 +59,8 @@ class Outcome:
     Args:
         result: The result; None if the round ended without one.
         reason: Why there is no result.
-        not_ready: Whether the mechanism could not be loaded, so that no run was made.
+        not_ready: Whether no run was made, because the mechanism or the store of the cell could not be used.
+        other_audit: Whether the store of the cell holds the outputs of another mechanism.
         broken: Whether the round ended in an internal error of dpaudit.
         interrupted: Whether the user interrupted the round.
         died: Whether the worker process of the round ended.
@@ -67,6 +70,7 @@ class Outcome:
     result: AuditResult | None = None
     reason: str = ""
     not_ready: bool = False
+    other_audit: bool = False
     broken: bool = False
     interrupted: bool = False
     died: bool = False
@@ -100,6 +104,8 @@ def _made(task: Task) -> Outcome:
         raise
     except NotReady as error:
         return Outcome(reason=error.reason, not_ready=True)
+    except StoreRefused as error:
+        return Outcome(reason=message_of(error), not_ready=not error.other_audit, other_audit=error.other_audit)
     except BaseException as error:
         reason, broken = reason_of(error, task.command)
         return Outcome(reason=reason, broken=broken)

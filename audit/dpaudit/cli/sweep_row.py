@@ -24,6 +24,7 @@ class Row:
         closed: Whether the cell gets no further rounds.
         retried: Whether a resumed sweep may try the cell again, because no run was made.
         busy: Whether a round of the cell runs.
+        unfinished: Whether the last round failed, so that the result is that of an earlier round.
         facts: The fields of the record that depend on the result; see `sweep_file.facts_of`.
     """
 
@@ -34,6 +35,7 @@ class Row:
     closed: bool = False
     retried: bool = False
     busy: bool = False
+    unfinished: bool = False
     facts: dict[str, Foreign] = field(default_factory=dict)
     rounds: int = 0
     seconds: float = 0.0
