@@ -124,7 +124,7 @@ def test_the_engine_gives_only_verdicts_that_the_checks_accept(
 ) -> None:
     words = ("because",)
     ends: list[dict[str, Any]] = [{}, {"interrupted": True}, {"failure": "failed"}, {"void": True, "dependent": words}]
-    reasons = ("dependent", "doubts", "unseen", "too_few", "detect_missed", "unclaimed")
+    reasons = ("dependent", "doubts", "unseen", "ignored", "too_few", "detect_missed", "unclaimed")
     texts = {"too_few", "detect_missed", "unclaimed"}
     causes: list[dict[str, Any]] = [{}, *({name: "because" if name in texts else words} for name in reasons)]
     for end in ends:

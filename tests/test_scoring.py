@@ -167,6 +167,7 @@ def test_a_leak_that_predicts_worse_than_the_noise_is_found() -> None:
         assert result.violated
         assert result.witness is not None
         assert result.witness.attack == "float_bits"
+        assert result.warnings[-1].startswith("the attack float_bits used the low-order bits of floats")
 
 
 def test_the_same_seed_gives_the_same_scores() -> None:

@@ -22,6 +22,7 @@ PRESENT: dict[str, dict[str, Any]] = {  # fact -> arguments of Facts that state 
     "doubts": {"doubts": ("no noise at all",)},
     "dropped": {"dropped": ("the mechanism failed on one pair",)},
     "unseen": {"unseen": ("no conclusion about one pair",)},
+    "ignored": {"ignored": ("the dataset is not used",)},
     "too_few": {"too_few": "too few to see any violation"},
     "detect_missed": {"detect_missed": "too few to see that violation"},
 }
@@ -124,6 +125,7 @@ def test_what_stopped_the_audit() -> None:
         (PRESENT.keys() - {"interrupted"}, "an attack kept outputs"),
         (PRESENT.keys() - {"void", "dependent"}, "no noise at all"),
         (["unseen", "too_few", "detect_missed", "dropped"], "no conclusion about one pair"),
+        (["ignored", "too_few", "detect_missed"], "the dataset is not used"),
         (["too_few", "detect_missed", "dropped"], "too few to see any violation"),
         (["detect_missed", "dropped"], "too few to see that violation"),
         (["interrupted", "failure", "unseen", "too_few"], "interrupted after 1000 of 1000 runs per dataset"),

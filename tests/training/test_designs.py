@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, Verdict, audit, batched, training
+from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched, training
 from dpaudit.training import canaries, reference, views
+from dpaudit.training.designs import effect
 
 SURE = 1 - 1e-6
 MODEL = reference.Model((2, 2), spare=1)
@@ -60,12 +62,58 @@ def test_many_runs_of_any_function() -> None:
     assert audited(score, None).verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_training_that_ignores_its_dataset_is_named() -> None:
+def test_a_training_that_ignores_its_dataset_makes_the_audit_inconclusive(tmp_path: Path) -> None:
     def ignores(dataset: Any, rng: np.random.Generator) -> float:
         return float(rng.normal())
 
-    assert warned(audited(ignores), "2 models have the same output on d0 as on d1: the training may ignore its dataset")
+    result = audited(ignores)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.mu_lower == 0
+    assert re.search("all 29 compared models have the same output on d0 as on d1.*seems to ignore", result.warnings[-1])
+    result.to_json(tmp_path / "result.json")
+    assert AuditResult.from_json(tmp_path / "result.json").verdict is Verdict.INCONCLUSIVE
     assert not warned(audited(score), "ignore")
+
+
+def test_only_many_equal_models_make_an_audit_inconclusive() -> None:
+    """A training at the limit of its claim may have equal outputs by chance, so few equal models decide nothing."""
+
+    def rarely(dataset: Any, rng: np.random.Generator) -> float:
+        noise, used = float(rng.normal()), rng.random() < 0.1
+        return noise + 3 * (len(dataset) == 4 and used)
+
+    strong = audited(lambda dataset, rng: float(rng.normal()), "gaussian(mu=0.1)")
+    assert strong.verdict is Verdict.NO_VIOLATION  # 340 models would be needed
+    assert warned(strong, "with the same seed, 2 models have the same output on d0")
+    assert effect.enough_equal(GaussianDP(0.1), 400) == 340
+    assert effect.enough_equal(GaussianDP(0.1), 339) == 0
+    assert effect.enough_equal(None, 100) == effect.enough_equal(GaussianDP(0), 100) == 0
+    assert effect.enough_equal(PureDP(1000.0), 100) == 1
+    seldom = audited(rarely, "gaussian(mu=0.5)", models=300, seed=5)
+    assert seldom.verdict is Verdict.NO_VIOLATION
+    assert not warned(seldom, "same output on d0 as on d1")  # a later model differs
+    few = audited(lambda dataset, rng: float(rng.normal()), models=40)
+    assert warned(few, "with the same seed, 2 models")
+
+
+def test_scores_that_do_not_change_with_the_canary_are_named() -> None:
+    """The random numbers do not depend on the seed of the audit, so models with equal seeds differ."""
+    own, claim = np.random.default_rng(5), "gaussian(mu=3)"
+    words = r"scores are hardly higher with the canary than without: \d+ % of all pairs of scores are in this order"
+    for result in (
+        audited(lambda dataset, rng: float(own.normal()), claim, models=80),
+        training.one_run(lambda coins, rng: own.normal(size=80), 80, claim, independence="canaries", seed=1),
+        training.step_by_step(lambda coin: own.normal(), claim, steps=80, attacks="logistic", seed=1),
+    ):
+        assert not result.violated
+        assert warned(result, words)
+    assert warned(audited(lambda dataset, rng: -score(dataset, rng), claim, models=80), words)
+    assert not warned(audited(lambda dataset, rng: 3 * score(dataset, rng), claim, models=80), words)
+
+
+def test_equal_datasets_are_refused_before_any_training() -> None:
+    with pytest.raises(ValueError, match="pair: d0 and d1 are equal, so no claim could be refuted"):
+        audited(lambda dataset, rng: 1 / 0, pair=Pair(DATA, DATA, "add_remove"))
 
 
 def test_diverged_models_are_named_and_count() -> None:
@@ -100,7 +148,7 @@ def test_a_canary_without_effect_is_named() -> None:
     nothing = reference.Training(trainer(model=bare), views.loss(target))
     result = audited(nothing, pair=Pair(DATA, DATA.joined(blank), "add_remove"))
     assert warned(result, "the canary moves the sum of clipped gradients by 0, and the clipping norm is 1")
-    assert warned(result, "2 models have the same output")
+    assert warned(result, "all 29 compared models have the same output")
     learned = audit(nothing, "gaussian(mu=1)", Pair(DATA, DATA.joined(blank)), trials=8, seed=1, attacks="logistic")
     assert warned(learned, r"the canary moves the sum of clipped gradients by 0, .* \(pair Records\(3 x 2\)")
     rare = reference.Training(trainer(sampling=reference.Poisson(0.01)), views.spare_weights())

@@ -19,6 +19,8 @@ from dpaudit.settings.limits import shown
 from dpaudit.settings.memory import check_memory
 from dpaudit.values import Foreign
 
+EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"
+
 
 def claim_of(name: str, given: object) -> TradeoffFunction:
     """Return the claim that an argument states, as a claim object or as text.

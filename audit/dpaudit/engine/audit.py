@@ -11,6 +11,7 @@ from typing import cast
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import (
+    EQUAL,
     check_mechanism,
     check_neighbours,
     check_timing,
@@ -26,7 +27,7 @@ from dpaudit.engine.provenance import mechanism_name, provenance_of
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.training_record import with_training
-from dpaudit.learning.attack import Attack
+from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, doubts
@@ -45,8 +46,6 @@ _CHANCE_NATS = 1.0
 _CLEAR_NATS = 30.0
 
 __all__ = ["METHODS", "ExecutionSettings", "Progress", "Replay", "audit", "fresh_seed", "replay"]
-
-EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"
 
 
 def audit(
@@ -207,7 +206,7 @@ def _audited(
     finally:
         if collector.sampler.store is not None:
             collector.sampler.store.close()
-    return with_training(_doubted(_hinted(result), pair_list), resolved(mechanism), pair_list)
+    return with_training(_doubted(_about_bits(_hinted(result)), pair_list), resolved(mechanism), pair_list)
 
 
 def _sequential(run: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
@@ -251,5 +250,21 @@ def _hinted(result: AuditResult) -> AuditResult:
     words = (
         "no attack predicted the dataset of new outputs clearly better than a guess, and the certified bound on mu is "
         "0: check that the outputs depend on the dataset"
+    )
+    return dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))
+
+
+def _about_bits(result: AuditResult) -> AuditResult:
+    """Add a warning to a violation if its witness is a region of an attack on the low-order bits of floats."""
+    if result.verdict is not Verdict.VIOLATION or result.witness is None:
+        return result
+    classes = attack_classes()
+    used = [name for name in result.witness.attack.split("+") if name in classes]
+    on_bits = [name for name in used if getattr(classes[name], "automatic", True) == "released"]
+    if not on_bits:
+        return result
+    words = (
+        f"the attack {' and '.join(on_bits)} used the low-order bits of floats, which can reveal the dataset even if "
+        "the noise has the claimed distribution; to test the distribution alone, audit with attacks=median_clipped"
     )
     return dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))

@@ -15,6 +15,7 @@ from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.copied_scores import copied
 from dpaudit.engine.learned_scores import learned_scores
+from dpaudit.engine.observed_curve import observed_curve
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.read_scores import Given, read_scores
 from dpaudit.engine.score_designs import check_design, check_drawn, run_labels
@@ -68,7 +69,6 @@ TESTED = "fixed"
 """The only method: one test, because all scores are given at once."""
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
-_CURVE_POINTS = 400  # maximum number of thresholds of the observed curve in a result
 LEFT_OUT: Any = "left out"
 
 
@@ -174,11 +174,13 @@ def audit_given(
     began: float,
     chosen_seed: bool = False,
     dependent: tuple[str, ...] = (),
+    ignored: tuple[str, ...] = (),
 ) -> AuditResult:
     """Audit scores that have been read.  Arguments that are not explained here are those of `audit_scores`.
 
     `chosen_seed` states whether the user chose the seed.
     `dependent` holds reasons why no guarantee holds, if the caller found that runs depend on each other.
+    `ignored` holds reasons why the runs seem to ignore their datasets; it is not used if a bound on mu is above 0.
     """
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
@@ -204,8 +206,9 @@ def audit_given(
     else:
         evidence, counts = count_in_runs((values0, values1), labels, design.guesses, ties, design.inclusion)
     notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1, evidence) else ()
+    alpha, beta = observed_curve(values0, values1)
     return _result(
-        _Counted(evidence, counts, given.sizes, *_curve(values0, values1), rows, dependent, copied(given), notes),
+        _Counted(evidence, counts, given.sizes, alpha, beta, rows, dependent, copied(given), notes, ignored),
         claimed,
         confidence,
         provenance_of(seed=seed, mechanism=name),
@@ -227,6 +230,7 @@ class _Counted:
     dependent: tuple[str, ...]  # why the runs or the learned scores support no guarantee
     copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
     notes: tuple[str, ...]
+    ignored: tuple[str, ...]  # why the runs seem to ignore their datasets
 
 
 def check_independence(independence: Any) -> None:
@@ -253,6 +257,7 @@ def _result(
     p_value = evidence.p_value(evidence.tested(claim))
     fewest = evidence.least_right(claim, confidence=confidence)
     detectable = _detectable(evidence, claim, fewest, confidence)
+    mu_lower = evidence.mu_lower(confidence=confidence)
     few = f"{evidence.canaries} scores are too few to see any violation of {claim.label}"
     found = ruling(
         Facts(
@@ -263,6 +268,7 @@ def _result(
             dependent=counted.dependent,
             doubts=(*_unfair(evidence, counted), *counted.copied),
             notes=(*counted.notes, *((evidence.number_note,) if evidence.number_note else ())),
+            ignored=counted.ignored if mu_lower <= 0 else (),
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
             too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
         )
@@ -280,7 +286,7 @@ def _result(
         trials_used=n,
         trials_allowed=n,
         stopped_by=found.stopped_by,
-        mu_lower=evidence.mu_lower(confidence=confidence) if valid else 0.0,
+        mu_lower=mu_lower if valid else 0.0,
         bounds_valid=valid,
         curve=Curve(alpha=counted.alpha, beta=counted.beta, beta_upper=1 - counted.alpha),
         witness=None if claim == NO_CLAIM else _witness(evidence, counted.counts, fewest),
@@ -335,15 +341,3 @@ def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Wi
         right=evidence.right,
         needed=evidence.guesses + 1 if fewest is None else fewest,
     )
-
-
-def _curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
-    """Return both errors of the attack "d1 if the score is above t", from alpha = 1 to 0, at a few hundred points."""
-    out, into = np.sort(scores0), np.sort(scores1)
-    sides = [side for side in (out, into) if len(side)]
-    cuts = [side[np.linspace(0, len(side) - 1, _CURVE_POINTS // 2).astype(int)] for side in sides]
-    at = np.unique(np.concatenate(cuts))
-    alpha = np.append(1.0, 1 - np.searchsorted(out, at, side="right") / max(len(out), 1))
-    beta = np.append(0.0, np.searchsorted(into, at, side="right") / max(len(into), 1))
-    alpha[-1], beta[-1] = 0.0, 1.0
-    return alpha, beta

@@ -32,6 +32,7 @@ class Facts:
     doubts: tuple[str, ...] = ()  # why the outputs prove nothing: constant, cached, or from noise drawn once
     hints: tuple[str, ...] = ()  # likely causes of a violation
     unseen: tuple[str, ...] = ()  # pairs that the audit could not examine to the end
+    ignored: tuple[str, ...] = ()  # why the mechanism seems to ignore its dataset, so that nothing was tested
     too_few: str = ""  # why no violation in the claim's own family would have been detected
     detect_missed: str = ""  # why the violation in `detect` would not have been detected
     unclaimed: str = ""  # why there is nothing to refute: no claim was given
@@ -81,6 +82,7 @@ def ruling(facts: Facts) -> Ruling:
     | a failure or an interruption ended the trials              | INCONCLUSIVE       | what happened       |
     | no claim was given                                         | INCONCLUSIVE       | `unclaimed`         |
     | a pair was not examined to the end                         | INCONCLUSIVE       | `unseen`            |
+    | the mechanism seems to ignore its dataset                  | INCONCLUSIVE       | `ignored`           |
     | no violation of the claim would have been detected         | INCONCLUSIVE       | `too_few`           |
     | the violation in `detect` would not have been detected     | INCONCLUSIVE       | `detect_missed`     |
     | none of these                                              | NO_VIOLATION       |                     |
@@ -116,6 +118,8 @@ def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
         return Verdict.INCONCLUSIVE, (facts.unclaimed,)
     if facts.unseen:
         return Verdict.INCONCLUSIVE, facts.unseen
+    if facts.ignored:
+        return Verdict.INCONCLUSIVE, facts.ignored
     if facts.too_few:
         return Verdict.INCONCLUSIVE, (facts.too_few,)
     if facts.detect_missed:

@@ -224,12 +224,14 @@ def claim(
 
     Raises:
         ValueError: If the accountant has counted no step, or if the loader does not sample Poisson batches and
-            `claimed_as` is omitted.
+            `claimed_as` is omitted.  One batch without Poisson sampling is allowed if it always holds all records.
     """
     history = engine.accountant.history
     if not history:
         raise ValueError("the accountant has counted no step; state the claim after a first training")
     sampling: Sampling = "poisson" if _samples_poisson(loader) else "shuffled"
+    if sampling == "shuffled" and claimed_as is None and any(rate == 1 for _, rate, _ in history):
+        _check_full(loader)
     parts = [
         claims.claim(
             noise_multiplier=float(noise),
@@ -265,6 +267,22 @@ def _samples_poisson(loader: Foreign) -> bool:
     )
 
     return isinstance(loader.batch_sampler, UniformWithReplacementSampler | DistributedUniformWithReplacementSampler)
+
+
+def _check_full(loader: Foreign) -> None:
+    """Raise ValueError unless the only batch of a loader holds all records, whatever their number is."""
+    dropping = any(getattr(part, "drop_last", False) for part in (loader, loader.batch_sampler))
+    sampler, records = loader.sampler, len(loader.dataset)
+    if dropping:
+        words = "drop_last=True, so one record more than a batch leaves some record out.  Set drop_last=False"
+    elif len(sampler) != records or getattr(sampler, "replacement", False):
+        words = f"a sampler ({type(sampler).__name__}) that does not put each record into its batch exactly once"
+    else:
+        return
+    raise ValueError(
+        f"the loader has one batch and {words}: the claim of a full batch holds only if the batch holds all records.  "
+        'Or, to audit the Poisson claim of this loader, pass claimed_as="poisson"'
+    )
 
 
 def _clipping_norm(optimizer: Foreign) -> float:

@@ -1,4 +1,4 @@
-"""Finds signs that an audit of training proves nothing: no effect of the canary, diverged models, or dependent runs."""
+"""Finds signs that an audit of training proves nothing: diverged models, dependent runs, or too few scores."""
 
 from __future__ import annotations
 
@@ -112,17 +112,6 @@ def relation_doubts(pair: Pair, claim: TradeoffFunction | None) -> tuple[str, ..
         "d1 has as many records as d0, so a record was replaced.  A claim about an added or removed record, such as "
         f"Trainer.claim, does not cover this pair, and {claim.label} does not state its relation.  For a replaced "
         'record, use training.claim(..., relation="replace_one")',
-    )
-
-
-def same_outputs(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
-    """Return a warning if models on both datasets, trained with equal seeds, have equal outputs."""
-    if not np.array_equal(outputs0, outputs1, equal_nan=outputs0.dtype.kind == "f"):
-        return ()
-    return (
-        f"with the same seed, {len(outputs0)} models have the same output on d0 as on d1: the training may ignore "
-        "its dataset, or the canary has no gradient or is in no batch.  If the canary is rarely in a batch, train for "
-        "more steps",
     )
 
 

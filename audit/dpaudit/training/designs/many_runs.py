@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.arguments import check_mechanism, claim_of
+from dpaudit.engine.arguments import EQUAL, check_mechanism, claim_of
 from dpaudit.engine.read_scores import read_scores
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.mechanisms import Mechanism, members
+from dpaudit.mechanisms.fingerprint import same_content
 from dpaudit.pairs.pair import Pair, doubts
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
@@ -27,13 +28,13 @@ from dpaudit.training.designs.checks import (
     pooled,
     record_of,
     relation_doubts,
-    same_outputs,
     shared_seeds,
     too_few,
     with_warnings,
     without_nan,
 )
-from dpaudit.training.designs.models import TrainingProgress, train_models
+from dpaudit.training.designs.effect import enough_equal, equal_outputs, ignored, no_effect, same_outputs
+from dpaudit.training.designs.models import PROBES, TrainingProgress, train_models
 from dpaudit.training.ranges import is_whole
 
 
@@ -56,7 +57,9 @@ def many_runs(
     All scores count, because no threshold is learned from them.  The order of the runs is tested for dependence, as in
     `audit`; most of these tests need 30 models on each dataset.  Repeated scores also count as dependent if they lie on
     no grid and occur on one dataset only.  If runs depend on each other, the result is inconclusive and certifies
-    nothing.  `dpaudit.audit` tests the same mechanism sequentially, and learns a score from any kind of output.
+    nothing.  The result is also inconclusive if the training seems to ignore its dataset, because many models with
+    equal seeds have the same output on d0 as on d1.  `dpaudit.audit` tests the same mechanism sequentially, and learns
+    a score from any kind of output.
 
     Args:
         train: A function `(dataset, rng)` that trains a model and returns its score, or an object with
@@ -65,7 +68,8 @@ def many_runs(
         pair: The two datasets, usually without and with a canary.
         claim: The claim, or its text.  If None, no claim is tested: the bounds hold, and the verdict is INCONCLUSIVE.
         models: Total number of models, at least 4; an odd number is rounded down.  Four further models are trained
-            first, with equal seeds on both datasets, to check whether the training uses its dataset.
+            first, with equal seeds on both datasets, to check whether the training uses its dataset.  If their outputs
+            do not differ, more such models are trained, at most as many as `models`.
         confidence: A true claim is reported as violated with probability at most 1 - confidence.
         seed: Seed of all models.  If None, the audit uses the seed of an existing `store` or else a fresh seed.  The
             result records the seed.
@@ -84,9 +88,9 @@ def many_runs(
     Raises:
         MechanismError: If `train` cannot be called as a mechanism, or if a training fails.
         TypeError: If `pair` is not a `Pair`.
-        ValueError: If there are too few models, if all scores are equal or missing, or if `store` belongs to another
-            audit.  The error is also raised if `claim` is that of the reference trainer, and neither dataset is the
-            other dataset plus one record.
+        ValueError: If there are too few models, if the two datasets are equal, if all scores are equal or missing, or
+            if `store` belongs to another audit.  The error is also raised if `claim` is that of the reference trainer,
+            and neither dataset is the other dataset plus one record.
     """
     began = time.perf_counter()
     check_mechanism(train)
@@ -94,6 +98,8 @@ def many_runs(
         raise TypeError(f"pair must be a Pair(d0, d1), got a {type(pair).__name__}")
     if not is_whole(models, least=4):
         raise ValueError(f"models must be a whole number >= 4, got {shown(models)}")
+    if same_content(pair.d0, pair.d1):
+        raise ValueError(f"pair: {EQUAL}")
     claim = None if claim is None else claim_of("claim", claim)
     if claim is not None:
         members.check_neighbours(train, pair.d0, pair.d1, claim)
@@ -102,9 +108,13 @@ def many_runs(
     found = [text for text in (doubts(pair),) if text]
     found += relation_doubts(pair, claim)
     found += doubts_of(train, pair.d0, pair.d1)
-    trained = train_models(train, pair, models // 2, seed, settings)
+    enough = enough_equal(claim, models // 2)
+    trained = train_models(train, pair, models // 2, seed, settings, max(PROBES, enough))
+    compared = len(trained.probes[0])
+    unused = equal_outputs(*trained.probes) and 0 < enough <= compared
     sides = list(trained.outputs)
-    found += [*trained.words, *same_outputs(*trained.probes), *shared_seeds(*sides)]
+    same = () if unused else same_outputs(*trained.probes)
+    found += [*trained.words, *same, *shared_seeds(*sides)]
     if all(side.ndim == 1 and side.dtype.kind in "biuf" for side in sides):
         if all(np.isnan(side).all() for side in sides):
             raise ValueError(ALL_DIVERGED)
@@ -120,7 +130,9 @@ def many_runs(
         name=name,
         began=began,
         dependent=dependent(sides[0], sides[1]) + pooled(sides[0], sides[1], pair),
+        ignored=(ignored(compared, claim),) if unused and claim is not None else (),
     )
     found += too_few(result, models, "models", "runs")
+    found += () if unused or same else no_effect(result, *sides)
     record = record_of("many runs", train, str(pair), *sides)
     return dataclasses.replace(with_warnings(result, found), training=record)

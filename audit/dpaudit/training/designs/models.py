@@ -20,10 +20,11 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.sampling.store_identity import identity
 from dpaudit.settings.audit import AuditSettings
+from dpaudit.training.designs.effect import equal_outputs
 from dpaudit.values import RawOutputs
 
 PROBES = 2
-"""Number of models on each dataset, with equal seeds, whose outputs are compared but not counted."""
+"""Minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted."""
 
 _TOGETHER = 16  # models on each dataset in one call of `train.sample`; random streams depend on this value
 _EXECUTION = ExecutionSettings()
@@ -65,8 +66,13 @@ class Models:
     words: tuple[str, ...]
 
 
-def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings) -> Models:
+def train_models(
+    train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int = PROBES
+) -> Models:
     """Train `each` models on both datasets, and `PROBES` further models on both datasets with equal seeds.
+
+    If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
+    `compared` models are trained on each dataset.
 
     If `train` is a function and this process trains all models, runs on d0 and on d1 alternate.  Then two consecutive
     runs that share a seed are on different datasets, and `coupling` detects them.
@@ -79,10 +85,10 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
     parts = {"design": "many runs", "models": f"{2 * each:,}"}
     with opened(train, [pair], seed, settings, parts) as store:
         sampler = Sampler(train, [pair], seed, settings.jobs, _EXECUTION, store)
-        probes = _probes(train, pair, seed, store)
+        probes = _probes(train, pair, seed, store, compared)
         outputs = _blocks(sampler, each, settings.progress)
         words = (sampler.side_effects[0] + sampler.side_effects[1]).words()
-        words += [] if store is None else [*store.words(each + PROBES), *repeated(store)]
+        words += [] if store is None else [*store.words(each + len(probes[0])), *repeated(store)]
     return Models(probes=_arrays(*probes), outputs=_arrays(*outputs), words=tuple(words))
 
 
@@ -132,16 +138,30 @@ def repeated(store: Store) -> tuple[str, ...]:
     )
 
 
-def _probes(train: object, pair: Pair, seed: int, store: Store | None) -> tuple[RawOutputs, RawOutputs]:
-    if store is not None and (kept := store.get(_PROBED, 0, PROBES)) is not None:
+def _probes(train: object, pair: Pair, seed: int, store: Store | None, compared: int) -> tuple[RawOutputs, RawOutputs]:
+    """Return outputs of models with equal seeds: `PROBES` on each dataset, and up to `compared` if all are equal."""
+    found: tuple[list[object], list[object]] = ([], [])
+    stop = PROBES
+    while (start := len(found[0])) < stop:
+        for side, outputs in zip(found, _probed(train, pair, seed, store, start, stop), strict=True):
+            side.extend(outputs)
+        if equal_outputs(*_arrays(*found)):
+            stop = max(stop, min(compared, stop + _TOGETHER))
+    return found
+
+
+def _probed(
+    train: object, pair: Pair, seed: int, store: Store | None, start: int, stop: int
+) -> tuple[RawOutputs, RawOutputs]:
+    if store is not None and (kept := store.get(_PROBED, start, stop)) is not None:
         return kept
     found = [
-        made(Runs(train, Dataset(dataset), seed, _PROBED, 0, 0, PROBES, _EXECUTION)) for dataset in (pair.d0, pair.d1)
+        made(Runs(train, Dataset(dataset), seed, _PROBED, 0, start, stop, _EXECUTION)) for dataset in (pair.d0, pair.d1)
     ]
     _check(found[0])
     _check(found[1], "; this was a training on d1 with the random numbers of d0")
     if store is not None:
-        store.put(_PROBED, 0, found[0].outputs, found[1].outputs, (found[0].side_effects, found[1].side_effects))
+        store.put(_PROBED, start, found[0].outputs, found[1].outputs, (found[0].side_effects, found[1].side_effects))
     return found[0].outputs, found[1].outputs
 
 

@@ -21,6 +21,7 @@ from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
 from dpaudit.training.designs.checks import doubts_of, record_of, too_few, with_warnings
+from dpaudit.training.designs.effect import no_effect
 from dpaudit.training.designs.models import opened, repeated
 from dpaudit.training.ranges import is_whole
 
@@ -100,6 +101,7 @@ def one_run(
         began=began,
     )
     few = too_few(result, canaries, "canaries", independence)
+    effect = no_effect(result, scores[~included], scores[included])
     record = record_of(
         "one run",
         train,
@@ -107,7 +109,7 @@ def one_run(
         scores[~included],
         scores[included],
     )
-    return dataclasses.replace(with_warnings(result, (*doubts_of(train), *words, *few)), training=record)
+    return dataclasses.replace(with_warnings(result, (*doubts_of(train), *words, *few, *effect)), training=record)
 
 
 def _parts(canaries: int, independence: Independence, guesses: int | None) -> dict[str, str]:
