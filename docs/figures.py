@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from drawing import concepts, operations, responses, scores
+from drawing import concepts, operations, responses, scores, trainings
 
 DOCS = Path(__file__).parent
 FIGURES: dict[str, Callable[[], str]] = {
@@ -26,6 +26,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "central-limit": operations.central_limit,
     "subsampling": operations.subsampling,
     "score-choices": scores.score_choices,
+    "models-of-a-training": trainings.models_of_a_training,
 }
 
 

@@ -53,6 +53,9 @@ def test_many_runs() -> None:
     assert wrong.violated
     assert wrong.name == "training"
     assert wrong.trials_used == 300
+    assert wrong.evidence.to_json()["n0"] == 300
+    assert wrong.training is not None
+    assert sum(wrong.training.out) == sum(wrong.training.into) == 300
 
 
 def test_many_runs_of_any_function() -> None:

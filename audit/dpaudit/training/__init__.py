@@ -45,10 +45,10 @@ to `update`.
 
 **Claims.**  `training.claim(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)` is a claim that DP-SGD with these
 parameters satisfies.  By default, neighbouring datasets differ by the addition or removal of one record.  This claim is
-exact up to rounding.  If neighbouring datasets differ by the replacement of one record, use `relation="replace_one"`.
-With replacement and Poisson sampling, the claim is only an upper bound on the privacy loss.  Batches from a shuffled
-dataset do not in general satisfy the claim of Poisson sampling.  So `sampling="shuffled"` raises an exception, unless
-`claimed_as="poisson"`.
+exact for real numbers, but the low-order bits of floats may reveal more.  If neighbouring datasets differ by the
+replacement of one record, use `relation="replace_one"`.  With replacement and Poisson sampling, the claim is only an
+upper bound on the privacy loss.  Batches from a shuffled dataset do not in general satisfy the claim of Poisson
+sampling.  So `sampling="shuffled"` raises an exception, unless `claimed_as="poisson"`.
 
 May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `numerics`, `pairs`, `result`, `sampling`,
 `settings`, `text`, `values`.

@@ -16,6 +16,7 @@ from dpaudit.engine.read_scores import read_scores
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.mechanisms import Mechanism, members
 from dpaudit.mechanisms.fingerprint import same_content
+from dpaudit.numerics.arrays import AnyArray
 from dpaudit.pairs.pair import Pair, doubts
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
@@ -64,7 +65,7 @@ def many_runs(
     Args:
         train: A function `(dataset, rng)` that trains a model and returns its score, or an object with
             `sample(dataset, n, rng)` that trains n models.  A higher score must be stronger evidence that the model was
-            trained on d1.  Runs must draw all randomness from `rng`.
+            trained on d1.  An array of one number is a score too.  Runs must draw all randomness from `rng`.
         pair: The two datasets, usually without and with a canary.
         claim: The claim, or its text.  If None, no claim is tested: the bounds hold, and the verdict is INCONCLUSIVE.
         models: Total number of models, at least 4; an odd number is rounded down.  Four further models are trained
@@ -112,7 +113,7 @@ def many_runs(
     trained = train_models(train, pair, models // 2, seed, settings, max(PROBES, enough))
     compared = len(trained.probes[0])
     unused = equal_outputs(*trained.probes) and 0 < enough <= compared
-    sides = list(trained.outputs)
+    sides = [_single(side) for side in trained.outputs]
     same = () if unused else same_outputs(*trained.probes)
     found += [*trained.words, *same, *shared_seeds(*sides)]
     if all(side.ndim == 1 and side.dtype.kind in "biuf" for side in sides):
@@ -136,3 +137,8 @@ def many_runs(
     found += () if unused or same else no_effect(result, *sides)
     record = record_of("many runs", train, str(pair), *sides)
     return dataclasses.replace(with_warnings(result, found), training=record)
+
+
+def _single(outputs: AnyArray) -> AnyArray:
+    """Return outputs that are arrays of one number as numbers, so that they are treated as scores."""
+    return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 and outputs.dtype.kind in "biuf" else outputs
