@@ -59,6 +59,7 @@ def swept(
     """Sweep a library, and return the outcome."""
     command = CommandSettings(output=folder, confidence=confidence, pdf=False, quiet=True, jobs=jobs)
     plan = planned_sweep(library, [], only or [], command)
+    plan.prepare(command)
     sweeping = plan.start(seconds, command)
     sweeping.go_on()
     if sweeping.interrupted:
