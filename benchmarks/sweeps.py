@@ -114,7 +114,7 @@ def bugs(seconds: float, only: str) -> int:
 def release(library: str, seconds: float) -> Sweep:
     """Sweep one release, and print the table."""
     folder = Path(tempfile.mkdtemp(prefix="dpaudit-sweep-"))
-    found = swept(library, seconds, folder)
+    found = swept(library, seconds, folder, jobs=2)
     print(f"{counts(found)}  Results: {folder}", flush=True)
     print(text(found, Screen(width=100)), flush=True)
     return found
