@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def test_the_file_of_a_long_simulation_is_what_the_command_draws(
     figures: dict[str, Callable[[], str]], name: str
 ) -> None:
     assert_same(figures[name](), name)
+
+
+def test_the_picture_of_trainings_shows_the_table_of_measurements(figures: dict[str, Callable[[], str]]) -> None:
+    rows: dict[float, tuple[tuple[float, ...], ...]] = sys.modules["drawing.trainings"].CERTIFIED
+    text = (DOCS / "measurements.md").read_text(encoding="utf-8")
+    for claimed, points in rows.items():
+        for models, median, low, high in points:
+            row = rf"\| {claimed:g} \| {models:,} \| \d+ \| {median:.2f} \| {low:.2f} \| {high:.2f} \|"
+            assert re.search(row, text), (claimed, models)
 
 
 def test_every_figure_is_shown_and_described(figures: dict[str, Callable[[], str]]) -> None:
