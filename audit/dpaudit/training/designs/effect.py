@@ -14,6 +14,9 @@ from dpaudit.result.values import Verdict
 UNLIKELY = 1e-6
 """Maximum probability of equal outputs, for a training at the limit of its claim, that makes an audit inconclusive."""
 
+MODELS, CANARIES = ("on d0", "on d1"), ("without the canary", "with the canary")
+"""Names of the two sides of scores, for `no_effect`."""
+
 _CLEAR = 6.0  # a training at the limit of its claim must have at least this expected rank statistic
 _HARDLY = 3.0  # below this rank statistic, scores are hardly higher with the canary
 _MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
@@ -69,7 +72,7 @@ def ignored(models: int, claim: TradeoffFunction) -> str:
     )
 
 
-def no_effect(result: AuditResult, out: AnyArray, into: AnyArray) -> tuple[str, ...]:
+def no_effect(result: AuditResult, out: AnyArray, into: AnyArray, sides: tuple[str, str]) -> tuple[str, ...]:
     """Return a warning if scores are hardly higher with the canary, although the claim allows a clear difference.
 
     The rank statistic is the share of pairs of scores in the right order, minus one half, in standard errors of equal
@@ -79,8 +82,9 @@ def no_effect(result: AuditResult, out: AnyArray, into: AnyArray) -> tuple[str, 
 
     Args:
         result: The result of the audit of the scores.
-        out: The scores without the canary.
-        into: The scores with the canary.
+        out: The scores on d0, or without the canary.
+        into: The scores on d1, or with the canary.
+        sides: Names of both sides: `MODELS` or `CANARIES`.
     """
     sizes = len(out), len(into)
     if result.verdict is Verdict.VIOLATION or result.measurement or result.mu_lower > 0 or min(sizes) == 0:
@@ -95,9 +99,9 @@ def no_effect(result: AuditResult, out: AnyArray, into: AnyArray) -> tuple[str, 
     if (limit - 0.5) / error < _CLEAR:
         return ()
     return (
-        f"scores are hardly higher with the canary than without: {100 * share:.0f} % of all pairs of scores are in "
+        f"scores are hardly higher {sides[1]} than {sides[0]}: {100 * share:.0f} % of all pairs of scores are in "
         "this order, and chance gives 50 %.  Check that the training uses the canary, and that a higher score is "
-        "evidence for the canary",
+        f"evidence for runs {sides[1]}",
     )
 
 

@@ -34,7 +34,7 @@ from dpaudit.training.designs.checks import (
     with_warnings,
     without_nan,
 )
-from dpaudit.training.designs.effect import enough_equal, equal_outputs, ignored, no_effect, same_outputs
+from dpaudit.training.designs.effect import MODELS, enough_equal, equal_outputs, ignored, no_effect, same_outputs
 from dpaudit.training.designs.models import PROBES, TrainingProgress, train_models
 from dpaudit.training.ranges import is_whole
 
@@ -134,7 +134,7 @@ def many_runs(
         ignored=(ignored(compared, claim),) if unused and claim is not None else (),
     )
     found += too_few(result, models, "models", "runs")
-    found += () if unused or same else no_effect(result, *sides)
+    found += () if unused or same else no_effect(result, *sides, MODELS)
     record = record_of("many runs", train, str(pair), *sides)
     return dataclasses.replace(with_warnings(result, found), training=record)
 

@@ -21,7 +21,7 @@ from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
 from dpaudit.training.designs.checks import doubts_of, record_of, too_few, with_warnings
-from dpaudit.training.designs.effect import no_effect
+from dpaudit.training.designs.effect import CANARIES, no_effect
 from dpaudit.training.designs.models import opened, repeated
 from dpaudit.training.ranges import is_whole
 
@@ -101,7 +101,7 @@ def one_run(
         began=began,
     )
     few = too_few(result, canaries, "canaries", independence)
-    effect = no_effect(result, scores[~included], scores[included])
+    effect = no_effect(result, scores[~included], scores[included], CANARIES)
     record = record_of(
         "one run",
         train,

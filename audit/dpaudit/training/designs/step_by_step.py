@@ -19,7 +19,7 @@ from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import shown
 from dpaudit.training.claims import exceeds
 from dpaudit.training.designs.checks import doubts_of, record_of, with_warnings
-from dpaudit.training.designs.effect import no_effect
+from dpaudit.training.designs.effect import CANARIES, no_effect
 from dpaudit.training.ranges import is_whole
 
 Step = Callable[[int], float]
@@ -98,7 +98,7 @@ def step_by_step(
         )
         limit = dataclasses.replace(result.detectable, claim="")
         result = dataclasses.replace(result, detectable=limit)
-    found += no_effect(result, np.array(scores[0]), np.array(scores[1]))
+    found += no_effect(result, np.array(scores[0]), np.array(scores[1]), CANARIES)
     canary = f"one canary, in the batches of {len(scores[1]):,} of {audit.steps:,} steps"
     record = record_of("step by step", step, canary, *scores)
     return dataclasses.replace(with_warnings(result, found), training=record)
