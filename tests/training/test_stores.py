@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, MechanismError, Pair, training
+from dpaudit import AuditResult, MechanismError, Pair, Verdict, training
 from dpaudit.training import canaries, reference, views
 from dpaudit.training.designs.models import TrainingProgress
 
@@ -61,6 +61,21 @@ def test_no_model_is_trained_twice(tmp_path: Path) -> None:
         assert re.match(rf"{kept} of the 12 runs per dataset come from a store of ", result.warnings[0])
         assert any(warning.startswith("1 earlier call with this store failed") for warning in result.warnings)
     assert not any("store" in warning for warning in whole.warnings)
+
+
+def test_models_that_are_only_compared_are_kept_too(tmp_path: Path) -> None:
+    """If models with equal seeds have equal outputs, more are trained: 29 on each dataset for gaussian(mu=1)."""
+    lines = tmp_path / "models"
+
+    def ignores(dataset: Any, rng: np.random.Generator) -> float:
+        with open(lines, "a", encoding="utf-8") as file:
+            print(file=file)
+        return float(rng.normal())
+
+    results = [audited(ignores, models=60, store=tmp_path / "s.trials") for _ in range(2)]
+    assert len(lines.read_text().splitlines()) == 2 * 29 + 60
+    assert results[1].warnings[0].startswith("59 of the 59 runs per dataset come from a store")
+    assert results[0].verdict is results[1].verdict is Verdict.INCONCLUSIVE
 
 
 def test_trainings_that_failed_and_were_repeated_are_named(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ def ignored(models: int, claim: TradeoffFunction) -> str:
     """Return the reason why an audit is inconclusive if `models` models with equal seeds have equal outputs."""
     return (
         f"with the same seed, all {models} compared models have the same output on d0 as on d1.  If the scores were at "
-        f"the limit of {claim.label}, the probability of this would be at most {UNLIKELY:g}.  So the training seems to "
-        "ignore its dataset, or its score does not show the canary, and the claim was not tested"
+        f"the limit of {claim.label}, the probability of this would be below one in a million.  So the training seems "
+        "to ignore its dataset, or its score does not show the canary, and the claim was not tested"
     )
 
 

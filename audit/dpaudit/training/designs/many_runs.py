@@ -134,7 +134,7 @@ def many_runs(
         ignored=(ignored(compared, claim),) if unused and claim is not None else (),
     )
     found += too_few(result, models, "models", "runs")
-    found += () if unused or same else no_effect(result, *sides, MODELS)
+    found += () if unused or same else no_effect(result, sides[0], sides[1], MODELS)
     record = record_of("many runs", train, str(pair), *sides)
     return dataclasses.replace(with_warnings(result, found), training=record)
 
