@@ -25,6 +25,7 @@ _PACKAGES = {  # the name of each library on the package index
     "diffprivlib": "diffprivlib",
     "pydp": "python-dp",
     "smartnoise_sql": "smartnoise-sql",
+    "tumult": "tmlt.core",
 }
 _LABEL = re.compile(r"\w[\w .+-]{0,39}")
 _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
