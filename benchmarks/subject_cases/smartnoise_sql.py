@@ -55,7 +55,7 @@ OF_IRISES = (
     "SELECT COUNT(*) AS n FROM flowers.iris WHERE petal > 5.0",
     "SELECT SUM(petal) AS total FROM flowers.iris",
     "SELECT AVG(petal) AS average FROM flowers.iris",
-    "SELECT VAR(sepal) AS variance FROM flowers.iris",
+    "SELECT VAR(sepal) AS spread FROM flowers.iris",
     "SELECT species, COUNT(*) AS n FROM flowers.iris GROUP BY species",
     "SELECT species, AVG(petal) AS average FROM flowers.iris GROUP BY species ORDER BY species",
 )
