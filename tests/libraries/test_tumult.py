@@ -191,6 +191,19 @@ def test_a_config_names_constructors_only(library: None) -> None:
             inside.called(name, {})
 
 
+@pytest.mark.parametrize(
+    "text", ["__import__('os').system('true')", "9**9**9", "1e9999", "[1]", "x" * 101, "lambda: 0", "f(1)", "1\n2"]
+)
+def test_a_text_of_a_config_is_no_expression(text: str, library: None) -> None:
+    """Tumult Core passes texts in place of numbers to sympy, which evaluates them."""
+    for arguments in ({"scale": text}, [text], {"scale": {"AddNoise": {"a": text}}}, {"scale": [text]}):
+        with pytest.raises(ValueError, match="is not allowed, because Tumult Core may evaluate it"):
+            inside.called("AddNoise", arguments)
+    with pytest.raises(ValueError, match="must be a name, or a number"):
+        inside.facts(AddNoise(), text)
+    assert all(map(inside._checked, ("1/3", "0.5", "-2e-05", "user id", "GEOMETRIC")))
+
+
 def test_rows_of_a_released_data_frame_are_sorted() -> None:
     rows = [("b", 2), ("a", 3), (None, 1)]
     frame = SimpleNamespace(columns=["g", "n"], collect=lambda: rows, toPandas=None)

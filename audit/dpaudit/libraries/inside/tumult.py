@@ -37,6 +37,9 @@ _CONSTRUCTOR = re.compile(
     r"create_\w+_measurement|[A-Z]\w*(Noise|Quantile|Selection|DP|Domain|Descriptor|Difference|Distance)"
     r"|PureDPToRhoZCDP|PureDPToApproxDP|RhoZCDPToApproxDP|IfGroupedBy|SumOf|RootSumOfSquared"
 )
+# Tumult Core evaluates texts in place of numbers as Python code.  Without brackets, such a text calls nothing.
+_TEXT = re.compile(r"[\w .+/-]{0,100}", re.ASCII)
+_HUGE = re.compile(r"\d[eE][+-]?\d{4}")
 _ENUM = "noise_mechanism"  # an argument whose text is the name of a member of the enumeration NoiseMechanism
 _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
@@ -51,13 +54,28 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
     Raises:
         LookupError: If the installed release has no such constructor.
+        ValueError: If a text could be more than a name or a number.
     """
     make = _constructor(call)
     if make is None:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
     if isinstance(arguments, list):
         return make(*map(_built, arguments))
-    return make(**{name: _argument(name, value) for name, value in (arguments or {}).items()})
+    return make(**{_checked(name): _argument(name, value) for name, value in (arguments or {}).items()})
+
+
+def _checked(text: str) -> str:
+    """Return a text from a config that is a name or a number.
+
+    Raises:
+        ValueError: If the text could be an expression.
+    """
+    if not _TEXT.fullmatch(text) or _HUGE.search(text):
+        raise ValueError(
+            f"the text {text[:60]!r} is not allowed, because Tumult Core may evaluate it: a text must be a name, or a "
+            "number such as 0.5 or 1/3"
+        )
+    return text
 
 
 def _constructor(name: str) -> Foreign:
@@ -68,7 +86,7 @@ def _constructor(name: str) -> Foreign:
             found = getattr(import_module(f"tmlt.core.{home}"), name, None)
         except ImportError:  # releases name their modules differently
             continue
-        if found is not None:
+        if callable(found):
             return found
     return None
 
@@ -88,7 +106,7 @@ def _built(value: Foreign) -> Foreign:
             if _constructor(name) is not None:
                 return called(name, arguments)
         return {name: _built(part) for name, part in value.items()}
-    return value
+    return _checked(value) if isinstance(value, str) else value
 
 
 def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
@@ -102,6 +120,8 @@ def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
         A dict with the names of the `measure` and of the measurement, the privacy loss `d_out`, rounded up, the
         `domain` and the `metric` as nested dicts, `d_in` as a number or a text such as "1/2", and `hints`.
     """
+    if isinstance(d_in, str):
+        _checked(d_in)
     return {
         "name": type(measurement).__name__,
         "measure": type(measurement.output_measure).__name__,
