@@ -10,13 +10,13 @@ and V_2.
 *Proof.*  G(z) / (1 - z) is the sum over j of P[K <= j] z^j.  The right side is therefore the sum of P[K <= j] rho^{j-t}
 over all j = t modulo n.  No term is negative, and the term j = t is the left side.  QED
 
-The radius is near the saddle point of the integrand, and n is several standard deviations of K.  All terms but j = t are
-then negligible.  The terms of conjugate z_k are conjugate, so half of them are computed.
+The radius is near the saddle point of the integrand, and n is several standard deviations of K.  All terms but j = t
+are then negligible.  The terms of conjugate z_k are conjugate, so half of them are computed.
 
 **Nodes that are left out.**  A variable w Bernoulli(e) multiplies G by 1 - e + e z^w.  With p = e rho^w / (1 - e + e
-rho^w), the absolute value is at most exp(-p (1 - p)(1 - cos(w s))) times the value at rho, for z = rho e^{i s}.  Since p <=
-1/2, the bound for the smallest e of a level holds for all cells.  Nodes with a negligible bound are left out, and their
-bounds are added to the result.
+rho^w), the absolute value is at most exp(-p (1 - p)(1 - cos(w s))) times the value at rho, for z = rho e^{i s}.  Since
+p <= 1/2, the bound for the smallest e of a level holds for all cells.  Nodes with a negligible bound are left out, and
+their bounds are added to the result.
 """
 
 from __future__ import annotations
@@ -137,9 +137,7 @@ def _down(rate: Array) -> Array:
     return np.clip(rate * (1 - 1e-9), 0.0, 0.5)
 
 
-def _tail(
-    rates: _Rates, cells: _Cells, m: int, numbers: Numbers, weights: Weights, most: int, least: float
-) -> float:
+def _tail(rates: _Rates, cells: _Cells, m: int, numbers: Numbers, weights: Weights, most: int, least: float) -> float:
     """Return the bound of the lemma for given rates, which need not be sharp below `least`."""
     sizes = np.array([numbers[0], numbers[1] - numbers[0] - 1, m - numbers[1] - 1], dtype=np.float64)
     w = np.array(weights, dtype=np.float64)

@@ -8,8 +8,8 @@ levels has the weight w_1 = 5, w_2 = 3 or w_3 = 1.  T is the total weight of the
 With the notation of `confident`, a(u) is the share of all guesses that are wrong and among the most confident share u.
 a is convex, and e(u) is its slope, with the value of the left side where the sides differ.
 
-**Theorem.**  Let V_1 < V_2 be the (r_1 + 1)-th and the (r_2 + 1)-th smallest of m uniform numbers.  Given these, let the
-following variables be independent, each with weight w and probability e of being 1:
+**Theorem.**  Let V_1 < V_2 be the (r_1 + 1)-th and the (r_2 + 1)-th smallest of m uniform numbers.  Given these, let
+the following variables be independent, each with weight w and probability e of being 1:
 
 - r_1 variables with w_1 and a(V_1) / V_1; one variable with w_2 and e(V_1);
 - r_2 - r_1 - 1 variables with w_2 and (a(V_2) - a(V_1)) / (V_2 - V_1); one variable with w_3 and e(V_2);
@@ -23,25 +23,27 @@ numbers and all scores, the guesses are wrong independently, each with at least 
 the two sides.  No weight is negative, so T is stochastically at least the sum of independent variables w(i)
 Bernoulli(e_i), where w(i) is the weight of the guess about canary i.
 
-This sum is stochastically smallest if larger weights belong to smaller e_i.  To see this, let w > w' and e <= e'.  Compare
-X = w Bernoulli(e) + w' Bernoulli(e') and Y = w Bernoulli(e') + w' Bernoulli(e).  Both are 0 with equal probability, and
-w + w' with equal probability.  Otherwise, X is w' with probability e' (1 - e) and Y is w' with probability e (1 - e'),
-which is not larger.  So X is stochastically at most Y.  Each such exchange, added to the independent other variables,
-preserves this order, and exchanges of pairs sort the weights.
+This sum is stochastically smallest if larger weights belong to smaller e_i.  To see this, let w > w' and e <= e'.
+Compare X = w Bernoulli(e) + w' Bernoulli(e') and Y = w Bernoulli(e') + w' Bernoulli(e).  Both are 0 with equal
+probability, and w + w' with equal probability.  Otherwise, X is w' with probability e' (1 - e) and Y is w' with
+probability e (1 - e'), which is not larger.  So X is stochastically at most Y.  Each such exchange, added to the
+independent other variables, preserves this order, and exchanges of pairs sort the weights.
 
-The ranks of confidence of the m numbers are independent uniform numbers, and rank u has the posterior error e(u).  Given
-V_1 and V_2, the r_1 smaller ranks are independent and uniform on (0, V_1).  The ranks between are independent and uniform
-on (V_1, V_2), and the larger ranks on (V_2, 1).  The canaries at V_1 and V_2 belong to the second and to the third level.
-QED
+The ranks of confidence of the m numbers are independent uniform numbers, and rank u has the posterior error e(u).
+Given V_1 and V_2, the r_1 smaller ranks are independent and uniform on (0, V_1).  The ranks between are independent and
+uniform on (V_1, V_2), and the larger ranks on (V_2, 1).  The canaries at V_1 and V_2 belong to the second and to the
+third level.  QED
 
-**Corollary (nested families).**  If f_t falls as t grows, the mechanism with the smaller f can simulate the mechanism with
-the larger f.  So P_t[K <= k], the maximum of P[T <= k] over all mechanisms that satisfy f_t, grows with t.  The lemma of
-`families.largest_refuted` applies.
+**Corollary (nested families).**  If f_t falls as t grows, the mechanism with the smaller f can simulate the mechanism
+with the larger f.  So P_t[K <= k], the maximum of P[T <= k] over all mechanisms that satisfy f_t, grows with t.  This
+module computes an upper bound of P_t.  If the bound refutes a member t above the true member t', then P_t' <= P_t <=
+significance.  So any refuted member, found by any search, exceeds the true member with probability at most the
+significance.
 
 **Direction of errors.**  The probabilities of the theorem do not fall as V_1 or V_2 grows, since chords of a convex
 function rise with both ends.  V_2 rises with V_1 if its rank among the larger numbers is fixed.  So P[K <= t] does not
-fall if V_1, and then V_2 given the smaller V_1, are replaced by the lower ends of their cells.  The slope e(V) is replaced
-by the slope of a chord that ends at V.  Every probability is rounded down.
+fall if V_1, and then V_2 given the smaller V_1, are replaced by the lower ends of their cells.  The slope e(V) is
+replaced by the slope of a chord that ends at V.  Every probability is rounded down.
 
 **Which claims.**  For (epsilon, delta)-DP, the most confident guesses alone reveal most if scores are, for example,
 Gaussian.  The number of guesses of `confident` then gives larger bounds.  So `suits` is False for these claims.
