@@ -330,7 +330,7 @@ def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Wi
         beta=math.nan,
         claimed_beta=math.nan,
         counts=counts,
-        counted="weighted guesses" if evidence.words.weighted else "guesses",
+        counted="guesses" if evidence.words.guesses == "guesses" else "weighted guesses",
         guesses=evidence.guesses,
         right=evidence.right,
         needed=evidence.guesses + 1 if fewest is None else fewest,

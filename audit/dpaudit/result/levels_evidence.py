@@ -123,6 +123,8 @@ class CanaryLevelsEvidence(CanaryGuesses):
     @classmethod
     def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
         counts = {name: int(values[name]) for name in ("m", "included", "half", "guesses", "right")}
+        if len(values["numbers"]) != 2 or len(values["rights"]) != 3:
+            raise ValueError("evidence must have two numbers of guesses in levels, and three numbers of right guesses")
         first, second = (int(r) for r in values["numbers"])
         one, two, three = (int(v) for v in values["rights"])
         found = cls(**counts, numbers=(first, second), rights=(one, two, three))

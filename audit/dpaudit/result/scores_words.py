@@ -88,7 +88,7 @@ OF_CANARY_LEVELS = replace(
         "weight for this pair (following Xiang et al. 2025)."
     ),
     proof="the weighted number of right guesses, if canaries are independent",
-    weighted="weighted ",
+    guesses="weighted guesses",
     guessing=(
         "Guesses are made for all canaries. A guess counts 5, 3 or 1 times, depending on how extreme the canary's "
         "score is among all scores. The share of right guesses cannot be compared with the two errors, which the "
