@@ -212,10 +212,6 @@ def table(part: str, store: Store, seeds: range) -> None:
         print(text, flush=True)
 
 
-def least_refuting(p_value: Callable[[int], float], largest: int) -> int:
-    return bisect_integers(lambda v: p_value(v) <= S, largest + 1, 0).inside
-
-
 def validity(seeds: range) -> None:
     """Print the share of bounds that exceed the true value.
 
@@ -233,7 +229,7 @@ def validity(seeds: range) -> None:
             (s, partial(tight.p_value, claim, m, s), partial(counts, r=s)),
         )
         for largest, p_value, right in tests:
-            high = least_refuting(p_value, largest)
+            high = bisect_integers(lambda v, p=p_value: p(v) <= S, largest + 1, 0).inside  # type: ignore[misc]
             shares.append(np.mean([right(*scores(seed))[1] >= high for seed in seeds]))
         print(
             f"{name:18} above the truth: independent {shares[0]:.4f}, with one number of guesses {shares[1]:.4f}, "

@@ -74,7 +74,7 @@ def chance(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Cells of V_1 and, given the lower end of the cell of V_1, of V_2.  The lowest cells are left out."""
+    """Cells of V_2 and, given the lower end of the cell of V_2, of V_1.  The lowest cells are left out."""
 
     first: Array  # lower ends of the cells of V_1, ascending, > 0
     second: Array  # lower ends of the cells of V_2, ascending
@@ -93,14 +93,14 @@ def _cells(m: int, numbers: Numbers, reach: float) -> _Cells:
 
     r1, r2 = numbers
     x, y = ends(r1), ends(r2)
-    below = betainc(r1 + 1.0, float(m - r1), x)
+    below = betainc(r2 + 1.0, float(m - r2), y)
     p = np.diff(below, append=0.0)
-    p[-1] = betainc(float(m - r1), r1 + 1.0, 1 - x[-1])
-    share = np.clip((y - x[:, None]) / (1 - x[:, None]), 0.0, 1.0)
-    under = betainc(float(r2 - r1), float(m - r2), share)  # V_2 is the (r2 - r1)-th smallest of m - r1 - 1 above V_1
-    q = np.diff(under, axis=1, append=0.0)
-    q[:, -1] = betainc(float(m - r2), float(r2 - r1), 1 - share[:, -1])
-    return _Cells(read_only(x), read_only(y), read_only(p[:, None] * q), float(below[0] + p @ under[:, 0]))
+    p[-1] = betainc(float(m - r2), r2 + 1.0, 1 - y[-1])
+    share = np.minimum(x[:, None] / y, 1.0)
+    under = betainc(r1 + 1.0, float(r2 - r1), share)  # V_1 is the (r1 + 1)-th smallest of r2 numbers below V_2
+    q = np.diff(under, axis=0, append=0.0)
+    q[-1] = betainc(float(r2 - r1), r1 + 1.0, 1 - share[-1])
+    return _Cells(read_only(x), read_only(y), read_only(q * p), float(below[0] + p @ under[0]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

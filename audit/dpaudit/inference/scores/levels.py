@@ -41,9 +41,9 @@ significance.  So any refuted member, found by any search, exceeds the true memb
 significance.
 
 **Direction of errors.**  The probabilities of the theorem do not fall as V_1 or V_2 grows, since chords of a convex
-function rise with both ends.  V_2 rises with V_1 if its rank among the larger numbers is fixed.  So P[K <= t] does not
-fall if V_1, and then V_2 given the smaller V_1, are replaced by the lower ends of their cells.  The slope e(V) is
-replaced by the slope of a chord that ends at V.  Every probability is rounded down.
+function rise with both ends.  V_1 / V_2 is independent of V_2.  So P[K <= t] does not fall if V_2, and then V_1 given
+the smaller V_2, are replaced by the lower ends of their cells.  The slope e(V) is replaced by the slope of a chord that
+ends at V.  Every probability is rounded down.
 
 **Which claims.**  For (epsilon, delta)-DP, the most confident guesses alone reveal most if scores are, for example,
 Gaussian.  The number of guesses of `confident` then gives larger bounds.  So `suits` is False for these claims.
@@ -72,7 +72,7 @@ LEAST_CANARIES = 4
 
 _PRECISION_OF_ALL = 0.9  # squared ratio of the least standard error of mu and that of three levels, for mu <= 2
 _STEP = 0.03  # relative first step of a search for mu
-_FIRST = 0.16  # share of the canaries in the first level; no bound for Laplace scores is 1 % worse than with one level
+_FIRST = 0.16  # share of the canaries in the first level; docs/measurements.md compares it with others
 
 Numbers = tuple[int, int]
 Number = TypeVar("Number", int, Array)
@@ -135,7 +135,7 @@ def p_value(claim: TradeoffFunction, m: int, numbers: Numbers, right: int, *, en
         enough: A p-value of at most this value may be rounded up further, but not above this value.
 
     Returns:
-        A p-value by the theorem of this module, rounded up by at most about 3 % where it is above 1e-9; 1 if at least
+        A p-value by the theorem of this module, rounded up by at most about 4 % where it is above 0.01; 1 if at least
         half of the weight is wrong.
 
     Raises:
