@@ -94,7 +94,9 @@ def test_seeds_depend_on_the_seed_of_the_command_and_on_the_cell(audits: Audits)
     seeds = {name: seed for name, _, _, seed in audits.rounds}
     assert len(set(seeds.values())) == 6
     audits.rounds.clear()
-    CliRunner().invoke(app, ["sweep", "counts.yaml", "--no-pdf", "-q", "-o", "two", "--seed", "7", "--time", "2s"])
+    CliRunner().invoke(
+        app, ["sweep", "counts.yaml", "--no-pdf", "-q", "-o", "two", "--jobs", "1", "--seed", "7", "--time", "2s"]
+    )
     assert {name: seed for name, _, _, seed in audits.rounds} == seeds
 
 
@@ -111,12 +113,15 @@ def test_an_interrupted_sweep_goes_on_where_it_was(monkeypatch: pytest.MonkeyPat
     done = swept("--time", "2s", "--resume")
     assert done.exit_code == 1, done.output
     later = [name for name, _, _, _ in audits.rounds[before:]]
-    assert set(later) == {"good-0.5-1.1.5", "good-1.0-1.1.5"}, "refuted and failed cells are not repeated"
+    again = {"bad-0.5-1.1.5", "bad-1.0-1.1.5"}
+    assert {name for name in later if later.count(name) == 1} == again, "the code in this process may have changed"
+    assert set(later) == {"good-0.5-1.1.5", "good-1.0-1.1.5", *again}, "failed cells are not repeated"
     second = written()
     assert second["number"] == first["number"]
     assert not second["interrupted"]
     assert second["spent"] <= 2.5
-    kept = [[(cell["state"], cell["rounds"], cell["seconds"]) for cell in one["cells"][:4]] for one in (first, second)]
+    assert [cell["state"] for cell in second["cells"][:2]] == ["violation"] * 2
+    kept = [[(cell["state"], cell["rounds"], cell["seconds"]) for cell in one["cells"][2:4]] for one in (first, second)]
     assert kept[0] == kept[1]
     assert swept("--time", "2s").exit_code == 2, "without --resume nothing is overwritten"
 
@@ -181,7 +186,7 @@ def test_an_empty_sweep_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_report_and_the_file_of_the_sweep(audits: Audits) -> None:
-    line = ["sweep", "counts.yaml", "-o", "out", "--time", "2s"]
+    line = ["sweep", "counts.yaml", "-o", "out", "--jobs", "1", "--time", "2s"]
     done = CliRunner().invoke(app, line, catch_exceptions=False)
     assert Path("out/sweep.pdf").read_bytes().startswith(b"%PDF")
     assert "the map is in out/sweep.pdf" in done.stderr
@@ -243,6 +248,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a name outside": {"name": "../../etc/x"},
     "a number that is not finite": {"seconds": 1e999},
     "a negative number": {"trials": -1},
+    "more rounds than fit": {"rounds": 10**4299},
     "a text for a number": {"rounds": "1"},
     "an unknown key": {"python": "os:system"},
     "an unknown state": {"state": "certified"},

@@ -22,6 +22,7 @@ MAX_SWEEP_BYTES = 2**24
 
 _FILE_NAME = re.compile(r"\w[\w .+-]{0,199}")
 _MAX_SECONDS = 1e9  # of one cell
+_MAX_RUNS = 2**53  # of one cell
 _STRICT = {"extra": "forbid", "strict": True}  # settings of pydantic, which checks the types of a file
 _MAX_PROBLEM = 200  # maximum number of characters of a message about a file
 
@@ -86,6 +87,8 @@ class SweptCell:
         numbers = (self.trials, self.rounds, self.seconds, self.last_seconds, self.ratio or 0.0)
         if not all(0 <= number < math.inf for number in numbers):
             raise ValueError(f"cell {self.name}: numbers must be finite and at least 0")
+        if max(self.trials, self.rounds) > _MAX_RUNS:
+            raise ValueError(f"cell {self.name}: trials and rounds must be at most {_MAX_RUNS:,}")
         if max(self.seconds, self.last_seconds) > _MAX_SECONDS:
             raise ValueError(f"cell {self.name}: seconds must be at most {_MAX_SECONDS:g}")
         if self.p_value is not None and not 0 <= self.p_value <= 1:
@@ -111,7 +114,7 @@ class Sweep:
         shared: False if each cell uses the requested confidence.
         number: Random identifier of the command, which its results record.
         seconds: Requested seconds.
-        spent: Seconds of all rounds, without the construction of environments.
+        spent: Elapsed seconds, without the construction of environments.
         answer_seconds: Maximum seconds of one answer of a mechanism.
         interrupted: Whether the user interrupted the sweep.
         cells: The cells, in the order of the catalogue.
