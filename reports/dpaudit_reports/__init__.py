@@ -47,20 +47,24 @@ __all__ = [
 
 
 def comparison(
-    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str] = MappingProxyType({})
+    audits: Mapping[str, Mapping[str, AuditResult]],
+    missing: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    *,
+    full: bool = False,
 ) -> Document:
     """Return a document that shows audits of several versions side by side.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that could not be run.
         missing: The reason why an audit has no result on a version, by audit and version.
+        full: Whether a part with all sections follows for each audit and version.
 
     Raises:
         ValueError: If there is no result.
     """
     from dpaudit_reports.document import comparison
 
-    return comparison(audits, missing)
+    return comparison(audits, missing, full=full)
 
 
 def sweep_report(sweep: Sweep) -> Document:

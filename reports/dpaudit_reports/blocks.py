@@ -166,6 +166,7 @@ class Figure:
 
     panels: tuple[Panel, ...]
     caption: Text
+    columns: int = 2  # number of panels side by side; one panel alone has the caption to its right
 
 
 @dataclass(frozen=True, slots=True)

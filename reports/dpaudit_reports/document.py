@@ -52,13 +52,17 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
 
 
 def comparison(
-    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str] = MappingProxyType({})
+    audits: Mapping[str, Mapping[str, AuditResult]],
+    missing: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    *,
+    full: bool = False,
 ) -> Document:
     """Return a document that shows audits of several versions side by side.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that failed.
         missing: The reason why an audit has no result on a version, by audit and version.
+        full: Whether a part with all sections follows for each audit and version.
 
     Raises:
         ValueError: If there is no result.
@@ -67,9 +71,9 @@ def comparison(
     if not named:
         raise ValueError("a comparison needs at least one result, got none")
     date = newest([result for _, result in named])
-    parts = tuple(Part(title, _blocks(result, SECTIONS)) for title, result in named)
+    parts = tuple(Part(title, _blocks(result, SECTIONS)) for title, result in named) if full else ()
     subtitle = f"The same audits on several versions{day(date)}"
-    return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing), parts)
+    return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing, full=full), parts)
 
 
 def _footer(result: AuditResult) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import leave, refuse
-from dpaudit.cli.options import RUNS, Configs, RunOptions, with_run_options
+from dpaudit.cli.options import RUNS, SHOWN, Configs, RunOptions, with_run_options
 from dpaudit.cli.run import checked_settings, run_and_judge
 from dpaudit.cli.terminal import say
 from dpaudit.cli.values import check_choice
@@ -24,7 +24,11 @@ def compare(
     with_: Annotated[
         list[str],
         typer.Option(
-            "--with", metavar="PKG==VERSION", rich_help_panel=RUNS, help="Version to compare; repeat for each version."
+            "--with",
+            metavar="PKG==VERSION",
+            rich_help_panel=RUNS,
+            help="Version to compare; repeat for each version.  Several packages of one version are separated by spaces, "
+            "such as 'lib==1.0 numpy==1.26.4'.",
         ),
     ],
     locked: Annotated[
@@ -35,15 +39,23 @@ def compare(
             help="Install exactly the packages in DIR/NAME.lock, which an earlier comparison wrote.",
         ),
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", rich_help_panel=SHOWN, help="Add all sections of each audit to the document, on about three pages."
+        ),
+    ] = False,
     *,
     options: RunOptions,
 ) -> None:
     """Run the same audits with several versions of a package, and write one document, DIR/comparison.pdf.
 
     Each `--with` names a version as `package==number`, which replaces the version that the configs require.  Audits
-    that do not require the package are skipped.
+    that do not require the package are skipped.  If one `--with` names several packages, it also installs those that
+    the configs do not require.
 
-    Versions that cannot be installed or imported are reported, and all other versions are compared.
+    The document has audits as rows and versions as columns.  A version that cannot be installed or imported is a cell
+    with the reason below the table.
 
     All audits share one guarantee.  The exit codes are those of `dpaudit run`.
     """
@@ -79,7 +91,7 @@ def compare(
         drawn(text(audits, screen(), missing))
         try:
             if not options.no_pdf:
-                write_placed(options.output / "comparison.pdf", to_pdf(comparison(audits, missing)))
+                write_placed(options.output / "comparison.pdf", to_pdf(comparison(audits, missing, full=full)))
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)

@@ -124,7 +124,7 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> Non
     points = observed(result)
     if not len(points):
         return
-    alpha, beta, upper = np.maximum(_fine(points), low).T
+    alpha, beta, upper = np.maximum(fine(points), low).T
     if not result.bounds_valid:
         ax.plot(alpha, beta, color=CHANCE, linewidth=1.3, label="observed, not valid")
         return
@@ -163,7 +163,7 @@ def observed(result: AuditResult) -> Array:
     return np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
 
 
-def _fine(corners: Array) -> Array:
+def fine(corners: Array) -> Array:
     """Return the polygon through `corners`, one row each, with more points on long sides.
 
     On logarithmic axes, long sides are curved.
