@@ -28,6 +28,7 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"pdf_standards": ["ua-1"], "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]},
     {},
 )
+_FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
 
 def compile_pdf(document: Document) -> bytes:
@@ -53,7 +54,8 @@ def _plain(value: object) -> object:
     A dataclass becomes an object with its type as `kind`, which the template reads.
     """
     if dataclasses.is_dataclass(value):
-        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        names = (field.name for field in dataclasses.fields(value) if field.name not in _FOR_SCREENS)
+        fields = {name: _plain(getattr(value, name)) for name in names}
         return {"kind": type(value).__name__.lower(), **fields}
     match value:
         case str():

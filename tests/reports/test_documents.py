@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from collections.abc import Callable
 from io import BytesIO, StringIO
@@ -47,7 +46,9 @@ def test_a_comparison_puts_versions_side_by_side() -> None:
     compared = dpaudit_reports.comparison(versions())
     verdicts = next(block for block in compared.front if isinstance(block, Table))
     assert [column.title for column in verdicts.columns] == ["Audit", "lib==1.0", "lib==1.1"]
-    words = [["".join(map(_words, (cell,) if isinstance(cell, str) else cell)) for cell in row] for row in verdicts.rows]
+    words = [
+        ["".join(map(_words, (cell,) if isinstance(cell, str) else cell)) for cell in row] for row in verdicts.rows
+    ]
     assert [[cell.split(":")[0] for cell in row] for row in words] == [
         ["gaussian-sum", "▲ Violation", "○ No violation found"],
         ["laplace", "– could not be run", "○ No violation found"],
@@ -71,7 +72,11 @@ def test_the_full_form_of_a_comparison_has_a_part_for_each_result() -> None:
         "laplace – lib==1.1",
     ]
     table = next(block for block in compared.front if isinstance(block, Table))
-    assert [span.part for row in table.rows for cell in row for span in cell if isinstance(span, Reference)] == [0, 1, 2]
+    assert [span.part for row in table.rows for cell in row for span in cell if isinstance(span, Reference)] == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_the_worst_audits_come_first_and_otherwise_the_order_is_kept() -> None:

@@ -90,6 +90,19 @@ def panel_svg(
                 artist.remove()
 
 
+def place(x: float, y: float, *, height: float, width: float = PANEL) -> tuple[float, float]:
+    """Return a place inside the axes of a panel without a legend as fractions of the panel, from the upper left corner.
+
+    Args:
+        x: Fraction of the width of the axes, from the left.
+        y: Fraction of the height of the axes, from below.
+        height: Height of the panel, in inches.
+        width: Width of the panel, in inches.
+    """
+    across = (_LEFT + x * (width - _LEFT - _RIGHT)) / width
+    return across, (_ABOVE + (1 - y) * (height - _ABOVE - _BELOW)) / height
+
+
 def decades(axis: Axis, low: int, high: int, *, most: int = 7) -> None:
     """Set at most `most` ticks at powers of ten from 10^low to 10^high, with labels in plain text."""
     step = max(1, -(-(high - low) // (most - 1)))

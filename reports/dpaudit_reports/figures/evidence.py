@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS, WITNESS_WORD
 from dpaudit_reports.reasons import why_void
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _draw(ax: Axes, result: AuditResult) -> None:
         xycoords=("axes fraction", "data"),
         xytext=(4, 3),
         textcoords="offset points",
-        color=WITNESS if result.bounds_valid else CLAIM,
+        color=WITNESS_WORD if result.bounds_valid else CLAIM,
         fontsize=8.5,
     )
     most = max(1, int(trials.max(initial=1)))

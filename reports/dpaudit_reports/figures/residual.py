@@ -21,7 +21,7 @@ from dpaudit_reports.rates import intervals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HEIGHT, _LOW = 1.95, 1.6  # heights of a panel of half a page's width, and of a narrow panel, in inches
+_HEIGHT, _LOW = 1.95, 1.75  # heights of a panel of half a page's width, and of a narrow panel, in inches
 _NARROW = 2.5  # widths below this number of inches have fewer ticks
 _LEAST = 0.5  # minimum height of the scale, in percentage points
 _DEEPEST = 3.0  # maximum depth of the scale below the claim, as a multiple of its height above the claim
@@ -48,14 +48,19 @@ def residual_svg(result: AuditResult, scale: Scale | None = None, *, width: floa
         amounts(ax.xaxis, 0, 1, most=3 if narrow else 6)
         amounts(ax.yaxis, *shown, most=5 if narrow else 7)
 
-    return panel_svg(draw, height=_LOW if narrow else _HEIGHT, width=width)
+    return panel_svg(draw, height=height_of(width), width=width)
+
+
+def height_of(width: float) -> float:
+    """Return the height of a panel of this width, in inches."""
+    return _LOW if width < _NARROW else _HEIGHT
 
 
 def scale_of(results: Iterable[AuditResult]) -> Scale:
     """Return one scale for several results.
 
-    The scale includes the highest points of all curves.  A rectangle that is much higher, or a curve that lies far below
-    the claim, is cut off.
+    The scale includes the highest points of all curves.  A rectangle that is much higher, or a curve that lies far
+    below the claim, is cut off.
     """
     shown = list(results)
     values = np.concatenate([[0.0], *(_heights(result) for result in shown)])
@@ -75,8 +80,8 @@ def peak(result: AuditResult) -> tuple[float, float] | None:
     inner = curve[(curve[:, 0] > 0) & (curve[:, 0] < 1)]
     if not len(inner):
         return None
-    alpha, excess = inner[np.argmax(inner[:, 1])]
-    return float(alpha), float(excess)
+    alpha, points = inner[np.argmax(inner[:, 1])]
+    return float(alpha), float(points)
 
 
 def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
@@ -91,16 +96,16 @@ def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
     """
     low, high = scale
     ax.axhspan(0, high, color=FORBIDDEN, linewidth=0)
-    alpha, excess = _curve(result).T
+    alpha, points = _curve(result).T
     if alpha.size:
         valid = result.bounds_valid
-        ax.plot(alpha, excess, color=ATTACK if valid else CHANCE, linewidth=1.5, label="attack, observed")
+        ax.plot(alpha, points, color=ATTACK if valid else CHANCE, linewidth=1.5, label="attack, observed")
     _draw_region(ax, result)
     ax.axhline(0, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.set_xlim(0, 1)
     ax.set_ylim(low, high)
     ax.set_xlabel("type I error α")
-    ax.set_ylabel("points above the claim")
+    ax.set_ylabel("points above claim")
 
 
 def _curve(result: AuditResult) -> Array:
@@ -109,10 +114,10 @@ def _curve(result: AuditResult) -> Array:
     if not len(points):
         return np.empty((0, 2))
     alpha, beta, _ = fine(points).T
-    return np.column_stack([alpha, _excess(result, alpha, beta)])
+    return np.column_stack([alpha, excess(result, alpha, beta)])
 
 
-def _excess(result: AuditResult, alpha: Array, beta: Array) -> Array:
+def excess(result: AuditResult, alpha: Array, beta: Array) -> Array:
     """Return the power of the attack minus the maximum that the claim allows, in percentage points.
 
     The power is 1 - beta, and the claim allows at most 1 - f(alpha).
@@ -126,7 +131,7 @@ def _region(result: AuditResult) -> tuple[Array, Array]:
     if not point_name(result) or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return nothing, nothing
     point = np.array([[found.alpha, found.beta]])
-    point[:, 1] = _excess(result, point[:, 0], point[:, 1])
+    point[:, 1] = excess(result, point[:, 0], point[:, 1])
     known = intervals(found)
     if known is None:
         return point, nothing
@@ -134,7 +139,7 @@ def _region(result: AuditResult) -> tuple[Array, Array]:
     across = np.linspace(left, right, 20)
     alpha = np.concatenate([across, across[::-1], across[:1]])
     beta = np.concatenate([np.full(20, below), np.full(20, above), [below]])
-    return point, np.column_stack([alpha, _excess(result, alpha, beta)])
+    return point, np.column_stack([alpha, excess(result, alpha, beta)])
 
 
 def _draw_region(ax: Axes, result: AuditResult) -> None:

@@ -20,7 +20,8 @@ from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HEIGHT = 2.75
+HEIGHT = 2.75
+"""Height of the panels, in inches."""
 
 
 def point_name(result: AuditResult) -> str:
@@ -75,7 +76,7 @@ def tradeoff_svg(result: AuditResult) -> str:
         amounts(ax.xaxis, 0, 1)
         amounts(ax.yaxis, 0, 1)
 
-    return panel_svg(draw, height=_HEIGHT)
+    return panel_svg(draw, height=HEIGHT)
 
 
 def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
@@ -86,7 +87,7 @@ def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
         floor: The lower end of both axes; `smallest_error(result)` if None.
     """
     floor = smallest_error(result) if floor is None else floor
-    return panel_svg(lambda ax: _draw(ax, result, floor=floor), height=_HEIGHT, logarithmic="xy")
+    return panel_svg(lambda ax: _draw(ax, result, floor=floor), height=HEIGHT, logarithmic="xy")
 
 
 def smallest_error(result: AuditResult) -> float:

@@ -87,6 +87,15 @@ def why(audited: Audited) -> str:
     return joined(audited.reason if audited.result is None else reason(audited.result))
 
 
+def first_line(reason: str) -> str:
+    """Return the first line of a reason, and the last line if the first ends with a colon.
+
+    The other lines are a traceback or the output of an installer, which stderr shows completely.
+    """
+    first, *others = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
+    return one_line(f"{first} {others[-1]}" if others and first.endswith(":") else first)
+
+
 def sentence(audited: Audited) -> str:
     """Return the verdict and its numbers on one printable line, for a message of another program."""
     result = audited.result

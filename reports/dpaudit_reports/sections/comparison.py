@@ -25,6 +25,7 @@ from dpaudit_reports.blocks import (
 )
 from dpaudit_reports.claimed import certified_of_claimed, label, tells
 from dpaudit_reports.figures.canvas import GAP, WIDTH
+from dpaudit_reports.figures.hints import residual_hints
 from dpaudit_reports.figures.residual import Scale, peak, residual_svg, scale_of
 from dpaudit_reports.frequencies import counted, frequencies
 from dpaudit_reports.marks import MARKS
@@ -46,8 +47,8 @@ _HOW_TO_READ = (
     "its two errors. Hollow diamond: a region that shows no violation. All versions of an audit have one scale."
 )
 _MORE = (
-    "The result files hold the details of each audit, and the option --full of the command dpaudit compare adds them to "
-    "this document."
+    "The result files hold the details of each audit, and the option --full of the command dpaudit compare adds them "
+    "to this document."
 )
 
 
@@ -154,7 +155,12 @@ def _columns(panels: int) -> int:
 def _panel(version: str, result: AuditResult, scale: Scale, width: float) -> Panel:
     mark = MARKS[result.verdict]
     alt = f"{version}: {mark.word}, claim {label(result.claim)}. {_in_words(result)}"
-    return Panel(partial(residual_svg, result, scale, width=width), title=f"{version} {mark.sign} {mark.word}", alt=alt)
+    return Panel(
+        partial(residual_svg, result, scale, width=width),
+        title=f"{version} {mark.sign} {mark.word}",
+        alt=alt,
+        hints=partial(residual_hints, result, scale, width),
+    )
 
 
 def _in_words(result: AuditResult) -> str:
