@@ -20,6 +20,7 @@ _NAMES = {"ε": "epsilon", "μ": "mu"}
 
 Fact: TypeAlias = str | int | float | bool | list[str] | None
 """A value that JSON can hold."""
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 def facts(audited: Audited) -> dict[str, Fact]:
@@ -83,17 +84,11 @@ def flat(text: Text) -> str:
 
 
 def why(audited: Audited) -> str:
-    """Return the reason why the audit is inconclusive or has no result, on one line; otherwise ""."""
-    return joined(audited.reason if audited.result is None else reason(audited.result))
+    """Return the reason why the audit is inconclusive or has no result, on one line; otherwise "".
 
-
-def first_line(reason: str) -> str:
-    """Return the first line of a reason, and the last line if the first ends with a colon.
-
-    The other lines are a traceback or the output of an installer, which stderr shows completely.
+    A traceback is omitted: stderr shows it, and the first line of the reason names the exception.
     """
-    first, *others = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
-    return one_line(f"{first} {others[-1]}" if others and first.endswith(":") else first)
+    return joined(audited.reason.partition(_TRACEBACK)[0] if audited.result is None else reason(audited.result))
 
 
 def sentence(audited: Audited) -> str:

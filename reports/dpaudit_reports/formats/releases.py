@@ -12,7 +12,6 @@ from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.rounding import percent_at_most
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports.formats import table
-from dpaudit_reports.formats.facts import first_line
 from dpaudit_reports.formats.run import Audited, Run, Screen
 from dpaudit_reports.formats.table import drawn
 from dpaudit_reports.formats.wrapping import wrapped
@@ -60,7 +59,8 @@ def promise(found: Bisection) -> str:
 
 def short_reason(reason: str) -> str:
     """Shorten why a release was skipped: the first line, and what an installer printed last."""
-    return shortened(first_line(reason), _SHOWN_REASON)
+    first, *others = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
+    return shortened(one_line(f"{first} {others[-1]}" if others and first.endswith(":") else first), _SHOWN_REASON)
 
 
 def _rows(package: str, release: Release) -> Iterator[Audited]:

@@ -19,7 +19,7 @@ from dpaudit.text.encodable import encodable
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import count
 from dpaudit_reports.claimed import label
-from dpaudit_reports.formats.facts import certified, detectable, first_line, why
+from dpaudit_reports.formats.facts import certified, detectable, why
 from dpaudit_reports.formats.run import Audited, Run, Screen
 from dpaudit_reports.formats.wrapping import packed, wrapped
 from dpaudit_reports.sections.summary import p_value
@@ -92,8 +92,7 @@ def _row(audited: Audited, encoding: str) -> _Row:
         "detectable (90 %)": one_line(detectable(result)),
     }
     unanswered = result is None or result.verdict is Verdict.INCONCLUSIVE
-    words = first_line(audited.reason) if result is None else why(audited)
-    because = (f"because: {words or 'the result does not record the reason'}",) if unanswered else ()
+    because = (f"because: {why(audited) or 'the result does not record the reason'}",) if unanswered else ()
     return _Row(
         {name: encodable(cell, encoding) for name, cell in cells.items()},
         audited.sign.style,
