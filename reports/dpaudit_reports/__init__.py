@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
+from dpaudit.text.papers import PAPERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,28 +79,33 @@ def sweep_report(sweep: Sweep) -> Document:
     return sweep_document(sweep)
 
 
-def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
+def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False, paper: str = PAPERS[0]) -> None:
     """Write a report in the format that the file name's ending selects.
 
     Args:
         reported: Results, or a comparison.
         path: The file; the name ends in .pdf, .html, .htm or .md.
         full: Whether each of several audits has all sections.
+        paper: The size of the pages of a PDF, "a4" or "letter".
 
     Raises:
-        ValueError: If the name has another ending, or if there is no result.
+        ValueError: If the name has another ending, if there is no result, or if there is no such paper.
     """
-    writers = {".pdf": write_pdf, ".html": write_html, ".htm": write_html, ".md": write_markdown}
     ending = Path(fspath(path)).suffix.lower()
-    if ending not in writers:
+    if ending == ".pdf":
+        write_pdf(reported, path, full=full, paper=paper)
+    elif ending in (".html", ".htm"):
+        write_html(reported, path, full=full)
+    elif ending == ".md":
+        write_markdown(reported, path, full=full)
+    else:
         raise ValueError(f"the name of a report must end in .pdf, .html, .htm or .md, got {fspath(path)}")
-    writers[ending](reported, path, full=full)
 
 
-def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
+def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = False, paper: str = PAPERS[0]) -> None:
     """Write the report of one or many audits as a PDF.
 
-    A report of several audits has an overview, half a page for each audit, and the details at the end.
+    A report of several audits has an overview, a third of a page for each audit, and the details at the end.
 
     The same results give the same bytes, unless a name needs a font of the system.
 
@@ -107,11 +113,12 @@ def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = Fal
         reported: Results, or a comparison.
         path: The file.
         full: Whether each of several audits has all sections.
+        paper: The size of the pages, "a4" or "letter".
 
     Raises:
-        ValueError: If there is no result.
+        ValueError: If there is no result, or no such paper.
     """
-    write_whole(path, to_pdf(reported, full=full))
+    write_whole(path, to_pdf(reported, full=full, paper=paper))
 
 
 def write_html(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
@@ -170,19 +177,20 @@ def write_site(
     write(checked(results), digests, Path(folder), title=TITLE if title is None else title, url=url)
 
 
-def to_pdf(reported: Reported, *, full: bool = False) -> bytes:
+def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) -> bytes:
     """Return the PDF that `write_pdf` writes.
 
     Args:
         reported: Results, or a comparison.
         full: Whether each of several audits has all sections.
+        paper: The size of the pages, "a4" or "letter".
 
     Raises:
-        ValueError: If there is no result.
+        ValueError: If there is no result, or no such paper.
     """
     from dpaudit_reports.pdf import compile_pdf
 
-    return compile_pdf(_document(reported, full=full))
+    return compile_pdf(_document(reported, full=full), paper)
 
 
 def to_html(reported: Reported, *, full: bool = False) -> str:

@@ -188,10 +188,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A panel, and blocks to its right, or below it on a narrow medium."""
+    """A panel, blocks to its right, or below it on a narrow medium, and blocks below both."""
 
     panel: Panel
     blocks: tuple[Block, ...]
+    below: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

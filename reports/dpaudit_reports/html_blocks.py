@@ -117,8 +117,9 @@ class Writer:
                 shown = "".join(map(_panel, panels))
                 words = f"<figcaption>{self.prose(caption)}</figcaption>"
                 return f'<figure class="panels-with-words{kind}"><div class="panels">{shown}</div>{words}</figure>'
-            case Beside(panel, blocks):
-                return f'<div class="beside">{_panel(panel)}<div>{self.blocks(blocks, below=below)}</div></div>'
+            case Beside(panel, blocks, after):
+                shown = self.blocks(blocks, below=below)
+                return f'<div class="beside">{_panel(panel)}<div>{shown}</div></div>{self.blocks(after, below=below)}'
             case Entries(parts):
                 entries = (
                     f"<div><h4>{text_html(one.title)}</h4>{self.blocks(one.blocks, below=4)}</div>" for one in parts

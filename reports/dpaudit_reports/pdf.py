@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib
 import typst
 
+from dpaudit.text.papers import PAPERS
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.canvas import style
 from dpaudit_reports.printable import printable
@@ -28,17 +29,27 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"pdf_standards": ["ua-1"], "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]},
     {},
 )
+_TYPST_PAPERS = dict(zip(PAPERS, ("a4", "us-letter"), strict=True))
 _FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
 
-def compile_pdf(document: Document) -> bytes:
+def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
     """Return the document as a PDF, tagged as PDF/UA-1 if fonts for all its characters are available.
 
     Equal documents give equal bytes, unless a font of the system is used.
+
+    Args:
+        document: The document.
+        paper: The size of the paper, one of `PAPERS`.
+
+    Raises:
+        ValueError: If there is no such size.
     """
+    if paper not in _TYPST_PAPERS:
+        raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
     with style():
-        content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
+        content = {"document": json.dumps(_plain(document), ensure_ascii=False), "paper": _TYPST_PAPERS[paper]}
     for how in _ATTEMPTS[:-1]:
         try:
             return bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))

@@ -1,4 +1,4 @@
-"""A report of several audits is short: an overview, half a page for each audit, and everything else once."""
+"""A report of several audits is short: an overview, a third of a page for each audit, and everything else once."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def many(number: int) -> list[AuditResult]:
 @pytest.mark.parametrize(("number", "most"), [(12, 10), (50, 35)])
 def test_a_suite_has_few_pages(number: int, most: int) -> None:
     assert len(pypdf.PdfReader(BytesIO(dpaudit_reports.to_pdf(many(number)))).pages) <= most
+
+
+def test_pages_may_be_of_us_letter_size() -> None:
+    for paper, size in (("a4", (595, 842)), ("letter", (612, 792))):
+        pages = pypdf.PdfReader(BytesIO(dpaudit_reports.to_pdf(many(12), paper=paper))).pages
+        assert len(pages) <= 10
+        assert all((round(page.mediabox.width), round(page.mediabox.height)) == size for page in pages)
+    with pytest.raises(ValueError, match="paper must be one of a4, letter, got 'a3'"):
+        dpaudit_reports.to_pdf(many(1), paper="a3")
 
 
 @cache

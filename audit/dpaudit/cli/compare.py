@@ -27,8 +27,8 @@ def compare(
             "--with",
             metavar="PKG==VERSION",
             rich_help_panel=RUNS,
-            help="Version to compare; repeat for each version.  Several packages of one version are separated by spaces, "
-            "such as 'lib==1.0 numpy==1.26.4'.",
+            help="Version to compare; repeat for each version.  Spaces separate several packages of one version, such as "
+            "'lib==1.0 numpy==1.26.4'.",
         ),
     ],
     locked: Annotated[
@@ -42,7 +42,9 @@ def compare(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", rich_help_panel=SHOWN, help="Add all sections of each audit to the document, on about three pages."
+            "--full",
+            rich_help_panel=SHOWN,
+            help="Add all sections of each audit to the document, on about three pages.",
         ),
     ] = False,
     *,
@@ -91,7 +93,8 @@ def compare(
         drawn(text(audits, screen(), missing))
         try:
             if not options.no_pdf:
-                write_placed(options.output / "comparison.pdf", to_pdf(comparison(audits, missing, full=full)))
+                document = to_pdf(comparison(audits, missing, full=full), paper=options.paper)
+                write_placed(options.output / "comparison.pdf", document)
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)
