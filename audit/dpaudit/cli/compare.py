@@ -27,7 +27,7 @@ def compare(
             "--with",
             metavar="PKG==VERSION",
             rich_help_panel=RUNS,
-            help="Version to compare; repeat for each version.  Spaces separate several packages of one version, such as "
+            help="Version to compare; repeat for each version.  Spaces separate packages of one version, such as "
             "'lib==1.0 numpy==1.26.4'.",
         ),
     ],
