@@ -33,7 +33,8 @@ _FUNCTION = '''\
 
 
 def release(dataset, rng):
-    return sum(dataset) + rng.normal(scale=1.0)  # replace this line by a call of your code
+    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum.
+    return round(sum(dataset) + rng.normal(scale=1.0), 6)
 '''
 
 _TABLE_FUNCTION = '''\
@@ -42,7 +43,8 @@ _TABLE_FUNCTION = '''\
 
 def release(rows, rng):
     ages = [min(max(row["age"], 0), 100) for row in rows]
-    return sum(ages) + rng.laplace(scale=100.0)  # replace this line by a call of your code
+    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum.
+    return round(sum(ages) + rng.laplace(scale=100.0), 6)
 '''
 
 _PROGRAM = '''\
@@ -55,7 +57,8 @@ import sys
 for line in sys.stdin:
     request = json.loads(line)
     rng = random.Random(request["seed"])
-    outputs = [sum(request["dataset"]) + rng.gauss(0, 1) for _ in range(request["n"])]
+    # Without rounding, the last bits of a float may reveal the sum.
+    outputs = [round(sum(request["dataset"]) + rng.gauss(0, 1), 6) for _ in range(request["n"])]
     print(json.dumps({"outputs": outputs}), flush=True)
 '''
 
