@@ -192,7 +192,7 @@ def test_the_starting_config_of_each_case_is_complete(
     assert {path.name for path in tmp_path.iterdir()} >= {"new.yaml", *CASES[case][1]}
     assert "{file}" not in (tmp_path / "new.yaml").read_text()
     mechanism, claim = planned.load()
-    found = getattr(mechanism, "loaded", mechanism)
+    found: Any = getattr(mechanism, "loaded", mechanism)
     try:
         assert claim.beta(0.1) > 0
         for dataset in (dataset for pair in planned.pairs[:2] for dataset in (pair.d0, pair.d1)):

@@ -15,25 +15,28 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.text.papers import PAPERS
+from dpaudit_reports.drawing import plot_claim, plot_claims, plot_result, plot_tradeoff
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from dpaudit.claims import TradeoffFunction
     from dpaudit.result.model import AuditResult
     from dpaudit.result.sweeps import Sweep
     from dpaudit_reports.blocks import Document
+    from dpaudit_reports.notebook import Shown
     from dpaudit_reports.sections import Section
 
     Reported: TypeAlias = Sequence[AuditResult] | Document
     """Results, or a document such as the one that `comparison` returns."""
 
 __all__ = [
+    "claim_fragment",
     "comparison",
+    "plot_claim",
     "plot_claims",
+    "plot_result",
     "plot_tradeoff",
     "print_report",
+    "show",
     "sweep_report",
     "to_fragment",
     "to_html",
@@ -223,6 +226,28 @@ def to_fragment(reported: Reported) -> str:
     return fragment(_document(reported, BRIEF))
 
 
+def claim_fragment(claim: TradeoffFunction) -> str:
+    """Return a claim's parameters, trade-off function and privacy profile, as HTML for another page."""
+    from dpaudit_reports.claim_document import claim_document
+    from dpaudit_reports.html import fragment
+
+    return fragment(claim_document(claim))
+
+
+def show(reported: Reported) -> Shown:
+    """Return an object that a notebook displays as a report of several results, or as a comparison.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
+    """
+    from dpaudit_reports.notebook import Shown
+
+    return Shown(_document(reported))
+
+
 def to_markdown(reported: Reported, *, full: bool = False) -> str:
     """Return a short report in Markdown, for a comment on a pull request.
 
@@ -265,28 +290,6 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
     with console.capture() as printed:
         console.print(*terminal(_document(reported, full=full)), sep="\n")
     sys.stdout.write(encodable(printed.get(), getattr(sys.stdout, "encoding", None)))
-
-
-def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """Draw the claim's trade-off function and the errors that the attack reached.
-
-    Args:
-        result: The result of an audit.
-        ax: The axes to draw on.  If None, a new figure is made.
-
-    Returns:
-        The axes.
-    """
-    from dpaudit_reports.figures.tradeoff import plot_tradeoff
-
-    return plot_tradeoff(result, ax)
-
-
-def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
-    """Draw the trade-off functions and the privacy profiles of claims side by side in a new figure."""
-    from dpaudit_reports.claim_plots import claims_figure
-
-    return claims_figure(claims)
 
 
 def _document(reported: Reported, sections: Sequence[Section] | None = None, *, full: bool = False) -> Document:

@@ -21,10 +21,11 @@ _LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
 
 def evidence_svg(result: AuditResult) -> str:
     """Return a panel that shows the wealth against the number of runs."""
-    return panel_svg(lambda ax: _draw(ax, result), height=2.0)
+    return panel_svg(lambda ax: draw_evidence(ax, result), height=2.0)
 
 
-def _draw(ax: Axes, result: AuditResult) -> None:
+def draw_evidence(ax: Axes, result: AuditResult) -> None:
+    """Draw the wealth on axes."""
     threshold = -math.log10(max(1 - result.confidence, 1e-300))
     known = ~np.isnan(result.history.log_e)
     trials = result.history.trials[known]

@@ -76,7 +76,7 @@ def peak(result: AuditResult) -> tuple[float, float] | None:
 
     The two ends of the curve are excluded, because every curve meets the claim there.
     """
-    curve = _curve(result)
+    curve = curve_of(result)
     inner = curve[(curve[:, 0] > 0) & (curve[:, 0] < 1)]
     if not len(inner):
         return None
@@ -96,7 +96,7 @@ def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
     """
     low, high = scale
     ax.axhspan(0, high, color=FORBIDDEN, linewidth=0)
-    alpha, points = _curve(result).T
+    alpha, points = curve_of(result).T
     if alpha.size:
         valid = result.bounds_valid
         ax.plot(alpha, points, color=ATTACK if valid else CHANCE, linewidth=1.5, label="attack, observed")
@@ -108,7 +108,7 @@ def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
     ax.set_ylabel("points above claim")
 
 
-def _curve(result: AuditResult) -> Array:
+def curve_of(result: AuditResult) -> Array:
     """Return points of the attack's curve, one row each: type I error, and percentage points above the claim."""
     points = observed(result)
     if not len(points):
@@ -154,4 +154,4 @@ def _draw_region(ax: Axes, result: AuditResult) -> None:
 
 
 def _heights(result: AuditResult) -> Array:
-    return np.concatenate([_curve(result)[:, 1], _region(result)[0][:, 1]])
+    return np.concatenate([curve_of(result)[:, 1], _region(result)[0][:, 1]])
