@@ -216,7 +216,7 @@ def _scores(ax: Axes, result: AuditResult, looks: dict[str, Any], claim: bool) -
     for counts, dashes, side in ((scores.counts0, "-", "d0"), (scores.counts1, "--", "d1")):
         above = 1 - np.cumsum(counts)[:-1] / max(1, int(counts.sum()))
         ax.plot(scores.edges, above, linestyle=dashes, **{**looks, "label": f"{looks['label']}, {side}"})
-    inside = [edge for line in _own(ax, _LINE) for edge, y in zip(*line.get_data(), strict=True) if 0.001 < y < 0.999]
+    inside = [edge for line in _own(ax, _LINE) for edge, y in zip(*line.get_data(), strict=True) if 0.01 < y < 0.99]
     if inside:
         ax.set_xlim(min(inside), max(inside))
     ax.set_ylim(0, 1)
