@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
+import re
 from datetime import datetime
 from importlib.resources import files
 from typing import Any
@@ -29,6 +31,8 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"pdf_standards": ["ua-1"], "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]},
     {},
 )
+_log = logging.getLogger("dpaudit.reports")  # without a handler, warnings go to stderr
+_reported: set[bool] = set()  # not empty if missing fonts have been reported
 _TYPST_PAPERS = dict(zip(PAPERS, ("a4", "us-letter"), strict=True))
 _FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
@@ -48,15 +52,44 @@ def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
     if paper not in _TYPST_PAPERS:
         raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
+    lacking: list[str] = []
     with style():
         content = {"document": json.dumps(_plain(document), ensure_ascii=False), "paper": _TYPST_PAPERS[paper]}
     for how in _ATTEMPTS[:-1]:
         try:
-            return bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
+            found = bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
         except typst.TypstError as error:
             if "could not be displayed" not in str(error):
                 raise
+            lacking += re.findall(r"the text `(.*?)` could not be displayed", str(error))[:1]
+        else:
+            _report_fonts(lacking)
+            return found
+    _report_fonts(lacking)
     return bytes(typst.compile(template, format="pdf", sys_inputs=content, **_ATTEMPTS[-1]))
+
+
+def _report_fonts(lacking: list[str]) -> None:
+    """Log once in each process which fonts were used in place of the packaged fonts.
+
+    Args:
+        lacking: For each failed attempt, a text that its fonts lack.
+    """
+    if not lacking or _reported:
+        return
+    _reported.add(True)
+    words = (
+        f"the fonts of dpaudit lack characters such as {lacking[0]}, so this PDF uses a font of this machine, and its "
+        "bytes differ on other machines"
+    )
+    if len(lacking) > 1:
+        words = (
+            f"no font of this machine has characters such as {lacking[1]}, so this PDF shows a sign of their script in "
+            "their place"
+        )
+    if len(lacking) == len(_ATTEMPTS) - 1:
+        words = f"no font has characters such as {lacking[-1]}; this PDF omits them, and is not tagged as PDF/UA-1"
+    _log.warning("%s", words)
 
 
 def _plain(value: object) -> object:
