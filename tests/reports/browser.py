@@ -18,15 +18,16 @@ SCREENSHOTS = os.environ.get("DPAUDIT_SCREENSHOTS", "")
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--hide-scrollbars")
 
 
-def found(page: Path, profile: Path, *, dark: bool = False) -> dict[str, Any]:
+def found(page: Path, profile: Path, *, dark: bool = False, seconds: int = 10) -> dict[str, Any]:
     """Return the JSON that a page writes into its body; {"error": ...} if it writes none.
 
     Args:
         page: The page, whose script replaces the content of the body.
         profile: A folder for the files of the browser.
         dark: Whether the screen prefers dark colours.
+        seconds: The time after which the page is taken as it is, as the clock of the page counts it.
     """
-    done = _run(page, profile, "--virtual-time-budget=10000", "--dump-dom", dark=dark)
+    done = _run(page, profile, f"--virtual-time-budget={1000 * seconds}", "--dump-dom", dark=dark)
     (words,) = re.findall(r"<body>(\{.*\})</body>", done, re.DOTALL) or [json.dumps({"error": done})]
     answer: dict[str, Any] = json.loads(html.unescape(words))
     return answer
