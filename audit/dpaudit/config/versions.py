@@ -160,8 +160,8 @@ def _to_compare(version: str) -> list[str]:
             pinned = pinned_version(package)
         if pinned is None:
             raise ConfigError(
-                '--with: a version must have the form package==number, such as "opendp==0.14.2", or name several '
-                f"packages, separated by spaces; got {version!r:.200}"
+                '--with: a version must have the form package==number, such as "opendp==0.14.2", got '
+                f"{version!r:.200}; spaces separate several packages"
             )
         if project_name(package) in projects:
             raise ConfigError(f"--with {version!r:.200}: {project_name(package)} is given twice")
