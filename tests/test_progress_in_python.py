@@ -75,4 +75,4 @@ def test_true_and_false_are_allowed_and_other_values_are_not(capsys: pytest.Capt
     assert results[0].e_value == results[1].e_value
     assert capsys.readouterr().out == ""
     with pytest.raises(TypeError, match="progress must be True, or a function"):
-        audit(noisy_sum, "gaussian(mu=1)", Pair([0], [1]), progress="yes")  # type: ignore[arg-type]
+        audit(noisy_sum, "gaussian(mu=1)", Pair([0], [1]), seed=1, progress="yes")  # type: ignore[arg-type]
