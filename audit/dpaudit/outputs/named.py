@@ -10,13 +10,18 @@ import fractions
 import pathlib
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpaudit.values import Foreign
 
+if TYPE_CHECKING:
+    from dpaudit.outputs.tables import Table
+
 LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
+_TIMES = datetime.date | datetime.time | datetime.timedelta
 TEXT = 64  # maximum length of a text that is used as a label, in characters; longer texts are hashed
 
 
@@ -27,6 +32,8 @@ class Parts:
     numbers: dict[str, int | float] = dataclasses.field(default_factory=dict)  # a missing number is encoded as NaN
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
     counts: dict[str, float] = dataclasses.field(default_factory=dict)  # the count of a missing name is 0
+    # tables among the parts, from which counting queries are answered
+    tables: dict[str, Table] = dataclasses.field(default_factory=dict, compare=False)
 
 
 def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
@@ -38,8 +45,8 @@ def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
 
 def label_of(value: object) -> str:
     """Return a short text that represents a value.  Equal values have equal texts."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size <= TEXT):
+        value = value.tolist()
     if isinstance(value, str) and len(value) <= TEXT:
         return repr(value)
     if isinstance(value, bool | int | float | np.number | np.bool_ | enum.Enum) or value is None:
@@ -47,10 +54,12 @@ def label_of(value: object) -> str:
     if isinstance(value, tuple | list | frozenset):
         written = f"({', '.join(map(label_of, sorted(value, key=str) if isinstance(value, frozenset) else value))})"
         return written if len(written) <= TEXT else f"#{zlib.crc32(written.encode()):08x}"
+    if isinstance(value, Mapping):  # a nested value of a table, such as a struct of polars
+        return label_of(tuple(value.items()))
     if isinstance(value, str):
         return f"#{zlib.crc32(value.encode('utf-8', 'replace')):08x}"
     if isinstance(value, bytes):
         return f"bytes {value.hex()}" if len(value) <= TEXT // 2 else f"#{zlib.crc32(value):08x}"
-    if isinstance(value, pathlib.PurePath | uuid.UUID | decimal.Decimal | fractions.Fraction | datetime.date):
+    if isinstance(value, pathlib.PurePath | uuid.UUID | decimal.Decimal | fractions.Fraction | _TIMES | complex):
         return str(value)
     return type(value).__name__
