@@ -11,9 +11,10 @@ import pandas
 import polars
 import pytest
 
-from dpaudit.outputs.named import Parts, label_of
+from dpaudit.outputs.labels import label_of
+from dpaudit.outputs.named import Parts
 from dpaudit.outputs.parts import parts_of
-from dpaudit.outputs.tables import MAX_ROWS, column_table, frame_columns, read_column
+from dpaudit.outputs.tables import MAX_ROWS, frame_columns, mapping_columns, read_column
 
 CITIES = ["Ulm", "Bonn", "Ulm"]
 AGES = [31.0, float("nan"), 40.5]
@@ -105,7 +106,7 @@ def test_columns_may_differ_from_run_to_run() -> None:
     "mapping", [{}, {"a": []}, {"a": [1], "b": [1, 2]}, {"a": "xy"}, {1: [1]}, {"a": [1], "b": 2}, {"a": {"b": 1}}]
 )
 def test_other_dicts_are_no_tables(mapping: Any) -> None:
-    assert column_table(mapping) is None
+    assert mapping_columns(mapping) is None
     assert not parts_of(mapping).tables
 
 

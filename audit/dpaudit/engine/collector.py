@@ -22,6 +22,7 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.target_rows import target_rows
 from dpaudit.sampling.beginning import Beginning
 from dpaudit.sampling.output_fingerprint import OutputsFingerprint
 from dpaudit.sampling.runs import ExecutionSettings
@@ -335,7 +336,10 @@ def new_collector(
 
     return Collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, execution),
-        learners=[Learner(chosen, seed, index, Experts(worth)) for index in range(len(pairs))],
+        learners=[
+            Learner(chosen, seed, index, Experts(worth), targets=target_rows(pair.d0, pair.d1))
+            for index, pair in enumerate(pairs)
+        ],
         allowed=trials,
         held=_held(mechanism),
     )

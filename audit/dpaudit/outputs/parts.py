@@ -10,7 +10,8 @@
 | enum                              | name as a label                                                                |
 | tuple, list                       | length, each entry, last entry, number of each label, sum, extremes            |
 | dict, dataclass, namedtuple       | presence and number of keys, first key, parts of each value; a table for       |
-|                                   | queries, if all values of a dict are sequences of one length                   |
+|                                   | queries, if all values of a dict are sequences of one length, and of all       |
+|                                   | categories only the first rows one by one, if it has more than 64 rows         |
 | set                               | presence of each element, length                                               |
 | array of any library              | shape, entries (means of 64 pieces of a long array), sum, norm, extremes       |
 | data frame, structured array,     | number of rows; columns, each summarised regardless of order; frequent rows;   |
@@ -43,10 +44,11 @@ import numpy as np
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.encoders import encoder_of
 from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
-from dpaudit.outputs.named import LISTED, TEXT, Parts, label_of, some_elements
+from dpaudit.outputs.labels import LISTED, TEXT, label_of, some_elements
+from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Raised
 from dpaudit.outputs.table_parts import table
-from dpaudit.outputs.tables import are_rows, array_columns, column_table, frame_columns, row_columns
+from dpaudit.outputs.tables import Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
 from dpaudit.outputs.vectors import ENTRIES, floats, summary, vector
 from dpaudit.values import Foreign, Output
 
@@ -252,10 +254,16 @@ def _listed(parts: Parts, name: str, value: Sequence[object], depth: int) -> Non
         _sequence(parts, name, value, depth)
 
 
-def _mapping(parts: Parts, name: str, value: Mapping[Foreign, object], depth: int) -> None:
+def _mapping(parts: Parts, name: str, value: Mapping[Foreign, Foreign], depth: int) -> None:
     parts.labels[f"type of {name}"] = type(value).__name__
-    if (found := column_table(value)) is not None:
-        parts.tables[name] = found
+    columns = mapping_columns(value)
+    if columns is not None and (rows := len(next(iter(columns.values())).codes)) <= ENTRIES:
+        parts.tables[name] = Table.of(columns)
+    elif columns is not None:
+        parts.numbers[f"rows of {name}"] = rows
+        table(parts, name, columns)
+        separate = max(1, ENTRIES // len(columns))
+        value = {key: value[key][:separate] if columns[key].numbers is None else value[key] for key in value}
     _entries(parts, name, value, depth)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs.named import Parts, label_of
+from dpaudit.outputs.labels import label_of
+from dpaudit.outputs.named import Parts
 from dpaudit.outputs.tables import MAX_ROWS, Column, Table
 from dpaudit.outputs.vectors import ENTRIES, bag
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.outputs.frames import column, is_missing
-from dpaudit.outputs.named import label_of
+from dpaudit.outputs.labels import label_of
 from dpaudit.values import Foreign
 
 MAX_COLUMNS = 64
@@ -27,7 +27,7 @@ MAX_COLUMNS = 64
 MAX_ROWS = 2**17
 """Maximum number of rows in a `Table`; further rows of an output are only counted column by column."""
 
-_PLAIN = ({str}, {int}, {bool}, {bytes})  # sets of types whose values can be compared without `label_of`
+_PLAIN = ({str, type(None)}, {int}, {bool}, {bytes})  # sets of types whose values differ if their labels differ
 _NUMERIC = "biufmM"
 
 Codes = npt.NDArray[np.unsignedinteger]
@@ -85,7 +85,11 @@ def read_column(entries: Foreign) -> Column:
     Args:
         entries: An array, a series, or a list.  Dates and decimals in lists become numbers.
     """
-    array = column(_as_array(entries))
+    array = np.asarray(_as_array(entries))
+    if array.dtype.kind == "O" and set(map(type, listed := array.tolist())) <= _PLAIN[0]:
+        return _labels(listed)
+    if array.dtype.kind == "O":
+        array = column(array)
     if array.dtype.kind == "O":
         array = _times(array)
     if array.dtype.kind not in _NUMERIC:
@@ -129,8 +133,8 @@ def are_rows(entries: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, objec
     return bool(entries) and all(type(row) is dict and all(type(key) is str for key in row) for row in entries)
 
 
-def column_table(mapping: Mapping[Foreign, object]) -> Table | None:
-    """Return the table of a dict of columns; None unless all values are flat sequences of one length above 0."""
+def mapping_columns(mapping: Mapping[Foreign, object]) -> dict[str, Column] | None:
+    """Return the columns of a dict; None unless all values are flat sequences of one length above 0."""
     if not 0 < len(mapping) <= MAX_COLUMNS or not all(type(title) is str for title in mapping):
         return None
     if not all(_is_flat(entries) for entries in mapping.values()):
@@ -138,7 +142,7 @@ def column_table(mapping: Mapping[Foreign, object]) -> Table | None:
     lengths = {len(entries) for entries in mapping.values()}  # type: ignore[arg-type]
     if len(lengths) != 1 or not lengths.pop():
         return None
-    return Table.of({title: read_column(entries) for title, entries in mapping.items()})
+    return {title: read_column(entries) for title, entries in mapping.items()}
 
 
 def _is_flat(entries: Foreign) -> bool:
@@ -186,7 +190,9 @@ def _microseconds(entry: Foreign) -> np.datetime64:
 
 
 def _labels(entries: list[object]) -> Column:
-    keys: Sequence[object] = entries if set(map(type, entries)) in _PLAIN else list(map(label_of, entries))
+    types = set(map(type, entries))
+    plain = any(types <= kinds for kinds in _PLAIN)
+    keys: Sequence[object] = entries if plain else list(map(label_of, entries))
     index: dict[object, int] = {}
     codes = np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.intp)
     values: list[object] = list(index)
