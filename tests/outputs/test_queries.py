@@ -172,7 +172,7 @@ def test_a_witness_names_the_query_and_its_answers() -> None:
     rng = np.random.default_rng(1)
 
     def release(copies: int) -> pandas.DataFrame:
-        return pandas.DataFrame({"city": [*rng.choice(["Bonn", "Jena"], 20), *["Ulm"] * copies]})
+        return pandas.DataFrame({"city": [*rng.choice(["Bonn", "Jena"], 20 - copies), *["Ulm"] * copies]})
 
     sides = [[release(0) for _ in range(100)], [release(int(rng.integers(1, 5))) for _ in range(100)]]
     learner = Learner(resolve_attacks(["table_queries"]), seed=0, pair=0, targets=(None, {"city": "Ulm"}))
