@@ -120,9 +120,9 @@ def test_outputs_without_tables_have_no_queries() -> None:
 
 def test_rare_tables_and_tables_that_never_vary_are_no_evidence() -> None:
     rare = [parts_of([{"c": "a"}] if i == 0 else None) for i in range(40)]
-    assert Queries.of(rare, HALVES, NONE).names == []  # type: ignore[union-attr]
+    assert PartsEncoding.of(rare, HALVES).queries(rare).shape == (40, 0)
     same = [parts_of(ROWS) for _ in range(40)]
-    assert Queries.of(same, HALVES, NONE).names == []  # type: ignore[union-attr]
+    assert PartsEncoding.of(same, HALVES).queries(same).shape == (40, 0)
 
 
 def test_the_distance_to_a_record_is_that_of_gower() -> None:

@@ -20,7 +20,7 @@ Schema = Mapping[str, Sequence[Any]]
 Cells = npt.NDArray[np.intp]
 """The cell of each record in each column, (records, columns); -1 for an entry outside the domain."""
 
-SMALL: Schema = {"city": ("Bonn", "Jena", "Ulm"), "sex": ("f", "m"), "age": (0.0, 100.0)}
+SMALL: Schema = {"city": ("Bonn", "Jena", "Ulm"), "sex": ("f", "m"), "age": (0, 100)}
 
 _MAX_CELLS = 100_000
 

@@ -83,8 +83,11 @@ class Queries:
 
     def features(self, outputs: Sequence[Parts]) -> Array:
         """Return the answers to all queries for n outputs, (n, queries)."""
-        rows = [np.concatenate([one.counts(parts.tables.get(one.table)) for one in self.tables]) for parts in outputs]
-        return np.array(rows) if rows else np.zeros((0, len(self.names)))
+        if not self.tables or not outputs:
+            return np.zeros((len(outputs), len(self.names)))
+        return np.array(
+            [np.concatenate([one.counts(parts.tables.get(one.table)) for one in self.tables]) for parts in outputs]
+        )
 
 
 def _chosen(
