@@ -193,8 +193,8 @@ def _labels(entries: list[object]) -> Column:
     types = set(map(type, entries))
     plain = any(types <= kinds for kinds in _PLAIN)
     keys: Sequence[object] = entries if plain else list(map(label_of, entries))
-    index: dict[object, int] = {}
-    codes = np.array([index.setdefault(key, len(index)) for key in keys], dtype=np.intp)
+    index = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+    codes = np.fromiter(map(index.__getitem__, keys), dtype=np.intp, count=len(keys))
     values: list[object] = list(index)
     if keys is not entries:  # the value behind each label, which need not be hashable
         first = {code: place for place, code in reversed(list(enumerate(codes.tolist())))}
