@@ -2,13 +2,14 @@
 
     python benchmarks/fuzz.py [--mutations 200000] [--seed 0] [--minutes MINUTES] [--only NAME ...]
 
-The inputs are configs, results, baselines, journals, stores, saved states of online audits, score files, command lines,
-and text that a terminal shows.  Score files have the formats CSV, JSON lines, NPZ, and Parquet if pyarrow is
-installed.  Each module in `fuzzing/` defines some kinds of input.  An undocumented exception, an undocumented exit code
-or a traceback is a failure.  A raw control character or a forged line on the terminal is a failure.  A store that
-returns outputs that were never written to it is a failure.  Too much processor time, or more memory than --gigabytes,
-is a failure.  Execution of code from an input is a failure.  Code that mutations insert would create a file whose name
-begins with RAN.
+The inputs are configs, results, baselines, journals, stores, saved states of online audits, catalogues and outcomes of
+sweeps, score files, command lines, and text that a terminal shows.  Score files have the formats CSV, JSON lines, NPZ,
+and Parquet if pyarrow is installed.  Each module in `fuzzing/` defines some kinds of input.
+
+An undocumented exception, an undocumented exit code or a traceback is a failure.  A raw control character or a forged
+line on the terminal is a failure.  A store that returns outputs that were never written to it is a failure.  Too much
+processor time, or more memory than --gigabytes, is a failure.  Execution of code from an input is a failure.  Code that
+mutations insert would create a file whose name begins with RAN.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from fuzzing.commands import CommandLine, Terminal
 from fuzzing.readers import Baseline, Config, Journal, Result, Stream
 from fuzzing.score_files import Csv, JsonLines, Npz, Parquet
 from fuzzing.stores import StoreFile
+from fuzzing.sweeps import CatalogueFile, SweepFile
 from fuzzing.target import Target
 
 _KINDS: list[type[Target]] = [
-    Config, Result, Baseline, Journal, Stream, StoreFile, Csv, JsonLines, Npz, Parquet, CommandLine, Terminal,
+    Config, Result, Baseline, Journal, Stream, StoreFile, CatalogueFile, SweepFile, Csv, JsonLines, Npz, Parquet,
+    CommandLine, Terminal,
 ]  # fmt: skip
 _WAIT = 120.0  # seconds without use of the processor after which an input counts as a hang
 _SHOWN = 20  # maximum number of failures that are printed

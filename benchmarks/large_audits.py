@@ -1,6 +1,7 @@
-"""Measures time and memory of audits with many trials, with large outputs, and with two workers.
+"""Measures time and memory of audits with many trials, with a store, with large outputs, and with two workers.
 
     python benchmarks/large_audits.py trials [--trials 100000000]    a vectorised scalar mechanism, in one process
+    python benchmarks/large_audits.py store [--trials 20000000]      the same with a store
     python benchmarks/large_audits.py outputs [--trials 300]         outputs of 10 MB
     python benchmarks/large_audits.py jobs [--trials 2000]           runs of 10 ms, by one worker and by two
 
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,11 +50,16 @@ def timed(mechanism: Any, trials: int, **options: Any) -> tuple[float, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["trials", "outputs", "jobs"])
+    parser.add_argument("what", choices=["trials", "store", "outputs", "jobs"])
     parser.add_argument("--trials", type=int)
     options = parser.parse_args()
     if options.what == "trials":
         print(timed(Gaussian(1.0), options.trials or 100_000_000)[1])
+    elif options.what == "store":
+        with tempfile.TemporaryDirectory() as folder:
+            store = Path(folder, "audit.trials")
+            print(timed(Gaussian(1.0), options.trials or 20_000_000, store=store)[1])
+            print(f"the store has {store.stat().st_size / 1e6:,.0f} MB")
     elif options.what == "outputs":
         print(timed(large, options.trials or 300)[1])
     else:

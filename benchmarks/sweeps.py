@@ -3,6 +3,7 @@
     python benchmarks/sweeps.py promise [--sweeps 40] [--time 180] [--cells 60]
     python benchmarks/sweeps.py bugs [--time 1800] [--only TEXT]
     python benchmarks/sweeps.py release opendp==0.16.0 [--time 1800]
+    python benchmarks/sweeps.py jobs opendp [--time 60] [--only 'make_laplace*']
 
 `promise` sweeps a simulated library of 60 correct mechanisms at confidence 0.95, and counts the sweeps that report a
 violation.  The guarantee allows 5 % of them.  The part needs python-dp, whose module it replaces.
@@ -10,6 +11,8 @@ violation.  The guarantee allows 5 % of them.  The part needs python-dp, whose m
 `bugs` sweeps the releases of the gallery's violations, and says for each whether the sweep refutes the constructor.
 `release` sweeps one release.  The last two parts build environments, and print what was refuted.  A finding that is not
 public must be reported to the authors of the library first (see CONTRIBUTING.md).
+
+`jobs` makes the same sweep with one cell and with two cells at once, and counts cells, rounds and runs.
 """
 
 from __future__ import annotations
@@ -45,11 +48,18 @@ BUGS = {
 
 
 def swept(
-    library: str, seconds: float, folder: Path, *, confidence: float = 0.99, only: list[str] | None = None
+    library: str,
+    seconds: float,
+    folder: Path,
+    *,
+    confidence: float = 0.99,
+    only: list[str] | None = None,
+    jobs: int = 1,
 ) -> Sweep:
     """Sweep a library, and return the outcome."""
-    command = CommandSettings(output=folder, confidence=confidence, pdf=False, quiet=True)
+    command = CommandSettings(output=folder, confidence=confidence, pdf=False, quiet=True, jobs=jobs)
     plan = planned_sweep(library, [], only or [], command)
+    plan.prepare(command)
     sweeping = plan.start(seconds, command)
     sweeping.go_on()
     if sweeping.interrupted:
@@ -104,25 +114,43 @@ def bugs(seconds: float, only: str) -> int:
 def release(library: str, seconds: float) -> Sweep:
     """Sweep one release, and print the table."""
     folder = Path(tempfile.mkdtemp(prefix="dpaudit-sweep-"))
-    found = swept(library, seconds, folder)
+    found = swept(library, seconds, folder, jobs=2)
     print(f"{counts(found)}  Results: {folder}", flush=True)
     print(text(found, Screen(width=100)), flush=True)
     return found
 
 
+def jobs(library: str, seconds: float, only: str) -> None:
+    """Count what a sweep reaches with one cell and with two cells at once."""
+    for number in (1, 2):
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            found = swept(library, seconds, Path(folder), only=[only], jobs=number)
+        rounds, runs = (sum(getattr(cell, what) for cell in found.cells) for what in ("rounds", "trials"))
+        reached = len(found.cells) - len(found.of(CellState.NOT_AUDITED))
+        print(
+            f"{number} at once: {reached} of {len(found.cells)} cells, {rounds} rounds, {runs:,} runs per dataset, "
+            f"{time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("promise", "bugs", "release"))
+    parser.add_argument("part", choices=("promise", "bugs", "release", "jobs"))
     parser.add_argument("library", nargs="?", default="opendp", help="for release: LIBRARY or LIBRARY==VERSION")
     parser.add_argument("--sweeps", type=int, default=40)
     parser.add_argument("--cells", type=int, default=60)
     parser.add_argument("--time", type=float, help="seconds of each sweep")
-    parser.add_argument("--only", default="", help="for bugs: text in the names of the gallery's audits")
+    parser.add_argument("--only", default="", help="for bugs: text in the names of audits; for jobs: a pattern")
     given = parser.parse_args()
     if given.part == "promise":
         sys.exit(promise(given.sweeps, given.time or 180.0, given.cells))
     if given.part == "bugs":
         sys.exit(bugs(given.time or 1800.0, given.only))
+    if given.part == "jobs":
+        jobs(given.library, given.time or 60.0, given.only or "make_laplace*")
+        return
     release(given.library, given.time or 1800.0)
 
 

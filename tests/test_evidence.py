@@ -226,11 +226,11 @@ def test_a_path_changes_no_other_p_value(kind: str) -> None:
 def test_a_refuting_audit_ends_at_its_peak_or_at_the_look_after_a_pair_was_lost() -> None:
     lost, none_lost = KINDS["sequential"], KINDS["coin_selected"]
     for evidence in (lost, none_lost):
-        assert evidence.ends_at_its_peak(np.array([0.0, 1.0, 5.0]))
-        assert not evidence.ends_at_its_peak(np.array([5.0, 1.0, 0.0]))
+        assert evidence.proves_peak(np.array([0.0, 1.0, 5.0]), went_on=False)
+        assert not evidence.proves_peak(np.array([5.0, 1.0, 0.0]), went_on=False)
     fell = np.array([0.0, 5.0, 1.0])
-    assert lost.ends_at_its_peak(fell)
-    assert not none_lost.ends_at_its_peak(fell)
+    assert lost.proves_peak(fell, went_on=False)
+    assert not none_lost.proves_peak(fell, went_on=False)
 
 
 def test_scores_have_one_bin_more_than_edges_and_guesses_have_none(evidence: Evidence) -> None:

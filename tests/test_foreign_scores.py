@@ -195,6 +195,17 @@ def test_damaged_metadata_of_a_chunk_do_not_end_the_process(tmp_path: Path) -> N
     refused(tmp_path / "s.parquet", "the metadata of its columns cannot be read|applied to primitive type")
 
 
+def test_a_table_that_expands_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata may state any size, so another process tries to read the columns with little memory."""
+    monkeypatch.setattr(parquet_chunks, "_ROOM", 2**26)
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    names = arrow.array([chr(97 + i) * 6_000_000 for i in range(20)])
+    table = arrow.table({"score": np.zeros(20), "included": np.arange(20) % 2, "run": names})
+    file = tmp_path / "s.parquet"
+    parquet.write_table(table, file, compression="zstd", use_dictionary=False, store_schema=False)
+    refused(file, "its columns are damaged, or need more than a gigabyte")
+
+
 def test_the_process_that_reads_metadata_leaves_the_file_at_its_start(tmp_path: Path) -> None:
     """Both processes share one position in the file."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -203,5 +214,5 @@ def test_the_process_that_reads_metadata_leaves_the_file_at_its_start(tmp_path: 
     parquet.write_table(arrow.table(table), tmp_path / "s.parquet")
     with (tmp_path / "s.parquet").open("rb") as file:
         file.read(10)
-        assert len(parquet_chunks.sizes(file, "run")) == 1
+        assert len(parquet_chunks.sizes(file, ["score", "included", "run"])) == 1
         assert file.read() == (tmp_path / "s.parquet").read_bytes()

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit import Pair, PureDP, Verdict
-from dpaudit.cli import sweep_cells
+from dpaudit.cli import sweep_cells, sweep_rounds
 from dpaudit.cli.app import app
 from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.sweep_file import closes
@@ -65,7 +65,19 @@ def test_one_answer_may_take_two_fair_shares_within_limits() -> None:
 def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6, by the confidence."""
     monkeypatch.setattr(next_cell, "FIRST_TRIALS", 30)
-    line = ["sweep", "opendp", "--only", "make_randomized_response_bool", "--time", "60s", "--trials", "90", "--no-pdf"]
+    line = [
+        "sweep",
+        "opendp",
+        "--only",
+        "make_randomized_response_bool",
+        "--time",
+        "60s",
+        "--trials",
+        "90",
+        "--no-pdf",
+        "--jobs",
+        "1",
+    ]
     done = CliRunner().invoke(app, [*line, "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
     assert done.exit_code in (0, 3), done.output
     found = json.loads((tmp_path / "sweep.json").read_text())
@@ -95,15 +107,23 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     planned = SimpleNamespace(
         pairs=[Pair([0], [5]), Pair([0], [1])], settings=settings, config=SimpleNamespace(name="c")
     )
-    monkeypatch.setattr(sweep_cells, "load", lambda *_: (release, PureDP(1.0)))
-    monkeypatch.setattr(sweep_cells, "with_provenance", lambda result, *_: result)
-    monkeypatch.setattr(sweep_cells, "_clock", lambda: 10.0 if failed else 0.0)
-    row: Any = SimpleNamespace(cell=SimpleNamespace(name="c", planned=planned), confidence=0.99)
+    monkeypatch.setattr(sweep_rounds, "load", lambda *_: (release, PureDP(1.0)))
+    monkeypatch.setattr(sweep_rounds, "with_provenance", lambda result, *_: result)
+    monkeypatch.setattr(sweep_rounds, "_clock", lambda: 10.0 if failed else 0.0)
+    audit: Any = planned
     none: Any = None
-    sweeping = sweep_cells.Sweeping(
-        sweep=none, rows=[row], command=CommandSettings(output=tmp_path, quiet=True), promise=none
+    command = CommandSettings(output=tmp_path, quiet=True)
+    result = sweep_rounds.audited(
+        sweep_rounds.Task(
+            planned=audit,
+            confidence=0.99,
+            chosen=Round(0, 600, 5.0),
+            command=command,
+            promise=none,
+            place="1",
+            shown=False,
+        )
     )
-    result = sweeping._audited(row, Round(0, 600, 5.0), "1")
     assert failed
     assert result.verdict is Verdict.INCONCLUSIVE
     assert closes(result)

@@ -83,7 +83,7 @@ def test_cells_are_chosen_by_constructor_name_or_pattern(tmp_path: Path) -> None
     ("change", "message"),
     [
         (("library: opendp", "library: opendb"), "own.yaml:1: library: unknown library 'opendb'; did you mean opendp?"),
-        (('"0.14.2"]', "new]"), "own.yaml:3: versions: must be versions such as \"0.16.0\", got 'new'"),
+        (('"0.14.2"]', "new]"), "own.yaml:3: versions: must be a version such as 0.16.0, got 'new'"),
         (("package: opendp", "package: opendp==1"), "own.yaml:2: package: the package of opendp is opendp, got"),
         (("package: opendp", "package: python-dp"), "package: the package of opendp is opendp, got 'python-dp'"),
         (("<0.14", "older"), "own.yaml:5: environments[0].versions: must be a range of versions such as"),

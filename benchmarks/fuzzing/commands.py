@@ -132,6 +132,7 @@ class CommandLine(Target):
             ["plan", "pure(epsilon=1)", "pure(epsilon=2)", "--power", "0.8", "--confidence", "0.9"],
             ["list", "attacks"],
             ["list", "configs"],
+            ["sweep", "pydp", "--only", "Count", "--time", "1m"],
             ["schema"],
             ["--version"],
         ]
@@ -158,7 +159,7 @@ class CommandLine(Target):
                 words.insert(place + 1, other[rng.integers(len(other))])
         # no operating system passes NUL characters to a program
         words = [word.replace("\0", "") for word in words if _harmless(word)]
-        if words and words[0] in ("run", "replay", "compare"):
+        if words and words[0] in ("run", "replay", "compare", "sweep"):
             words.insert(1, "--dry-run")
         self.tried = words
         code, _ = run(words, terminal=bool(rng.random() < 0.3))

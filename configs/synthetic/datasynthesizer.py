@@ -1,6 +1,6 @@
 """DataSynthesizer's correlated attribute mode (PrivBayes) on tables of a city and an age.
 
-The library uses numpy's global generator, which the worker seeds.  It writes its progress to stdout.
+The library writes its progress to stdout.
 """
 
 import contextlib
@@ -9,7 +9,6 @@ import os
 import tempfile
 import warnings
 
-import numpy as np
 import pandas as pd
 from DataSynthesizer.DataDescriber import DataDescriber
 from DataSynthesizer.DataGenerator import DataGenerator
@@ -34,11 +33,11 @@ class Correlated:
                 epsilon=self._epsilon,
                 attribute_to_is_categorical={"city": True, "age": False},
                 attribute_to_is_candidate_key={"city": False, "age": False},
-                seed=np.random.randint(2**31),
+                seed=int(rng.integers(2**31)),
             )
             describer.save_dataset_description_to_file(description)
             generator = DataGenerator()
             generator.generate_dataset_in_correlated_attribute_mode(
-                self._rows, description, seed=np.random.randint(2**31)
+                self._rows, description, seed=int(rng.integers(2**31))
             )
             return {name: generator.synthetic_dataset[name].tolist() for name in ("city", "age")}

@@ -141,9 +141,13 @@ class RunOptions:
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `options: RunOptions` one parameter for each field, as typer expects."""
+    """Give a command that takes `options: RunOptions` one parameter for each field, as typer expects.
 
-    shared = [option for option in fields(RunOptions) if option.init]
+    A parameter of the command replaces the shared option with this name, which then has its default in `options`.
+    """
+
+    own = inspect.signature(command).parameters
+    shared = [option for option in fields(RunOptions) if option.init and option.name not in own]
 
     @functools.wraps(command)
     def called(**values: Any) -> None:

@@ -104,8 +104,15 @@ def check_claims(planned: Sequence[PlannedAudit], command: CommandSettings) -> N
         raise NotReady(*problems)
 
 
-def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) -> set[str]:
+def prepare_folder(
+    planned: Sequence[PlannedAudit], command: CommandSettings, *, others: Sequence[str] = ()
+) -> set[str]:
     """Create the output folder and check that results can be written there.
+
+    Args:
+        planned: The audits.
+        command: The settings of the command.
+        others: Names of further files that the command writes there.
 
     Returns:
         The names of audits whose results the folder already holds.
@@ -126,7 +133,8 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
             os.unlink(probe)
     except (OSError, RuntimeError) as error:
         raise NotReady(f"--output {shown}: {getattr(error, 'strerror', None) or error}") from None
-    problems, there = [], set()
+    problems = [f"{words}; remove it or use another -o" for name in others if (words := _unwritable(command, name))]
+    there = set()
     for one in planned:
         name = one.config.name
         if len(os.fsencode(name)) > MAX_NAME_BYTES:
@@ -134,20 +142,25 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
             continue
         endings = ["json", *(["pdf"] if command.pdf else []), *(["lock"] if one.config.mechanism.isolated else [])]
         for ending in endings:
-            file = command.output / f"{name}.{ending}"
-            if os.path.isdir(file):
-                problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a folder; remove it or use another -o")
-            elif os.path.islink(file):
-                there_it_leads = f"{shown}/{file.name} is a symbolic link to {os.readlink(file)}"
-                problems.append(f"{one.file}:{one.line}: {there_it_leads}; remove it or use another -o")
-            elif os.path.exists(file) and not os.path.isfile(file):  # writing to a pipe would wait for a reader
-                what = f"{shown}/{file.name} is a pipe or a device"
-                problems.append(f"{one.file}:{one.line}: {what}; remove it or use another -o")
+            if words := _unwritable(command, f"{name}.{ending}"):
+                problems.append(f"{one.file}:{one.line}: {words}; remove it or use another -o")
         if os.path.exists(command.output / f"{name}.json"):
             there.add(name)
     if problems:
         raise NotReady(*problems)
     return there
+
+
+def _unwritable(command: CommandSettings, name: str) -> str:
+    """Describe what is at the place of a file that the command writes; "" if the file can be written."""
+    file, shown = command.output / name, f"{command.shown or command.output}/{name}"
+    if os.path.isdir(file):
+        return f"{shown} is a folder"
+    if os.path.islink(file):
+        return f"{shown} is a symbolic link to {os.readlink(file)}"
+    if os.path.exists(file) and not os.path.isfile(file):  # writing to a pipe would wait for a reader
+        return f"{shown} is a pipe or a device"
+    return ""
 
 
 def _refuse_linked(output: Path) -> None:

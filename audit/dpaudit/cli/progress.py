@@ -9,10 +9,10 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from dpaudit.cli.terminal import encoding_of, say
+from dpaudit.cli.terminal import drawn_line, encoding_of, is_terminal, say
 from dpaudit.engine.audit import Progress
 from dpaudit.result.model import AuditResult
 from dpaudit.text.encodable import encodable
@@ -20,6 +20,7 @@ from dpaudit.text.printable import one_line
 from dpaudit.text.signs import SIGNS
 
 _INTERVAL = 5.0  # seconds between two lines if stderr is not a terminal
+_QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end
 _MIN_NAME = 16  # characters of the name that are shown before any other part of the line
 _BAR = 14  # columns of the bar and of the spaces around it
 _MIN_BAR = 100  # minimum width of a terminal, in columns, for showing the bar
@@ -125,6 +126,35 @@ def _moving(name: str, console: object, log_threshold: float | None) -> Iterator
                 broken = True  # the terminal has closed; the audit continues
 
         yield update
+
+
+def status_line(
+    *, shown: bool, clock: Callable[[], float] = time.monotonic
+) -> Callable[[str], AbstractContextManager[None]]:
+    """Return a function that shows one line about several audits during a `with` block.
+
+    A terminal shows the line and erases it at the end of the block.  Any other stream gets the line if nothing was
+    shown for a while.
+
+    Args:
+        shown: Whether to show anything.
+        clock: The time in seconds.
+    """
+    last = clock()
+
+    @contextmanager
+    def status(text: str) -> Iterator[None]:
+        nonlocal last
+        if shown and is_terminal(sys.stderr):
+            with drawn_line(text):
+                yield
+            return
+        if shown and clock() - last >= _QUIET_INTERVAL:
+            last = clock()
+            say(text)
+        yield
+
+    return status
 
 
 def progress_line(name: str, now: Progress, rate: float, left: float, *, width: int | None = None) -> str:

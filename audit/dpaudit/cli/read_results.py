@@ -18,6 +18,7 @@ BISECTION = "bisection.json"
 """The file of `dpaudit bisect` in the folder of the results; it is no result."""
 
 SWEEP = "sweep.json"
+SWEEP_PDF = "sweep.pdf"
 """The file of `dpaudit sweep` in the folder of the results; it is no result."""
 
 _FORMATS = {BISECTION: b'"dpaudit-bisection/', SWEEP: b'"dpaudit-sweep/'}

@@ -291,8 +291,9 @@ def _parquet(file: BinaryIO) -> ScoresFile:
         ) from None
     table = parquet.ParquetFile(file)
     columns = _checked_columns(table, types)
+    size = max(sizes(file, columns), default=0)
     if RUN in columns:
-        if (size := max(sizes(file, RUN), default=0)) > _MAX_NAMES_BYTES:
+        if size > _MAX_NAMES_BYTES:
             raise ValueError(_TOO_LONG.format(size))
         table = parquet.ParquetFile(file, read_dictionary=[RUN])  # stores a name once, even if many rows share it
     found, before = _Found(), 0  # number of rows in earlier batches

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
-from dpaudit.cli.options import RUNS, RunOptions, with_run_options
+from dpaudit.cli.options import PLACES, RUNS, RunOptions, with_run_options
 from dpaudit.cli.run import checked_settings
 from dpaudit.cli.terminal import drawn, say, show, waiting
-from dpaudit.cli.values import check_choice
-from dpaudit.settings.audit import BACKENDS
+from dpaudit.cli.values import check_choice, whole_option
+from dpaudit.settings.audit import BACKENDS, default_jobs
+from dpaudit.settings.limits import check_jobs, cores
 from dpaudit.text.printable import one_line
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from dpaudit.config.sweeps import Cell
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+_DEFAULT_JOBS = 2  # cells at once; each worker process needs some 200 MB of memory
 _MAX_SECONDS = 30 * 24 * 3600  # a longer time is probably a mistake
 
 
@@ -50,6 +53,14 @@ _With = Annotated[
         help="Also audit this version, and report what differs; repeatable.",
     ),
 ]
+_Jobs = Annotated[
+    int | None,
+    whole_option(
+        panel=PLACES,
+        help="Number of cells that are audited at once, each in a worker process; -1 uses all cores.  Default: 2, or 1 "
+        "on one core.  With dask or ray, number of worker processes of one cell.",
+    ),
+]
 _DryRun = Annotated[
     bool,
     typer.Option("--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."),
@@ -64,6 +75,7 @@ def sweep(
     only: _Only = None,
     time: _Time = "30m",
     with_: _With = None,
+    jobs: _Jobs = None,
     dry_run: _DryRun = False,
 ) -> None:
     """Audit every constructor of a library over types and parameters, and write DIR/sweep.json and DIR/sweep.pdf.
@@ -73,8 +85,9 @@ def sweep(
     with this version.  Without, they run in this process if the library is installed, and otherwise in an environment
     with the newest version that the catalogue names.
 
-    Each cell gets a share of the time, and further time goes to the cells whose evidence grows.  The time does not
-    include the construction of environments.  Cells that cannot be audited are reported, and the sweep goes on.
+    Each cell gets a share of the time, and further time goes to the cells whose evidence grows.  Two cells are audited
+    at once (--jobs).  The time does not include the construction of environments.  Cells that cannot be audited are
+    reported, and the sweep goes on.
 
     All cells share one guarantee: if all claims are true, the probability that the sweep reports any violation is at
     most 1 - confidence.
@@ -83,7 +96,8 @@ def sweep(
     loses at most the running block.
 
     Exit codes: 0 no violation found; 1 violation; 2 wrong usage or catalogue, or no cell can be audited; 3
-    inconclusive or not completed: a cell has no verdict; 4 internal error.
+    inconclusive or not completed: a cell has no verdict, a round failed, or a file could not be written; 4 internal
+    error.
     """
     check_choice("--backend", options.backend, BACKENDS)
     if options.resume_anyway:
@@ -91,8 +105,9 @@ def sweep(
             "--resume=anyway is not allowed, because the guarantee of a sweep does not cover outputs of other audits"
         )
     seconds = seconds_of(time)
-    command = checked_settings(options, pdf=False)
+    command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
     with waiting("loading", shown=not options.quiet):
+        from dpaudit.cli.folder_lock import sole_use
         from dpaudit.cli.plan_sweep import planned_sweep
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.config import ConfigError
@@ -101,17 +116,28 @@ def sweep(
         if dry_run:
             _list(plan.cells, seconds)
             return
-        sweeping = plan.start(seconds, command)
-    except ConfigError as error:
+        plan.prepare(command)
+        with sole_use(command):
+            sweeping = plan.start(seconds, command)
+            sweeping.go_on()
+            if not sweeping.results and not sweeping.interrupted:
+                say(f"the reasons are in {options.shown}/sweep.json")
+                refuse(f"no cell of {library} could be audited; see the messages above")
+            _report(sweeping, command, options)
+    except (ConfigError, NotReady) as error:
         refuse(*error.problems)
-    except NotReady as error:
-        refuse(*error.problems)
-    sweeping.go_on()
-    if not sweeping.results and not sweeping.interrupted:
-        say(f"the reasons are in {options.shown}/sweep.json")
-        refuse(f"no cell of {library} could be audited; see the messages above")
-    _report(sweeping, command, options)
     leave(_exit_code(sweeping))
+
+
+def jobs_of(given: int | None, backend: str) -> int:
+    """Return the number of cells at once, or refuse it."""
+    if given is None:
+        return min(_DEFAULT_JOBS, cores()) if backend == BACKENDS[0] else default_jobs(backend)
+    try:
+        check_jobs(given, "--jobs")
+    except ValueError as error:
+        refuse(str(error))
+    return given
 
 
 def seconds_of(text: str) -> float:
@@ -139,6 +165,7 @@ def _list(cells: list[Cell], seconds: float) -> None:
 def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
     """Print the table, and write DIR/sweep.pdf."""
     from dpaudit.cli.console import screen
+    from dpaudit.cli.read_results import SWEEP_PDF
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import sweep_report, to_pdf
     from dpaudit_reports.formats.sweeps import text
@@ -147,9 +174,10 @@ def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -
     drawn(text(found, screen()))
     if not options.no_pdf:
         try:
-            write_placed(command.output / "sweep.pdf", to_pdf(sweep_report(found)))
+            write_placed(command.output / SWEEP_PDF, to_pdf(sweep_report(found)))
         except OSError as error:
-            say(f"{options.shown}/sweep.pdf could not be written: {error.strerror}")
+            say(f"{options.shown}/{SWEEP_PDF} could not be written: {error.strerror}")
+            sweeping.unwritten = True
     if sweeping.interrupted:
         say("interrupted; to go on, repeat the command with --resume")
     elif not options.quiet:
@@ -167,4 +195,5 @@ def _exit_code(sweeping: Sweeping) -> int:
     if sweeping.broken:
         return INTERNAL_ERROR
     open_ = found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED)
-    return INCONCLUSIVE if open_ or sweeping.interrupted else NO_VIOLATION
+    incomplete = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
+    return INCONCLUSIVE if open_ or incomplete else NO_VIOLATION

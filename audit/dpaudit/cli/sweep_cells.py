@@ -6,21 +6,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.audited import reason_of, with_provenance
 from dpaudit.cli.event_log import event_log, log_result
-from dpaudit.cli.prepare_run import CommandSettings, NotReady, load, workers
-from dpaudit.cli.progress import ended_line, numbered, progress_bar
+from dpaudit.cli.prepare_run import CommandSettings, workers
+from dpaudit.cli.progress import ended_line, numbered, status_line
 from dpaudit.cli.sweep_file import closes, facts_of, failed, recorded, write_sweep
+from dpaudit.cli.sweep_rounds import Outcome, Task, close_workers, make_round
 from dpaudit.cli.sweep_row import Row
+from dpaudit.cli.sweep_workers import Workers
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
 from dpaudit.config import PlannedAudit
 from dpaudit.config.sweeps import Cell
-from dpaudit.engine.audit import Progress, audit
 from dpaudit.engine.next_cell import Round, next_round
-from dpaudit.inference.sequential.strategy import log_threshold
-from dpaudit.mechanisms import IsolatedMechanism, MechanismError
+from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.protocol import message_of
@@ -28,13 +26,12 @@ from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import Sweep
-from dpaudit.sampling.streams import stream
 from dpaudit.text.printable import joined, one_line
 from dpaudit.values import Foreign
 
 _clock = time.monotonic
 _NO_TIME = "no time was left"
-_MAX_ALIVE = 4  # number of workers that wait for a further round of their cell
+_LOOK = 1.0  # seconds between two updates of the line that shows the running cells
 _MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.json holds all of it
 
 
@@ -43,19 +40,22 @@ class Sweeping:
     """A sweep that runs.
 
     Args:
-        sweep: The facts about the sweep that do not change; its cells are those of an earlier run.
+        sweep: The facts about the sweep that do not change; its cells and `spent` are those of an earlier run.
         rows: The cells.
-        command: The settings of the command.
+        command: The settings of the command; each audit runs in one process.
         promise: The joint guarantee.
+        cells: Maximum number of cells that are audited at once.
     """
 
     sweep: Sweep
     rows: list[Row]
     command: CommandSettings
     promise: Promise
+    cells: int = 1
     broken: bool = False  # whether an audit ended in an internal error of dpaudit
     interrupted: bool = False
-    _alive: list[IsolatedMechanism] = field(default_factory=list)  # mechanisms whose workers run
+    unwritten: bool = False  # whether a file could not be written
+    _began: float | None = None  # time at which the first round began; None before it
     _log: Callable[..., None] = field(default=lambda *_, **__: None)
 
     @property
@@ -66,9 +66,13 @@ class Sweeping:
     @property
     def outcome(self) -> Sweep:
         """The outcome so far."""
-        spent = sum(row.seconds for row in self.rows)
         cells = tuple(map(recorded, self.rows))
-        return replace(self.sweep, cells=cells, spent=spent, interrupted=self.interrupted)
+        return replace(self.sweep, cells=cells, spent=self._spent, interrupted=self.interrupted)
+
+    @property
+    def _spent(self) -> float:
+        """Seconds from the first round on, including those of an earlier run."""
+        return self.sweep.spent + (0.0 if self._began is None else max(_clock() - self._began, 0.0))
 
     @exits_refused()
     def go_on(self) -> None:
@@ -76,14 +80,15 @@ class Sweeping:
         try:
             with event_log(self.command.log) as self._log, workers(self.command):
                 self._build_environments()
-                while (chosen := self._next()) is not None:
-                    self._make(self.rows[chosen.cell], chosen)
-                    self.save()
+                self._began = _clock()
+                if self.cells > 1:
+                    self._make_several_at_once()
+                else:
+                    self._make_one_by_one()
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
-            while self._alive:
-                self._alive.pop().close()
+            close_workers()
         for row in self.rows:
             if row.result is None and not row.reason:
                 row.reason = "the sweep was interrupted" if self.interrupted else _NO_TIME
@@ -91,11 +96,64 @@ class Sweeping:
 
     def save(self) -> None:
         """Write DIR/sweep.json."""
-        write_sweep(self.outcome, self.command)
+        self.unwritten = not write_sweep(self.outcome, self.command) or self.unwritten
+
+    def _make_one_by_one(self) -> None:
+        while (chosen := self._next()) is not None:
+            outcome = make_round(self._task(chosen, shown=not self.command.quiet))
+            self._keep(self.rows[chosen.cell], outcome)
+            self.save()
+            if outcome.interrupted:
+                raise KeyboardInterrupt
+
+    def _make_several_at_once(self) -> None:
+        running = Workers(self.cells)
+        status = status_line(shown=not self.command.quiet)
+        try:
+            while True:
+                while running.free and (chosen := self._next()) is not None:
+                    self.rows[chosen.cell].busy = True
+                    running.start(chosen.cell, self._task(chosen, shown=False))
+                if not running.cells:
+                    return
+                with status(self._status(running.cells)):
+                    ended = running.ended(_LOOK)
+                self._keep_all(ended)
+        except KeyboardInterrupt:
+            self._keep_all(running.interrupt())
+            raise
+        finally:
+            running.close()
+
+    def _keep_all(self, ended: Sequence[tuple[int, Outcome]]) -> None:
+        for cell, outcome in ended:
+            self.rows[cell].busy = False
+            self._keep(self.rows[cell], outcome)
+        if ended:
+            self.save()
+
+    def _status(self, cells: Sequence[int]) -> str:
+        """Return the line about running cells."""
+        names = ", ".join(one_line(self.rows[cell].cell.name) for cell in cells)
+        left = max(self.sweep.seconds - self._spent, 0.0)
+        tried = sum(row.rounds > 0 for row in self.rows)
+        return f"{tried} of {len(self.rows)} cells, {left:.0f} s left: {names}"
 
     def _next(self) -> Round | None:
-        left = self.sweep.seconds - sum(row.seconds for row in self.rows)
-        return next_round([row.spent for row in self.rows], left)
+        left = self.sweep.seconds - self._spent
+        return next_round([row.spent for row in self.rows], left, at_once=self.cells)
+
+    def _task(self, chosen: Round, *, shown: bool) -> Task:
+        row = self.rows[chosen.cell]
+        return Task(
+            planned=row.cell.planned,
+            confidence=row.confidence,
+            chosen=chosen,
+            command=self.command,
+            promise=self.promise,
+            place=numbered(chosen.cell + 1, len(self.rows), row.cell.name),
+            shown=shown,
+        )
 
     def _build_environments(self) -> None:
         """Build all environments before the time of the sweep begins; close the cells of those that fail."""
@@ -120,106 +178,42 @@ class Sweeping:
             say(f"the environment with {', '.join(requires)} cannot be used, so its cells are not audited: {reason}")
         return reason
 
-    def _make(self, row: Row, chosen: Round) -> None:
-        """Make one round of a cell, and keep its result or the reason why there is none."""
-        began, number = _clock(), self.rows.index(row) + 1
+    def _keep(self, row: Row, outcome: Outcome) -> None:
+        """Keep the result of a round, or the reason why there is none."""
         row.rounds += 1
-        try:
-            result = self._audited(row, chosen, numbered(number, len(self.rows), row.cell.name))
-        except KeyboardInterrupt:
-            raise
-        except NotReady as error:
-            row.reason, row.closed, row.retried = error.reason, True, row.result is None
-        except BaseException as error:
-            row.reason, broken = reason_of(error, self.command)
-            row.closed, self.broken = True, self.broken or broken
-        else:
-            self._keep(row, result, number)
-        finally:
-            row.last_seconds = max(_clock() - began, 1e-9)
-            row.seconds += row.last_seconds
-        if row.reason and not self.command.quiet:
-            say(f"{row.cell.name} could not be audited: {one_line(row.reason)[:_MAX_SAID]}")
+        row.last_seconds = outcome.seconds
+        row.seconds += outcome.seconds
+        self.broken = self.broken or outcome.broken
+        result = outcome.result
+        if result is None:
+            if outcome.interrupted:
+                return
+            row.reason, row.closed, row.retried = outcome.reason, True, outcome.not_ready
+            if outcome.other_audit:  # the result of earlier rounds is about another mechanism
+                row.result, row.facts = None, {}
+            row.unfinished = row.result is not None
+            if row.unfinished:
+                say(f"{row.cell.name}: only the earlier rounds count, as a round failed: {_said(row.reason)}")
+            elif row.reason and not self.command.quiet:
+                say(f"{row.cell.name} could not be audited: {_said(row.reason)}")
+        # the result of an interrupted round is not kept, because the store has all its blocks
+        elif not outcome.interrupted or failed(result):
+            self._keep_result(row, result)
 
-    def _keep(self, row: Row, result: AuditResult, number: int) -> None:
-        interrupted = result.stopped_by == "interruption"
-        if interrupted and not failed(result):  # the result of the round before stays, and the store has all blocks
-            raise KeyboardInterrupt
+    def _keep_result(self, row: Row, result: AuditResult) -> None:
         row.result, row.closed, row.facts = result, closes(result), facts_of(result)
         if not self.command.quiet:
-            say(ended_line(number, len(self.rows), result))
+            say(ended_line(self.rows.index(row) + 1, len(self.rows), result))
         if result.violated:
             for warning in result.warnings:
                 say(f"{row.cell.name}: {joined(warning)}")
-        write_result(result, self.command)
+        # a result in another folder is no part of the sweep, which could not be resumed
+        self.unwritten = write_result(result, self.command) != self.command.output or self.unwritten
         log_result(self._log, result)
-        if interrupted:
-            raise KeyboardInterrupt
-
-    def _audited(self, row: Row, chosen: Round, place: str) -> AuditResult:
-        """Resume the audit of a cell up to a number of runs, or until the time of the round is over."""
-        planned = seeded(row.cell.planned, self.command.seed)
-        mechanism, claim = load(planned, self.command)
-        self._log("started", audit=row.cell.name, claim=str(claim))
-        try:
-            with progress_bar(place, shown=not self.command.quiet, log_threshold=log_threshold(row.confidence)) as bar:
-                ends = _clock() + chosen.seconds
-
-                def report(now: Progress) -> None:
-                    if bar is not None:
-                        bar(now)
-                    # after a failed run, a second pass over the store would repeat this run
-                    if _clock() > ends and now.trials < now.allowed and not now.failed:
-                        raise _TimeIsOver(now.trials)
-
-                try:
-                    result = self._resumed(row, planned, mechanism, claim, chosen.trials, report)
-                except _TimeIsOver as over:  # read the stored runs again, for the result at this number of runs
-                    result = self._resumed(row, planned, mechanism, claim, over.trials, bar)
-        finally:
-            self._keep_alive(mechanism)
-        return with_provenance(result, planned, self.promise)
-
-    def _keep_alive(self, mechanism: Foreign) -> None:
-        """Keep the workers of the last cells, because starting a worker may take longer than its runs."""
-        if isinstance(mechanism, IsolatedMechanism):
-            self._alive = [one for one in self._alive if one != mechanism] + [mechanism]
-            while len(self._alive) > _MAX_ALIVE:
-                self._alive.pop(0).close()
-
-    def _resumed(
-        self,
-        row: Row,
-        planned: PlannedAudit,
-        mechanism: Foreign,
-        claim: TradeoffFunction,
-        trials: int,
-        report: Callable[[Progress], None] | None,
-    ) -> AuditResult:
-        command = replace(self.command, trials=trials, seed=None, keep_outputs=True)
-        settings = replace(command.over(planned.settings), confidence=row.confidence, progress=report)
-        return audit(mechanism, claim, planned.pairs, **settings.keywords)
 
 
-class _TimeIsOver(Exception):
-    """Raised between two blocks if the time of a round is over."""
-
-    def __init__(self, trials: int) -> None:
-        super().__init__(trials)
-        self.trials = trials
-
-
-def seeded(planned: PlannedAudit, seed: int | None) -> PlannedAudit:
-    """Return an audit with a seed that depends on the seed of the command and on the name of the cell.
-
-    Args:
-        planned: The audit.
-        seed: The seed of the command; None draws the seed of each cell at its first round.
-    """
-    if seed is None:
-        return planned
-    own = int(stream(seed, "sweep", planned.config.name).integers(10**9))
-    return replace(planned, config=planned.config.model_copy(update={"seed": own}))
+def _said(reason: str) -> str:
+    return one_line(reason)[:_MAX_SAID]
 
 
 def answer_seconds(seconds: float, cells: int) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.read_results import SWEEP
+from dpaudit.cli.sweep_rounds import seeded
 from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import say
 from dpaudit.engine.verdict import DROPPED
@@ -72,12 +73,14 @@ def failed(result: AuditResult) -> bool:
     return any(DROPPED in warning for warning in result.warnings)
 
 
-def write_sweep(sweep: Sweep, command: CommandSettings) -> None:
-    """Write DIR/sweep.json.  An error is reported, and the sweep goes on."""
+def write_sweep(sweep: Sweep, command: CommandSettings) -> bool:
+    """Write DIR/sweep.json, and return whether that succeeded.  An error is reported, and the sweep goes on."""
     try:
         write_placed(command.output / SWEEP, json.dumps(sweep.to_dict(), indent=1) + "\n")
     except OSError as error:
         say(f"{command.shown or command.output}/{SWEEP} could not be written: {error.strerror}")
+        return False
+    return True
 
 
 def earlier(command: CommandSettings, names: Sequence[str]) -> Sweep | None:
@@ -132,10 +135,11 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             continue
         try:
-            row.result = _result(file, row, before.number)
-            row.closed, row.facts = closes(row.result), facts_of(row.result)
-            if cell.state.value == row.result.verdict.value:  # a file's own words would be quoted as foreign
-                row.facts["reason"] = cell.reason
+            row.result = _result(file, row, promise, before.number, command)
+            row.closed, row.facts = cell.closed or closes(row.result), facts_of(row.result)
+            # code in this process may have changed although its version is the same; reading the store again shows it
+            if row.result.violated and not row.cell.planned.config.mechanism.isolated:
+                row.closed = False
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             problems.append(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}: {file.name}")
     if problems:
@@ -143,14 +147,18 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
     return replace(promise, number=before.number)
 
 
-def _result(file: Path, row: Row, number: str) -> AuditResult:
+def _result(file: Path, row: Row, promise: Promise, number: str, command: CommandSettings) -> AuditResult:
+    """Read the result of a cell, and refuse the result of another audit or command."""
     result = AuditResult.from_json(file)
     if found := contradictions(result):
         raise ValueError(f"the result contradicts itself: {found[0]}")
     if result.name != row.cell.name:
         raise ValueError(f"the result belongs to {result.name[:80]}")
-    if result.confidence != row.confidence or result.provenance.command_number not in (number, None):
+    recorded = replace(promise, number=number).recorded(result.provenance).command_number
+    if result.confidence != row.confidence or result.provenance.command_number != recorded:
         raise ValueError("the result comes from another command")
+    if result.provenance.audit != seeded(row.cell.planned, command.seed).text:
+        raise ValueError("the result is that of an audit with other arguments, packages, pairs or seed")
     return result
 
 

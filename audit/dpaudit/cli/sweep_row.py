@@ -23,6 +23,8 @@ class Row:
         reason: Why there is no result; "" if the cell waits for its first round.
         closed: Whether the cell gets no further rounds.
         retried: Whether a resumed sweep may try the cell again, because no run was made.
+        busy: Whether a round of the cell runs.
+        unfinished: Whether the last round failed, so that the result is that of an earlier round.
         facts: The fields of the record that depend on the result; see `sweep_file.facts_of`.
     """
 
@@ -32,6 +34,8 @@ class Row:
     reason: str = ""
     closed: bool = False
     retried: bool = False
+    busy: bool = False
+    unfinished: bool = False
     facts: dict[str, Foreign] = field(default_factory=dict)
     rounds: int = 0
     seconds: float = 0.0
@@ -49,4 +53,5 @@ class Row:
             log_threshold=log_threshold(self.confidence),
             most=self.cell.planned.config.trials,
             closed=self.closed,
+            busy=self.busy,
         )

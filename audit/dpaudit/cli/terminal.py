@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import threading
 import time
@@ -102,6 +103,18 @@ def waiting(text: str, *, shown: bool) -> Iterator[None]:
         over.set()
         turning.join(1)
         _write(stream, "\r\x1b[2K")
+
+
+@contextlib.contextmanager
+def drawn_line(text: str) -> Iterator[None]:
+    """Show a line on a terminal's stderr during the `with` block, cut to the width of the terminal."""
+    width = max(shutil.get_terminal_size().columns - 1, 1)
+    line = printable(text)
+    _write(sys.stderr, f"\r{line if len(line) <= width else line[: width - 1] + '…'}\x1b[K")
+    try:
+        yield
+    finally:
+        _write(sys.stderr, "\r\x1b[2K")
 
 
 def is_terminal(stream: IO[str] | None) -> bool:

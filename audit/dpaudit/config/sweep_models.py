@@ -25,15 +25,36 @@ _PACKAGES = {  # the name of each library on the package index
     "diffprivlib": "diffprivlib",
     "pydp": "python-dp",
     "smartnoise_sql": "smartnoise-sql",
+    "tumult": "tmlt.core",
 }
+_MAX_VERSION, _MAX_RANGE = 100, 200  # letters of a version, and of a range of versions
 _LABEL = re.compile(r"\w[\w .+-]{0,39}")
 _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
+
+
+def check_version_number(text: str) -> str:
+    """Return the number of a version unchanged.
+
+    Raises:
+        ValueError: If the text is not a version of a package, or is longer than any real one.
+    """
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        if len(text) > _MAX_VERSION or text != text.strip():
+            raise InvalidVersion(text)
+        Version(text)
+    except InvalidVersion:
+        raise ValueError(f"must be a version such as 0.16.0, got {text[:40]!r}") from None
+    return text
 
 
 def _specifier(text: str) -> str:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
+        if len(text) > _MAX_RANGE:
+            raise InvalidSpecifier(text)
         SpecifierSet(text)
     except InvalidSpecifier:
         raise ValueError(f'must be a range of versions such as ">=0.14,<0.17", got {text[:80]!r}') from None
@@ -177,14 +198,7 @@ class CatalogueConfig(Strict):
     @field_validator("versions")
     @classmethod
     def _numbers(cls, versions: list[str]) -> list[str]:
-        from packaging.version import InvalidVersion, Version
-
-        for version in versions:
-            try:
-                Version(version)
-            except InvalidVersion:
-                raise ValueError(f'must be versions such as "0.16.0", got {version[:80]!r}') from None
-        return versions
+        return [check_version_number(version) for version in versions]
 
     @model_validator(mode="after")
     def _few(self) -> CatalogueConfig:

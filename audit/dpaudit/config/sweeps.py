@@ -141,15 +141,12 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
     """
     problems: list[str] = []
     found: dict[str, Cell] = {}
-    letters = 0
+    filling = _Filling()
     for entry, line in zip(catalogue.config.entries, catalogue.lines, strict=True):
         if not _within(version, entry.versions):
             continue
         try:
-            letters += len(json.dumps(entry.arguments, default=str)) * entry.number_of_cells
-            if letters > _MAX_LETTERS:
-                raise ValueError(f"the arguments of all cells have more than {_MAX_LETTERS:,} letters")
-            for cell in _cells(catalogue, entry, line, version, pinned, settings):
+            for cell in _cells(catalogue, entry, line, version, pinned, settings, filling):
                 other = found.setdefault(cell.name.casefold(), cell)
                 if other is not cell:
                     raise ValueError(
@@ -190,8 +187,47 @@ def _matches(cell: Cell, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in (cell.title, cell.constructor, cell.name))
 
 
+class _Filling:
+    """Puts values of the grid into the arguments of cells, and limits the size of all of them together."""
+
+    def __init__(self) -> None:
+        self._letters = 0
+
+    def count(self, value: Foreign) -> None:
+        """Count the letters of a value.
+
+        Raises:
+            ValueError: If all values together have too many letters.
+        """
+        self._letters += len(json.dumps(value, default=str))
+        if self._letters > _MAX_LETTERS:
+            raise ValueError(f"the arguments of all cells have more than {_MAX_LETTERS:,} letters")
+
+    def filled(self, value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
+        """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes.
+
+        Raises:
+            ValueError: If there is no such axis or key, or if all values together have too many letters.
+        """
+        if isinstance(value, dict):
+            return {key: self.filled(part, values, used) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self.filled(part, values, used) for part in value]
+        if not isinstance(value, str) or not value.startswith("$"):
+            return value
+        found = _value_of(value, values, used)
+        self.count(found)
+        return found
+
+
 def _cells(
-    catalogue: Catalogue, entry: EntryConfig, line: int, version: str, pinned: bool, settings: Mapping[str, Foreign]
+    catalogue: Catalogue,
+    entry: EntryConfig,
+    line: int,
+    version: str,
+    pinned: bool,
+    settings: Mapping[str, Foreign],
+    filling: _Filling,
 ) -> Iterable[Cell]:
     axes = entry.axes()
     used: set[str] = set()
@@ -202,11 +238,12 @@ def _cells(
         mechanism = {
             "library": catalogue.config.library,
             "call": entry.call,
-            "d_in": _filled(entry.d_in, values, used),
+            "d_in": filling.filled(entry.d_in, values, used),
             **needs,
         }
         if entry.arguments is not None:
-            mechanism["arguments"] = _filled(entry.arguments, values, used)
+            filling.count(entry.arguments)
+            mechanism["arguments"] = filling.filled(entry.arguments, values, used)
         if unused := [axis for axis in axes if axis not in used]:
             raise ValueError(f"grid: the axis {unused[0]} is not used; write ${unused[0]} in the arguments")
         planned = PlannedAudit(
@@ -252,14 +289,8 @@ def _within(version: str, versions: str) -> bool:
     return SpecifierSet(versions).contains(version, prereleases=True)
 
 
-def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
-    """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
-    if isinstance(value, dict):
-        return {key: _filled(part, values, used) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_filled(part, values, used) for part in value]
-    if not isinstance(value, str) or not value.startswith("$"):
-        return value
+def _value_of(value: str, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
+    """Return the value for which `$NAME` or `$NAME.KEY` stands, and record the used axis."""
     axis, _, key = value[1:].partition(".")
     if axis not in values:
         raise ValueError(f"{value[:80]} is no axis of grid; {hint(axis, values, f'the axes are {_listed(values)}')}")

@@ -34,6 +34,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.sampling.store import Store, StoreError, seed_of
+from dpaudit.sampling.store_file import StoreRefused
 from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method, Resume
@@ -192,7 +193,7 @@ def _audited(
                 anyway=settings.resume == "anyway",
             )
         except (StoreError, Unknowable) as error:
-            raise ValueError(f"store: {error}") from None
+            raise StoreRefused(error) from None
     began = time.perf_counter()
     sequential = SequentialAudit(collector, tested, settings.confidence, measure=settings.measure)
     asked = Asked(

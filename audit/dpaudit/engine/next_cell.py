@@ -24,6 +24,9 @@ Theorem:
     expectation at most 1 in this history, which stays constant while other cells are chosen.  By Ville's inequality, it
     ever reaches K / s with probability at most s / K.  The sum over the cells is s.
 
+Rounds of several cells may run at the same time.  Then the history is that at each point in time.  A run still does not
+depend on what came before it, although the moment at which it starts does.  A cell has at most one round at a time.
+
 All rounds of a cell are one audit in the sense of the proof.  A resumed audit reads the stored blocks in their order,
 and its attacks have the same seeds, so its wealth repeats its path before it goes on.
 
@@ -65,6 +68,7 @@ class Spent:
         log_threshold: The log-wealth at which the claim is refuted, in nats.
         most: Maximum number of runs per dataset.
         closed: Whether the cell gets no further rounds: its claim is refuted, or a run failed.
+        busy: Whether a round of the cell runs.
     """
 
     trials: int = 0
@@ -74,6 +78,7 @@ class Spent:
     log_threshold: float
     most: int
     closed: bool = False
+    busy: bool = False
 
     @property
     def remaining_seconds(self) -> float:
@@ -84,7 +89,7 @@ class Spent:
 
     def next_trials(self, seconds_left: float) -> int | None:
         """Return the number of runs of the next round; None if the cell can have no useful round in the time."""
-        if self.closed or self.trials >= self.most:
+        if self.closed or self.busy or self.trials >= self.most:
             return None
         factor = GROWTH
         if self.last_seconds > 0:
@@ -108,21 +113,23 @@ class Round:
     seconds: float
 
 
-def next_round(cells: Sequence[Spent], seconds_left: float) -> Round | None:
+def next_round(cells: Sequence[Spent], seconds_left: float, *, at_once: int = 1) -> Round | None:
     """Choose the next round.
 
     Args:
         cells: All cells of the sweep.
         seconds_left: The remaining seconds of the sweep.
+        at_once: Maximum number of rounds that run at the same time.
 
     Returns:
-        The round; None if the time is over, or if no cell can have a useful round in the remaining time.
+        The round; None if the time is over, or if no idle cell can have a useful round in the remaining time.
     """
     if seconds_left <= 0:
         return None
-    untried = [index for index, cell in enumerate(cells) if not cell.closed and cell.trials == 0]
+    untried = [index for index, cell in enumerate(cells) if not (cell.closed or cell.busy) and cell.trials == 0]
     if untried:
-        return Round(untried[0], min(FIRST_TRIALS, cells[untried[0]].most), seconds_left / (2 * len(untried)))
+        share = min(at_once / (2 * len(untried)), 1.0)
+        return Round(untried[0], min(FIRST_TRIALS, cells[untried[0]].most), seconds_left * share)
     sizes = {index: cell.next_trials(seconds_left) for index, cell in enumerate(cells)}
     able = {index: size for index, size in sizes.items() if size is not None}
     if not able:

@@ -40,12 +40,16 @@ class SequentialAudit:
     _log_prices: Array = field(init=False)  # (bets,), prices under the claim
     _counts: Counts = field(init=False)  # (pairs, 2, BINS), bin counts of the scores of fresh outputs
     _gains: Array = field(init=False)  # (pairs, bets), log-wealth of each bet on each pair
+    _peak: Counts = field(init=False)  # (pairs, 2, BINS), counts at the analysis with the largest wealth
+    _lost_at_peak: tuple[int, ...] = field(default=(), init=False)
+    _new: set[int] = field(default_factory=set, init=False)  # pairs whose counts have changed since that analysis
 
     def __post_init__(self) -> None:
         self._bets = strategy(self.tested)
         self._log_prices = self._bets.log_prices(self.tested)
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
+        self._peak = self._counts.copy()
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
         """Make trials until the claim is refuted (unless `measure`), or no more trials can be made.
@@ -113,8 +117,14 @@ class SequentialAudit:
     @property
     def evidence(self) -> SequentialEvidence:
         """The counts of scores so far."""
+        past_peak = max(self.log_e, 0.0) < self.most
         return SequentialEvidence(
-            target=self.tested, counts=self._counts, coin_selected=self._coin_selected, lost=self._lost
+            target=self.tested,
+            counts=self._counts,
+            coin_selected=self._coin_selected,
+            lost=self._lost,
+            peak=self._peak if past_peak else None,
+            lost_at_peak=self._lost_at_peak if past_peak else (),
         )
 
     @property
@@ -154,13 +164,18 @@ class SequentialAudit:
                 first = self.collector.sampler.first_sides(pair, start, len(scores0))
                 scores0, scores1 = scores0[~first], scores1[first]
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
+            self._new.add(pair)
             counts = self._counts[pair : pair + 1]
             self._gains[pair] = self._bets.gains(self._log_prices, counts, coin_selected=self._coin_selected)[0]
         self._look()
 
     def _look(self) -> None:
         self.history.append((self.collector.trials, self._bets.log_wealth(self._gains, self._lost)))
-        self.most = max(self.most, self.log_e)
+        if self.log_e > self.most:
+            self.most, self._lost_at_peak = self.log_e, self._lost
+            for pair in self._new:
+                self._peak[pair] = self._counts[pair]
+            self._new.clear()
 
     def _next_pair(self) -> int:
         """Return the pair with the largest upper confidence bound on the growth rate of its evidence.

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import Foreign, JsonObject
 
-SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql")
+SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
 """The libraries whose constructors a sweep can list."""
 
 LIBRARIES = (*SWEPT, "synthesizer")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle, islice
+from itertools import chain, count, cycle, islice
 
-from dpaudit.libraries.cells import FLOATS, Cells
+from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.values import Dataset, Record
 
 Candidate = tuple[Dataset, Dataset, str]
@@ -184,6 +184,7 @@ def tables(
     keys_are_public: bool,
     thresholds: Sequence[int] = (),
     most_rows: int = 10,
+    groups: int | None = None,
 ) -> Iterator[Candidate]:
     """Yield pairs of tables in which the second table has one additional user, or one additional row.
 
@@ -195,11 +196,14 @@ def tables(
         keys_are_public: Whether both tables must have the same groups, so that a new category is not allowed.
         thresholds: Numbers of rows of a group near which outputs change.
         most_rows: Number of rows of the additional user.
+        groups: Number of groups in which the additional user has rows; None for those of the usual values.
     """
     others = [_row(columns, user, number, number) for number in range(SIZE if keys_are_public else SIZE - 1)]
     usual = {name: cells.low for name, cells in columns.items()}
     high = {name: cells.high for name, cells in columns.items()}
     plans: list[tuple[list[dict[str, Record]], list[dict[str, Record]], str]] = []
+    if user is not None and groups is not None:
+        plans.append((others, _in_groups(columns, user, groups), f"one row in each of {groups} groups"))
     times = {"one row": 1} if user is None else {"one row": 1, "many rows in one group": most_rows}
     for threshold in thresholds:
         crowd = [{**high, user: _name(columns[user], place)} if user else dict(high) for place in range(threshold)]
@@ -244,6 +248,27 @@ def _strays(
 def _row(columns: Mapping[str, Cells], user: str | None, number: int, turn: int) -> dict[str, Record]:
     row = {name: cells.usual[turn % len(cells.usual)] for name, cells in columns.items()}
     return row if user is None else {**row, user: _name(columns[user], number)}
+
+
+def _in_groups(columns: Mapping[str, Cells], user: str, groups: int) -> list[dict[str, Record]]:
+    """Return rows whose values differ in all columns of categories or integers, as far as the domain has values."""
+    columns = {name: cells for name, cells in columns.items() if name != user}
+    values = {name: list(islice(_distinct(cells), groups)) for name, cells in columns.items()}
+    return [{name: values[name][number % len(values[name])] for name in columns} for number in range(groups)]
+
+
+def _distinct(cells: Cells) -> Iterator[Record]:
+    """Yield different values of a column, first the usual ones."""
+    yield from cells.usual
+    if cells.kind == "String":
+        yield from (f"group {number}" for number in count(len(cells.usual)))
+    elif cells.kind in INTEGERS and cells.limits is not None:
+        least, most = cells.limits
+        start = max(math.ceil(least), min(0, math.floor(most)))
+        upwards = range(start, math.floor(most) + 1)
+        yield from (
+            number for number in chain(upwards, range(start - 1, math.ceil(least) - 1, -1)) if number not in cells.usual
+        )
 
 
 def _mixed(columns: Mapping[str, Cells], number: int) -> dict[str, Record]:

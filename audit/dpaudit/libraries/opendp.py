@@ -30,6 +30,7 @@ def subject(
     claim: TradeoffFunction | None = None,
     pairs: Iterable[Pair] | None = None,
     release: Callable[[Foreign], Foreign] | None = None,
+    groups: int | None = None,
     name: str = "",
 ) -> Subject:
     """Read the claim and the pairs of a measurement.
@@ -42,6 +43,8 @@ def subject(
         pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
         release: A function that converts the measurement's release to the output.  Measurements that release a
             queryable need a function that queries the queryable.
+        groups: For data frames of users, the maximum number of groups in which one user has rows, such as the limit of
+            the query's truncation.  One pair then has a user with a row in each of these groups.
         name: The name of the audit; by default, the constructors of the measurement and its input domain.
 
     Raises:
@@ -57,7 +60,7 @@ def subject(
     return Subject(
         mechanism=Measured(measurement, release),
         claim=claim_of(found) if claim is None else claim,
-        pairs=pairs_of(found) if pairs is None else list(pairs),
+        pairs=pairs_of(found, groups) if pairs is None else list(pairs),
         name=name or name_of(found),
         source=source_of(found),
     )

@@ -24,21 +24,28 @@ MAX_VALUES = 100_000
 _MAX_ROWS = 1000  # maximum number of rows of a table that reaches a threshold
 
 
-def pairs_of(facts: JsonObject) -> list[Pair]:
+MAX_GROUPS = 1000
+"""Maximum number of groups in which one user has rows."""
+
+
+def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     """Generate pairs of neighbouring datasets from the input domain and the input metric of a measurement.
 
     Args:
         facts: The facts that `inside.opendp.facts` returned.
+        groups: Maximum number of groups of a data frame in which one user has rows; None if unknown.
 
     Returns:
         At most `MAX_PAIRS` pairs, the most promising pairs first.  Exact arithmetic has checked their distances.
 
     Raises:
-        UnknownSubject: If the domain or the metric is unknown, or if no two datasets have a distance of at most `d_in`.
+        UnknownSubject: If the domain or the metric is unknown, if no two datasets have a distance of at most `d_in`, or
+            if `groups` is not allowed.
     """
+    _check_groups(groups, facts)
     domain, metric = parsed(facts["domain"]), parsed(facts["metric"])
     _check_size(domain, facts["d_in"])
-    found = _candidates(domain, metric, facts)
+    found = _candidates(domain, metric, facts, groups)
     if found is None:
         raise UnknownSubject(
             f"dpaudit does not know how to make pairs for the domain {facts['domain']} with the metric "
@@ -115,7 +122,22 @@ def _relation(metric: str, domain: Node, d_in: Foreign) -> Relation:
 _NORMS = {"L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}
 
 
-def _candidates(domain: Node, metric: Node, facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
+def _check_groups(groups: Foreign, facts: JsonObject) -> None:
+    """Refuse a number of groups that is no number, or that the measurement has no use for."""
+    if groups is None:
+        return
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= MAX_GROUPS:
+        raise UnknownSubject(f"groups must be a whole number from 1 to {MAX_GROUPS:,}, got {groups!r:.60}")
+    if "SymmetricIdDistance" not in facts["metric"]:
+        raise UnknownSubject(
+            f"groups={groups} is only for data frames whose metric counts users, such as "
+            f"dp.symmetric_id_distance(...); the metric is {facts['metric']}, so leave groups out"
+        )
+
+
+def _candidates(
+    domain: Node, metric: Node, facts: JsonObject, groups: int | None
+) -> Iterator[neighbours.Candidate] | None:
     """Return candidate pairs for a domain and a metric, or None if the combination is unknown."""
     d_in, hints = facts["d_in"], facts["hints"]
     if domain.name in ("AtomDomain", "OptionDomain", "AllDomain"):
@@ -133,7 +155,7 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject) -> Iterator[neigh
     if domain.name == "MapDomain" and metric.name in _OF_MAPS:
         return _of_maps(domain, facts)
     if "columns" in facts:
-        return _of_frames(metric, facts)
+        return _of_frames(metric, facts, groups)
     return None
 
 
@@ -165,7 +187,7 @@ def _of_maps(domain: Node, facts: JsonObject) -> Iterator[neighbours.Candidate] 
     return neighbours.counts(names, numbers, changed, total, largest, hints)
 
 
-def _of_frames(metric: Node, facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
+def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
     """Return tables with one additional row, or with one additional user who has many rows."""
     if metric.name == "FrameDistance":
         inner = metric.parts[0] if metric.parts else None
@@ -194,7 +216,7 @@ def _of_frames(metric: Node, facts: JsonObject) -> Iterator[neighbours.Candidate
             return None
     thresholds = [hint for hint in facts["hints"] if isinstance(hint, int) and 0 < hint <= _MAX_ROWS]
     public = any(margin["public"] for margin in facts["margins"])
-    found = neighbours.tables(columns, user, keys_are_public=public, thresholds=thresholds[:2])
+    found = neighbours.tables(columns, user, keys_are_public=public, thresholds=thresholds[:2], groups=groups)
     return (pair for pair in found if all(_fits(margin, pair[0], pair[1]) for margin in facts["margins"]))
 
 

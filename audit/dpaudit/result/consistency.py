@@ -18,6 +18,7 @@ from dpaudit.text.version import __version__
 
 # Share of the significance.  The bets of another version may differ, but p-values of its honest results stay above.
 _FAR = 1e-3
+_MAX_LISTED = 3  # pairs that a message names
 
 
 def contradictions(result: AuditResult) -> list[str]:
@@ -61,6 +62,9 @@ def _of_verdict(result: AuditResult) -> list[str]:
         )
     if result.verdict is Verdict.NO_VIOLATION and result.stopped_by != "trials":
         found.append(f'no violation is reported, but the audit ended early: stopped_by is "{result.stopped_by}"')
+    if result.verdict is Verdict.NO_VIOLATION and (failed := result.evidence.failed_pairs):
+        listed = ", ".join(f"pairs[{i}]" for i in failed[:_MAX_LISTED])
+        found.append(f"no violation is reported, but a run failed on {listed}")
     together = result.provenance.command_confidence
     if together is not None and together > result.confidence:
         found.append(
@@ -83,7 +87,7 @@ def _differences(result: AuditResult) -> list[str]:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
-    return [*found, *of_e_value(result), *of_power(result), *_of_path(result)]
+    return [*found, *of_e_value(result), *of_power(result), *_of_path(result), *_of_region(result)]
 
 
 def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:
@@ -96,17 +100,22 @@ def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str
 def _of_path(result: AuditResult) -> list[str]:
     """Check that the wealth path of a sequential audit with a violation ends at its maximum.
 
-    The path itself cannot be recomputed from the counts.
+    The path itself cannot be recomputed from the counts.  If the audit continued after the refutation, the counts at
+    the maximum must be recorded, unless the maximum is at the end.
     """
-    path = result.history.log_e
+    path, went_on = result.history.log_e, result.stopped_by != "evidence"
     if not result.evidence.anytime or not result.violated or not len(path):
         return []
-    if result.stopped_by == "evidence" and result.evidence.ends_at_its_peak(path):
-        return []
-    # the audit continued after it had refuted the claim
-    if result.refuted_at is not None and result.stopped_by != "evidence":
+    if (not went_on or result.refuted_at is not None) and result.evidence.proves_peak(path, went_on=went_on):
         return []
     return ["a violation is reported, but the audit did not end where its evidence was largest"]
+
+
+def _of_region(result: AuditResult) -> list[str]:
+    """Choose the rejection region of an audit with a fixed number of trials again from the counts of its pilot."""
+    if not result.bounds_valid or result.evidence.region_is_planned(result.claim, confidence=result.confidence):
+        return []
+    return ["its rejection region is not the region that the counts of its pilot choose"]
 
 
 def _of_witness(result: AuditResult) -> list[str]:

@@ -155,11 +155,23 @@ class Evidence(Protocol):
         """
         ...
 
-    def ends_at_its_peak(self, path: Array) -> bool:
-        """Whether a nonempty path of the wealth ends at its maximum.
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
+        """Whether the counts give the largest wealth of a nonempty path, for an audit that found a violation.
 
-        The path of every `anytime` audit that found a violation must end at its maximum.
+        Args:
+            path: The log-wealth against the claim at every interim analysis, in nats.
+            went_on: Whether the audit continued after it had refuted the claim.  Otherwise the path must end at its
+                maximum.
         """
+        ...
+
+    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Whether the recorded rejection region is the one that was chosen before the counted outputs."""
+        ...
+
+    @property
+    def failed_pairs(self) -> tuple[int, ...]:
+        """Indices of pairs on which a run failed after evidence had been collected."""
         ...
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
-from dpaudit.inference.fixed.regions import delta_of, threshold_for_epsilon, threshold_for_mu
+from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim, threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, threshold_margin
 from dpaudit.inference.scores.families import Family
@@ -87,6 +87,13 @@ class FixedEvidence(CountedEvidence):
         (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
         return int(x), int(n0), int(y), int(n1)
 
+    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Whether the pilot's counts choose the recorded region for a claim, or a region with the same outcome."""
+        chosen = threshold_for_claim(
+            self.pilot[0], self.pilot[1], self.tested(claim), trials=self.trials, significance=1 - confidence
+        )
+        return self._outcome(chosen) == self.outcome
+
     @property
     def histograms(self) -> tuple[Counts]:
         return (self.counts,)
@@ -108,7 +115,7 @@ class FixedEvidence(CountedEvidence):
             lambda t: family(max(t, _LEAST_PARAMETER)), *self.outcome, significance=significance
         )
 
-    def ends_at_its_peak(self, path: Array) -> bool:
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
         """Return True, because the path of the wealth belongs to the pilot phase, which does not affect the verdict."""
         return True
 

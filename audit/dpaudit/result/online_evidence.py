@@ -64,8 +64,6 @@ class OnlineEvidence(SequentialEvidence):
     method: ClassVar[str] = "online"
     words: ClassVar[Words] = _WORDS
     coin_selected: bool = True
-    # counts at the largest wealth against the claim, shape (1, 2, BINS); None if not recorded
-    peak: Counts | None = None
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function from a claim to the larger log-wealth of the bets at the two stored interim analyses."""
@@ -79,14 +77,11 @@ class OnlineEvidence(SequentialEvidence):
         return stream_strategy(self.target)
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Return the p-value 1 / maximum wealth.
+        """Return the p-value 1 / maximum wealth.  The argument `path` has no effect, because it cannot be verified."""
+        return SequentialEvidence.p_value(self, claim)
 
-        If the counts at the maximum are recorded, they are used instead of the path, which cannot be verified.
-        """
-        return SequentialEvidence.p_value(self, claim, path if self.peak is None else None)
-
-    def ends_at_its_peak(self, path: Array) -> bool:
-        return True
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
+        return True  # the wealth is always computed from counts
 
     def fingerprint(self) -> str:
         return sha256(self.counts if self.peak is None else np.concatenate([self.counts, self.peak]))
@@ -97,9 +92,11 @@ class OnlineEvidence(SequentialEvidence):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OnlineEvidence:
-        counted = SequentialEvidence.from_json({**values, "coin_selected": True}, target)
+        counted = SequentialEvidence.from_json({**values, "coin_selected": True, "peak": None}, target)
+        if counted.lost:
+            raise ValueError(f"evidence of a stream must have no lost pairs, got {list(counted.lost)}")
         peak = None if values.get("peak") is None else peak_of(values["peak"], counted.counts)
-        return cls(target=target, counts=counted.counts, lost=counted.lost, peak=peak)
+        return cls(target=target, counts=counted.counts, peak=peak)
 
 
 def peak_of(sides: Json, counts: Counts) -> Counts:

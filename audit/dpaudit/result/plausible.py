@@ -9,7 +9,7 @@ from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.inference.power import in_family, rule_of_three_rate
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
-from dpaudit.result.values import Detectable
+from dpaudit.result.values import Detectable, Verdict
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.reasons import quoted
 from dpaudit.text.rounding import count, upper
@@ -96,6 +96,8 @@ def of_power(result: Stated) -> list[str]:
         )
     if stated.claim and _is_claim(stated.claim) and not _detects(result, parse_claim(stated.claim)):
         found.append(f"its detectable violation is smaller than its counts allow: {_shown(stated.claim)}")
+    if not stated.claim and result.verdict is Verdict.NO_VIOLATION:
+        found.append("no violation is reported, but it states that no violation would have been detected")
     return found
 
 

@@ -66,6 +66,10 @@ class SequentialEvidence(CountedEvidence):
     counts: Counts  # counts of outputs of d0 and d1 for each pair; shape (pairs, 2, BINS)
     coin_selected: bool = False  # whether only one output of each trial is counted, which a fair coin selects
     lost: tuple[int, ...] = ()  # indices of the pairs whose wealth is 0 because a run failed after bets had been placed
+    # counts at the interim analysis with the largest wealth against `target`; None if it is the last analysis, and in
+    # files of older versions
+    peak: Counts | None = None
+    lost_at_peak: tuple[int, ...] = ()  # the pairs in `lost` whose wealth was 0 at this analysis
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -88,16 +92,28 @@ class SequentialEvidence(CountedEvidence):
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return the p-value 1 / maximum wealth.
 
-        The maximum is taken over the initial wealth 1 and the final wealth.  If the path ends with the final wealth,
-        the maximum is also taken over the path.
+        The maximum is taken over the initial wealth 1 and the final wealth.  If a path is given, it is also taken over
+        the wealth at the largest analysis, which is computed from its counts.  Files of older versions do not hold
+        these counts.  For such files, the maximum is taken over the path if the path ends with the final wealth.
         """
         at_the_end = self.log_e(claim)
         most = max(0.0, at_the_end)
-        if path is not None and len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
+        if path is None:
+            return min(1.0, math.exp(-most))
+        if self.peak is not None:
+            bets = self._bets()
+            most = max(most, bets.log_e(claim, self.peak, self.lost_at_peak, coin_selected=self.coin_selected))
+        elif len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
             most = max(most, float(path.max()))
         return min(1.0, math.exp(-most))
 
-    def ends_at_its_peak(self, path: Array) -> bool:
+    @property
+    def failed_pairs(self) -> tuple[int, ...]:
+        return self.lost
+
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
+        if went_on and self.peak is not None:
+            return True  # the wealth is computed from the counts at the peak
         # After a failure, one additional interim analysis sets the wealth of the pair to 0.
         end = path[-2:] if self.lost else path[-1:]
         return float(path.max()) <= float(end.max()) + NEARLY
@@ -132,32 +148,33 @@ class SequentialEvidence(CountedEvidence):
         return sha256(self.counts)
 
     def to_json(self) -> JsonObject:
+        peak = {} if self.peak is None else {"peak": [sparse(sides) for sides in self.peak]}
         return {
             "method": self.method,
             "bins": BINS,
             "counts": [sparse(sides) for sides in self.counts],
             "lost": list(self.lost),
             "coin_selected": self.coin_selected,
+            **peak,
+            **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
         coin_selected = values.get("coin_selected", False) is True
-        if (many := len(values["counts"])) > _MAX_PAIRS:
-            raise ValueError(f"evidence must count {_MAX_PAIRS:,} pairs at most, got {many:,}")
-        if (many := len(values.get("lost", ()))) > len(values["counts"]):
-            raise ValueError(f"evidence must name each lost pair once, got {many:,} of {len(values['counts'])} pairs")
-        pairs = [dense(sides) for sides in values["counts"]]
-        if not coin_selected:
-            for one in pairs:
-                check_trials(one)
-        counted = np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS)
-        # files of older versions do not list pairs whose wealth is 0
-        lost = tuple(int(i) for i in values.get("lost", ()))
-        if any(not 0 <= i < len(counted) for i in lost):
-            raise ValueError(f"evidence must name lost pairs among its {len(counted)} pairs, got {list(lost)}")
-        return cls(target=target, counts=counted, coin_selected=coin_selected, lost=lost)
+        counts = _counts_of(values["counts"], coin_selected=coin_selected)
+        lost = _lost_of(values, "lost", len(counts))  # files of older versions do not list pairs whose wealth is 0
+        peak, at_peak = None, _lost_of(values, "lost_at_peak", len(counts))
+        if values.get("peak") is not None:
+            peak = _counts_of(values["peak"], coin_selected=coin_selected)
+            if peak.shape != counts.shape or np.any(peak > counts):
+                raise ValueError("evidence must have no more counts at its peak than at its end")
+        if not set(at_peak) <= set(lost):
+            raise ValueError(f"evidence must name the pairs {list(at_peak)}, lost at its peak, also in lost")
+        return cls(
+            target=target, counts=counts, coin_selected=coin_selected, lost=lost, peak=peak, lost_at_peak=at_peak
+        )
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function that computes `log_e`, faster for many claims."""
@@ -166,3 +183,25 @@ class SequentialEvidence(CountedEvidence):
     def _bets(self) -> Strategy:
         """Return the bets, which depend on the audited claim only."""
         return strategy(self.target)
+
+
+def _counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
+    """Read the counts of all pairs; shape (pairs, 2, BINS)."""
+    if (many := len(pairs)) > _MAX_PAIRS:
+        raise ValueError(f"evidence must count {_MAX_PAIRS:,} pairs at most, got {many:,}")
+    found = [dense(sides) for sides in pairs]
+    if not coin_selected:
+        for one in found:
+            check_trials(one)
+    return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
+
+
+def _lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:
+    """Read the indices of lost pairs."""
+    stated = values.get(key, ())
+    if (many := len(stated)) > pairs:
+        raise ValueError(f"evidence must name each lost pair once, got {many:,} of {pairs} pairs")
+    lost = tuple(int(i) for i in stated)
+    if any(not 0 <= i < pairs for i in lost):
+        raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {list(lost)}")
+    return lost

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import shortened
+from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import JsonObject
 
 FORMAT = "dpaudit-sweep/1"
@@ -22,6 +22,7 @@ MAX_SWEEP_BYTES = 2**24
 
 _FILE_NAME = re.compile(r"\w[\w .+-]{0,199}")
 _MAX_SECONDS = 1e9  # of one cell
+_MAX_RUNS = 2**53  # of one cell
 _STRICT = {"extra": "forbid", "strict": True}  # settings of pydantic, which checks the types of a file
 _MAX_PROBLEM = 200  # maximum number of characters of a message about a file
 
@@ -86,6 +87,8 @@ class SweptCell:
         numbers = (self.trials, self.rounds, self.seconds, self.last_seconds, self.ratio or 0.0)
         if not all(0 <= number < math.inf for number in numbers):
             raise ValueError(f"cell {self.name}: numbers must be finite and at least 0")
+        if max(self.trials, self.rounds) > _MAX_RUNS:
+            raise ValueError(f"cell {self.name}: trials and rounds must be at most {_MAX_RUNS:,}")
         if max(self.seconds, self.last_seconds) > _MAX_SECONDS:
             raise ValueError(f"cell {self.name}: seconds must be at most {_MAX_SECONDS:g}")
         if self.p_value is not None and not 0 <= self.p_value <= 1:
@@ -111,7 +114,7 @@ class Sweep:
         shared: False if each cell uses the requested confidence.
         number: Random identifier of the command, which its results record.
         seconds: Requested seconds.
-        spent: Seconds of all rounds, without the construction of environments.
+        spent: Elapsed seconds, without the construction of environments.
         answer_seconds: Maximum seconds of one answer of a mechanism.
         interrupted: Whether the user interrupted the sweep.
         cells: The cells, in the order of the catalogue.
@@ -136,6 +139,9 @@ class Sweep:
     def __post_init__(self) -> None:
         if not self.versions or not self.cells:
             raise ValueError("a sweep must have at least one version and one cell")
+        for name in (self.library, self.package, self.catalogue, *self.versions):
+            if not name or name != one_line(name):
+                raise ValueError(f"a name must be one line of printable characters, got {name[:80]!r}")
         names = [cell.name.casefold() for cell in self.cells]
         if len(set(names)) < len(names):
             raise ValueError("two cells of a sweep have the same name")

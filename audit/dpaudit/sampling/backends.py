@@ -149,10 +149,8 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
 def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -> list[Answer]:
     """Call a function on each value in one worker process.  The process stays alive for later calls."""
     global _worker, _owner
-    _start_trackers()
     if _worker is None or _owner != os.getpid():
-        loky = importlib.import_module("joblib.externals.loky")
-        _worker = loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_attended())
+        _worker = one_worker()
         _owner = os.getpid()
     try:
         return list(_worker.map(function, values))
@@ -160,6 +158,13 @@ def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -
         _worker.shutdown(wait=True, kill_workers=True)
         _worker = None
         raise
+
+
+def one_worker() -> Foreign:
+    """Return an executor of loky with one worker process on this machine, which ends when this process ends."""
+    _start_trackers()
+    loky = importlib.import_module("joblib.externals.loky")
+    return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_attended())
 
 
 _worker: Foreign = None  # the executor of `_in_one_worker`

@@ -34,7 +34,7 @@ import numpy as np
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.sampling.identity_differences import differing, in_a_sentence, in_lines, mixable, shortened, what_to_do
 from dpaudit.sampling.side_effects import SideEffects
-from dpaudit.sampling.store_file import BEGIN, Place, StoreError, chained, explained, opened, seed_in
+from dpaudit.sampling.store_file import BEGIN, OtherAudit, Place, StoreError, chained, explained, opened, seed_in
 from dpaudit.sampling.store_identity import Identity, keyed
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.values import Foreign, RawOutputs
@@ -314,7 +314,7 @@ class Store:
             here = keyed(identity, salt)
             self._write_about(identity=here, seed=seed, changes=self.changes, salt=salt.hex())
         elif names:
-            raise StoreError(
+            raise OtherAudit(
                 f"{self.path} holds the trials of another audit.  These parts differ:{in_lines(names, there, here)}\n"
                 f"The {sum(self.trials.values()):,} stored runs per dataset are unchanged.  "
                 f"Name another store, remove this store, or restore these parts.  {what_to_do(names)}"

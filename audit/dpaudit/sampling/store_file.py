@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 FORMAT = 4
 _EARLIER = (
@@ -40,6 +40,26 @@ _SIDE_FILES = ("-wal", "-shm", "-journal")  # suffixes of the additional files o
 
 class StoreError(Exception):
     """Raised if trials cannot be stored or read.  The message names the file and the reason."""
+
+
+class OtherAudit(StoreError):
+    """Raised if a store holds the trials of another audit."""
+
+
+class StoreRefused(ValueError):
+    """Raised by `audit` before its first run if its store cannot be used.
+
+    Args:
+        error: The reason.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"store: {error}")
+        self.other_audit = isinstance(error, OtherAudit)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Exception]]:
+        error = OtherAudit if self.other_audit else StoreError
+        return type(self), (error(str(self).removeprefix("store: ")),)
 
 
 class Place(NamedTuple):

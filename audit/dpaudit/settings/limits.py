@@ -7,6 +7,7 @@ message starts with "must", and the caller adds the name.
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import TypeGuard
@@ -85,6 +86,13 @@ def percent_meant(given: float | str) -> str:
     if not 50 <= float(given) < 100:
         return ""
     return f"; did you mean {Decimal(str(given)).scaleb(-2).normalize():f}?"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_jobs(given: int, name: str = "jobs") -> None:

@@ -1,0 +1,230 @@
+"""`dpaudit sweep` with two cells at once: the rule, lost workers, interruptions, and no process that is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.cli import sweep_cells, sweep_workers
+from dpaudit.cli.sweep_rounds import Outcome, Task, make_round
+from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
+
+from .crashes.test_orphans import alive, children, ends
+from .replaced_audits import HEAD, Audits, replaced_audits, states, swept, written
+
+NEW = Spent(log_threshold=9.0, most=100_000)
+_PATIENCE = 60.0  # seconds; far longer than this test takes on a busy machine
+
+
+class Simulated:
+    """Workers that make their rounds in this process, when they are awaited.
+
+    Attributes:
+        together: The cells of each moment at which rounds were awaited.
+        dies: The beginning of the names of cells whose worker dies.
+    """
+
+    together: list[list[int]]
+    dies = "none"
+    interrupt_at = 10**9
+
+    def __init__(self, number: int) -> None:
+        self._number, self._running = number, list[tuple[int, Task]]()
+        type(self).together = []
+
+    @property
+    def free(self) -> bool:
+        return len(self._running) < self._number
+
+    @property
+    def cells(self) -> list[int]:
+        return [cell for cell, _ in self._running]
+
+    def start(self, cell: int, task: Task) -> None:
+        self._running.append((cell, task))
+
+    def ended(self, seconds: float) -> list[tuple[int, Outcome]]:
+        self.together.append(self.cells)
+        if len(self.together) == self.interrupt_at:
+            raise KeyboardInterrupt
+        cell, task = self._running.pop(0)
+        if task.planned.settings.name.startswith(self.dies):
+            return [(cell, Outcome(reason="the process ended: SIGSEGV", died=True, seconds=0.1))]
+        return [(cell, make_round(task))]
+
+    def interrupt(self) -> list[tuple[int, Outcome]]:
+        return [(cell, replace(make_round(task), interrupted=True)) for cell, task in self._running]
+
+    def close(self) -> None:
+        self._running.clear()
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> type[Simulated]:
+    chosen = type("Chosen", (Simulated,), {})
+    monkeypatch.setattr(sweep_cells, "Workers", chosen)
+    return chosen
+
+
+def audits_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *names: str) -> Audits:
+    return replaced_audits(monkeypatch, tmp_path, *names)
+
+
+def test_a_running_cell_gets_no_second_round_and_first_rounds_may_take_longer() -> None:
+    used = replace(NEW, trials=300, seconds=2.0, last_seconds=2.0)
+    assert next_round([replace(NEW, busy=True), NEW], 100, at_once=2) == Round(1, FIRST_TRIALS, 100)
+    assert next_round([NEW] * 4, 100, at_once=2) == Round(0, FIRST_TRIALS, 25.0)
+    assert next_round([replace(used, busy=True)], 100, at_once=2) is None
+    found = next_round([replace(used, log_e=8.0, busy=True), used], 100, at_once=2)
+    assert found is not None
+    assert found.cell == 1
+
+
+def test_two_cells_are_audited_at_once_and_have_the_same_verdicts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: type[Simulated]
+) -> None:
+    audits = audits_of(monkeypatch, tmp_path, "good", "bad", "failed")
+    assert swept("--time", "2s", "--jobs", "2", "--seed", "3").exit_code == 1
+    assert max(map(len, workers.together)) == 2
+    assert all(len(set(cells)) == len(cells) for cells in workers.together), "a cell has one round at a time"
+    two, seeds = states(), {name: seed for name, _, _, seed in audits.rounds}
+    assert swept("--time", "2s", "--seed", "3", "-o", "one").exit_code == 1
+    assert {name: seed for name, _, _, seed in audits.rounds} == seeds
+    assert two == {
+        **dict.fromkeys(("good-0.5", "good-1.0"), "no violation found"),
+        **dict.fromkeys(("bad-0.5", "bad-1.0"), "violation"),
+        **dict.fromkeys(("failed-0.5", "failed-1.0"), "not audited"),
+    }
+
+
+def test_a_lost_worker_closes_its_cell_also_for_a_resumed_sweep(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: type[Simulated]
+) -> None:
+    """The run that ended the worker must not be repeated because of its outcome."""
+    audits = audits_of(monkeypatch, tmp_path, "good", "fragile")
+    swept("--time", "0.3s", "--jobs", "2")
+    first = {name for name, _, _, _ in audits.rounds}
+    assert "fragile-0.5-1.1.5" in first
+    workers.dies = "fragile-0.5"
+    swept("--time", "9s", "--jobs", "2", "--resume")
+    assert {cell["title"]: cell["closed"] for cell in written()["cells"]}["fragile-0.5"]
+    before = len(audits.rounds)
+    workers.dies = "none"
+    swept("--time", "90s", "--jobs", "2", "--resume")
+    later = {name for name, _, _, _ in audits.rounds[before:]}
+    assert later
+    assert "fragile-0.5-1.1.5" not in later
+
+
+def test_an_interruption_keeps_failed_runs_and_the_elapsed_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: type[Simulated]
+) -> None:
+    audits_of(monkeypatch, tmp_path, "dropped", "good")
+    workers.interrupt_at = 2
+    done = swept("--time", "2s", "--jobs", "2")
+    assert done.exit_code == 3
+    assert written()["interrupted"]
+    assert states() == {
+        "dropped-0.5": "inconclusive",
+        "dropped-1.0": "inconclusive",
+        "good-0.5": "not audited",  # its blocks are in the store
+        "good-1.0": "not audited",
+    }
+    assert written()["spent"] == pytest.approx(0.3), "the clock, and not the sum over cells"
+
+
+def test_the_default_is_two_cells_at_once_and_one_in_each_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from dpaudit.cli.sweep import jobs_of
+
+    monkeypatch.setattr("dpaudit.cli.sweep.cores", lambda: 8)
+    assert [jobs_of(None, "loky"), jobs_of(5, "loky"), jobs_of(None, "dask")] == [2, 5, -1]
+    monkeypatch.setattr("dpaudit.cli.sweep.cores", lambda: 1)
+    assert jobs_of(None, "loky") == 1
+    audits_of(monkeypatch, tmp_path, "good")
+    done = swept("--time", "2s", "--jobs", "0")
+    assert done.exit_code == 2
+    assert "--jobs must be -1 or at least 1, got 0" in done.stderr
+
+
+def test_a_dead_worker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Executor:
+        _processes = ()
+
+        def submit(self, *_: Any) -> Any:
+            future: Future[Outcome] = Future()
+            future.set_exception(RuntimeError("A worker process was terminated:\n exit codes {SIGSEGV(-11)}"))
+            return future
+
+        def shutdown(self, **_: Any) -> None:
+            closed.append(self)
+
+    closed: list[Executor] = []
+    monkeypatch.setattr(sweep_workers, "one_worker", Executor)
+    workers = sweep_workers.Workers(1)
+    task: Any = None
+    workers.start(3, task)
+    assert not workers.free
+    ((cell, outcome),) = workers.ended(1.0)
+    assert (cell, outcome.died, len(closed)) == (3, True, 1)
+    assert outcome.reason.endswith("ended: A worker process was terminated: exit codes {SIGSEGV(-11)}")
+    workers.start(4, task)
+    assert [cut.interrupted for _, cut in workers.interrupt()] == [True]
+    workers.close()
+    assert len(closed) == 2
+
+
+HANGS = """\
+import os, time
+class Hangs:
+    delta = 0.0
+    def __init__(self, epsilon, dtype="int"):
+        self.epsilon = epsilon
+    def quick_result(self, data):
+        open(f"started-{self.epsilon}", "w").close()
+        while True:
+            time.sleep(0.01)
+"""
+
+
+@pytest.mark.chance
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", ["SIGTERM", pytest.param("SIGKILL", marks=pytest.mark.slow)])
+def test_all_processes_end_with_the_sweep(how: str, tmp_path: Path) -> None:
+    module = tmp_path / "pydp" / "algorithms"
+    module.mkdir(parents=True)
+    for file, text in (("../__init__", ""), ("__init__", ""), ("laplacian", HANGS)):
+        (module / f"{file}.py").write_text(text)
+    entry = "  - {call: Hangs, grid: {epsilon: [0.5, 1.0]}, arguments: {epsilon: $epsilon}}\n"
+    (tmp_path / "hangs.yaml").write_text(HEAD + entry)
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", "sweep", "hangs.yaml", "-q", "--no-pdf", "--jobs", "2", "-o", "out"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as dpaudit:
+        end = time.monotonic() + _PATIENCE
+        while len(list(tmp_path.glob("started-*"))) < 2 and time.monotonic() < end and dpaudit.poll() is None:
+            time.sleep(0.02)
+        others = children(dpaudit.pid)
+        assert len([other for other in others if alive(other)]) >= 2
+        dpaudit.send_signal(getattr(signal, how))
+        shown, said = dpaudit.communicate(timeout=_PATIENCE)
+    assert [other for other in others if not ends(other)] == []
+    if how == "SIGTERM":
+        assert dpaudit.returncode == 3, shown + said
+        assert "repeat the command with --resume" in said
+        assert "the sweep was interrupted" in (tmp_path / "out" / "sweep.json").read_text()
