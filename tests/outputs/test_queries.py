@@ -10,6 +10,7 @@ import pandas
 import polars
 import pytest
 
+from dpaudit import Pair
 from dpaudit.engine.query_words import query_words, stated
 from dpaudit.engine.region_words import describe_region
 from dpaudit.learning import Learner
@@ -152,19 +153,19 @@ AS: list[Any] = [
 @pytest.mark.parametrize("of", AS)
 def test_the_rows_of_a_pair_are_found(of: Any) -> None:
     both = [OLD, NEW]
-    assert target_rows(of([OLD, OLD]), of([OLD, *both])) == (None, NEW)
-    assert target_rows(of(both), of([OLD])) == (NEW, None)
-    assert target_rows(of(both), of([NEW, NEW])) == (OLD, NEW)
-    assert target_rows(of(both), of(both[::-1])) == NONE
+    assert target_rows(Pair(of([OLD, OLD]), of([OLD, *both]))) == (None, NEW)
+    assert target_rows(Pair(of(both), of([OLD]))) == (NEW, None)
+    assert target_rows(Pair(of(both), of([NEW, NEW]))) == (OLD, NEW)
+    assert target_rows(Pair(of(both), of(both[::-1]))) == NONE
 
 
 def test_other_datasets_have_no_rows() -> None:
     frame = polars.DataFrame({"a": [1, 2]})
-    assert target_rows(frame, frame[:1]) == ({"a": 2}, None)
+    assert target_rows(Pair(frame, frame[:1])) == ({"a": 2}, None)
     for d0, d1 in (([0], [1]), ([], [{"a": 1}] * 2), (3, [{"a": 1}]), ({"a": 1}, {"a": 2}), ({"a": [1]}, {"a": 2})):
-        assert target_rows(d0, d1) == NONE
+        assert target_rows(Pair(d0, d1)) == NONE
     array = np.array([(1, "x"), (2, "y")], dtype=[("a", int), ("b", "U1")])
-    assert target_rows(array, array[:1]) == ({"a": 2, "b": "y"}, None)
+    assert target_rows(Pair(array, array[:1])) == ({"a": 2, "b": "y"}, None)
 
 
 def test_a_witness_names_the_query_and_its_answers() -> None:

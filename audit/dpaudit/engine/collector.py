@@ -88,10 +88,9 @@ class Collector:
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # for each pair, outputs for tests of independence
 
     def __post_init__(self) -> None:
-        self.spent = [0] * len(self.learners)
+        self.spent, self._most = ([start] * len(self.learners) for start in (0, _MAX_BLOCK_BYTES))
         self._memories = [(Memory(), Memory()) for _ in self.learners]
         self.seen = [(Seen(), Seen()) for _ in self.learners]
-        self._most = [_MAX_BLOCK_BYTES] * len(self.learners)
 
     @property
     def open(self) -> bool:
@@ -336,10 +335,7 @@ def new_collector(
 
     return Collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, execution),
-        learners=[
-            Learner(chosen, seed, index, Experts(worth), targets=target_rows(pair.d0, pair.d1))
-            for index, pair in enumerate(pairs)
-        ],
+        learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],
         allowed=trials,
         held=_held(mechanism),
     )

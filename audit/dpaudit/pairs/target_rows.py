@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.values import Dataset, Foreign
+from dpaudit.pairs.pair import Pair
+from dpaudit.values import Foreign
 from dpaudit.values.content import key
 
 Row = Mapping[str, Any]
@@ -16,21 +17,20 @@ _MAX_ROWS = 50_000  # maximum number of rows in a comparison, which takes micros
 _MAX_COLUMNS = 1_000
 
 
-def target_rows(d0: Dataset, d1: Dataset) -> tuple[Row | None, Row | None]:
-    """Return the row that only d0 has, and the row that only d1 has, regardless of the order of rows.
+def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
+    """Return the row that only d0 of a pair has, and the row that only d1 has, regardless of the order of rows.
 
     A dataset is a table if it is a list of dicts, a dict of columns of equal length, a data frame, or a structured
     array.
 
     Args:
-        d0: The first dataset of a pair.
-        d1: The second dataset of the pair.
+        pair: A pair of datasets.
 
     Returns:
         The two rows.  Both are None if a dataset is no table, or if the tables differ in more than one row on a side.
     """
     try:
-        rows0, rows1 = _rows(d0), _rows(d1)
+        rows0, rows1 = _rows(pair.d0), _rows(pair.d1)
         if rows0 is None or rows1 is None:
             return None, None
         only0, only1 = _unshared(rows0, rows1), _unshared(rows1, rows0)
