@@ -17,6 +17,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
 from dpaudit.result.histograms import Counts
+from dpaudit.result.levels_evidence import CanaryLevelsEvidence
 from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
 from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
@@ -29,6 +30,7 @@ from dpaudit.values import Json, JsonObject
 
 __all__ = [
     "KINDS",
+    "CanaryLevelsEvidence",
     "CanaryScoresEvidence",
     "Counts",
     "DrawnCanariesEvidence",
@@ -220,6 +222,7 @@ KINDS: tuple[type[Evidence], ...] = (
     OneRunEvidence,
     RunScoresEvidence,
     CanaryScoresEvidence,
+    CanaryLevelsEvidence,
     OneRunScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,
