@@ -30,7 +30,7 @@ from dpaudit.inference.power import (
     power_margin,
     rule_of_three_rate,
 )
-from dpaudit.inference.sequential.alternatives import scaled
+from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import Counts, Evidence, overstated
@@ -154,10 +154,11 @@ class _Fixed:
 
     def enough(self, truth: TradeoffFunction) -> int | None:
         pairs = len(self.run.collector.learners)
-        law, made = scaled(truth, 1.0), int(self.collector.trials)
+        laws, made = pair_laws(truth), int(self.collector.trials)
+        tested, level = self.run.tested, self._significance
         for times in _TIMES if pairs == 1 else ():
             sizes = {name: size * times for name, size in self._sizes.items()}
-            if fixed_margin(self.run.tested, law, **sizes, significance=self._significance, power=POWER) >= 0:
+            if all(fixed_margin(tested, law, **sizes, significance=level, power=POWER) >= 0 for law in laws):
                 return made * times
         return None
 
@@ -274,7 +275,7 @@ def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Seq
     # the power would not change the verdict
     if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:
         return facts
-    if method.margin(scaled(asked.detect, 1.0)) >= 0:
+    if all(method.margin(law) >= 0 for law in pair_laws(asked.detect)):
         return facts
     missed = f"{few} {asked.detect.label} with {POWER:.0%} probability{_enough(asked.detect, method)}"
     return dataclasses.replace(facts, detect_missed=Reason(missed, About.TOO_FEW))
