@@ -348,3 +348,23 @@ def test_few_scores_are_inconclusive() -> None:
 def test_infinite_scores_and_columns_are_allowed() -> None:
     result = audit_scores(np.zeros((50, 1)), np.full((50, 1), math.inf), PureDP(1.0), independence="runs")
     assert result.violated
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (None, r"scores0\[7\] is None; a score must be a number; .* give text in its place"),
+        ("n/a", r"scores0\[7\] is 'n/a', but 399 of 400 values are numbers"),
+        ([1.0], r"scores0\[7\] is \[1.0\], but 399 of 400 values are numbers"),
+    ],
+)
+def test_few_values_that_are_no_numbers_do_not_switch_to_learned_scores(wrong: Any, words: str) -> None:
+    values = np.random.default_rng(0).normal(size=400).tolist()
+    values[7] = wrong
+    with pytest.raises(ValueError, match=words):
+        audit_scores(values[:200], values[200:], independence="runs")
+
+
+def test_none_among_outputs_that_are_no_numbers_is_an_output() -> None:
+    outputs = [None if i % 3 else "yes" for i in range(200)]
+    assert audit_scores(outputs, outputs[::-1], "eps=1", independence="runs", seed=1).trials_used == 133

@@ -93,8 +93,9 @@ def audit_scores(
     are added and stop at a refutation, because every call may refute a true claim.  To test after every output, use
     `OnlineAudit`.
 
-    Numbers are used as scores directly, and all of them are evidence.  If any output is not a number (text, a vector,
-    None), a score is learned from a randomly chosen third of the outputs, and only the other outputs are evidence.
+    Numbers are used as scores directly, and all of them are evidence.  If outputs are not numbers (text, vectors), a
+    score is learned from a randomly chosen third of the outputs, and only the other outputs are evidence.  A few values
+    among numbers that are not numbers are refused, and so is None among numbers.
 
     Args:
         scores0: Scores of runs on d0, or of canaries that were left out: (n0,), higher means more like d1 or more like
