@@ -14,7 +14,8 @@ PART is one of:
 - limits: upper limits on the median of any valid bound; see `one_run_limits`.  It takes minutes.
 - validity: the share of bounds in both tables that exceed the true value; use --seeds 1000.
 - counterexample: a mechanism that satisfies G_1 although its canaries are dependent.  With probability 0.3937, it
-  applies randomised response with epsilon = 1.5 to all records.  Otherwise, its output reveals nothing.
+  applies randomised response with epsilon = 1.5 to all records.  Otherwise, its output reveals nothing.  The part
+  also shows how often `audit_scores` with independence="canaries" warns of dependence, in several runs and in one.
 - guesses: several rules for the number of guesses without assumptions about the canaries; use --seeds 101.
 
 Every audit has a separate seed.  The result of each audit is saved in the store, so that an interrupted command can be
@@ -36,10 +37,11 @@ import numpy as np
 from one_run_limits import S, limit_any, limit_independent, limit_mixture
 from scipy.special import expit
 
+from dpaudit import audit_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.inference import one_run
 from dpaudit.inference.guesses import guess, right_guesses
-from dpaudit.inference.scores import confident, dependence, several, tight, weighted
+from dpaudit.inference.scores import confident, several, tight, weighted
 from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.numerics.arrays import Array
 
@@ -124,17 +126,61 @@ def counterexample(seed: int, m: int = 1000) -> Row:
     for runs in (2, 5):
         scores, included = response(seed + 10**6, m, runs)
         shows = len(np.unique(np.abs(scores[0]))) > 1  # informative and uninformative runs both occurred
-        p = dependence.between_groups(scores, included, rng=np.random.default_rng(seed), draws=199)
-        found |= {f"shows{runs}": float(shows), f"warned{runs}": float(p <= S)}
-        p = dependence.between_groups(*gaussian_runs(m, runs, seed), rng=np.random.default_rng(seed), draws=199)
-        found[f"false{runs}"] = float(p <= S)
+        found |= {f"shows{runs}": float(shows), f"warned{runs}": warned(scores, included, seed)}
+        found[f"false{runs}"] = warned(*gaussian_runs(m, runs, seed), seed)
+    for kind in ORDERED:
+        found[f"ordered {kind}"] = warned(*ordered(kind, seed, m), seed)
+    found["false1"] = warned(*gaussian_runs(m, 1, seed), seed)
     return found
+
+
+def warned(scores: Array, included: Any, seed: int) -> float:
+    """Return 1.0 if an audit with `independence="canaries"` warns of dependence, else 0.0.
+
+    Args:
+        scores: (canaries, runs).
+        included: (canaries, runs).
+        seed: Seed of the audit.
+    """
+    if np.all(scores == scores[0, 0]):
+        return 0.0  # the audit refuses such scores
+    scores, included = scores.T, included.T  # all canaries of a run follow each other
+    runs = np.broadcast_to(np.arange(len(scores))[:, None], scores.shape)
+    result = audit_scores(
+        scores[~included],
+        scores[included],
+        independence="canaries",
+        run=(runs[~included], runs[included]),
+        seed=seed,
+        confidence=1 - S,
+    )
+    return float(any("canaries depend on each other" in words for words in result.warnings))
+
+
+ORDERED = ("shard", "drift", "neighbours")
+
+
+def ordered(kind: str, seed: int, m: int) -> tuple[Array, Any]:
+    """Return scores of one run whose dependence shows in the order of canaries, (m, 1), and the inclusions.
+
+    - shard: a quarter of the list reveals its canaries strongly, and the rest does not.
+    - drift: the scores grow by two standard deviations along the list.
+    - neighbours: each score has a correlation of 1/2 with the next one.
+    """
+    rng = np.random.default_rng(seed)
+    included, noise = rng.random((m, 1)) < 0.5, rng.normal(size=(m, 1))
+    match kind:
+        case "shard":
+            return noise + np.where(np.arange(m)[:, None] < m // 4, 3.0 * included, 0.0), included
+        case "drift":
+            return noise + included + np.linspace(0.0, 2.0, m)[:, None], included
+    return (noise + np.roll(noise, 1, axis=0)) / math.sqrt(2.0) + included, included
 
 
 def gaussian_runs(m: int, runs: int, seed: int) -> tuple[Array, Any]:
     """Return scores of independent canaries, (m, runs), and whether a fair coin included each canary.
 
-    The shift of the scores differs between canaries.
+    The shift of the scores differs between canaries, which are in random order.
     """
     rng = np.random.default_rng(seed)
     included = rng.random((m, runs)) < 0.5
@@ -233,6 +279,9 @@ def counterexamples(store: Store, seeds: range) -> None:
         return f"{np.mean(chosen):.3f} of {len(chosen)}"
 
     print(f"refutes a true claim: independent {share('independent')}, nothing assumed {share('anything')}")
+    for kind in ORDERED:
+        print(f"one run, {kind}: warned {share(f'ordered {kind}')}", flush=True)
+    print(f"one run: warned of independent canaries {share('false1')}")
     for runs in (2, 5):
         print(
             f"{runs} runs: warned {share(f'warned{runs}', f'shows{runs}')} that show dependence; "

@@ -94,7 +94,7 @@ def test_parameters_cover_their_range_and_do_not_fall() -> None:
         ("repeated(?, n=3)", "takes the place of claim"),
         (
             "repeated(gaussian(mu=-1), n=?)",
-            r"the family 'repeated\(gaussian\(mu=-1\), n=\?\)' has no member at n = 2: mu",
+            r"gaussian\(mu=-1\), n=\?\)' has no member at n = 2: mu",
         ),
         ("?", "must take the place of a number"),
         ("(" * 20_000 + "?", "20,001 characters"),

@@ -77,8 +77,8 @@ def _check_mixed(outputs: tuple[list[Any], list[Any]]) -> None:
     for side, place in wrong:
         if outputs[side][place] is None:
             raise ValueError(
-                f"{_missing(f'scores{side}', place, 'None')}; if None is an output from which a score shall be learned, "
-                'give text in its place, such as "none"'
+                f"{_missing(f'scores{side}', place, 'None')}; if None is an output from which a score shall be "
+                'learned, give text in its place, such as "none"'
             )
     if total - len(wrong) > MOSTLY * total:
         side, place = wrong[0]
@@ -156,7 +156,7 @@ def _plain(value: Any) -> Any:
 
 def _score(value: Any) -> bool:
     """Return whether a value is a number other than NaN."""
-    return _is_number(value) and value == value  # noqa: PLR0124
+    return _is_number(value) and value == value
 
 
 def _is_number(value: Any) -> bool:

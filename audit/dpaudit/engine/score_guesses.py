@@ -13,6 +13,7 @@ from dpaudit.inference.guesses import guess
 from dpaudit.inference.scores import confident, fixed_number, runs, several, weighted
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import (
+    CanariesInRunsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,
@@ -32,7 +33,9 @@ Inclusion = Literal["coins", "fixed_number"]
 Guesses = int | Sequence[int] | None
 Labels = npt.NDArray[np.intp]
 _Together = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence | DrawnCanariesEvidence | DrawnRunEvidence
-ScoresEvidence = _Together | WeightedGuessesEvidence | SeveralRunsEvidence | SeveralDrawnRunsEvidence
+ScoresEvidence = (
+    _Together | WeightedGuessesEvidence | SeveralRunsEvidence | SeveralDrawnRunsEvidence | CanariesInRunsEvidence
+)
 
 
 def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[_Together], int]:

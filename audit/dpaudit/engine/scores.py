@@ -14,9 +14,11 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.copied_scores import copied
+from dpaudit.engine.dependent_canaries import count_pooled, signs_of_dependence
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.read_scores import Given, read_scores
+from dpaudit.engine.score_curve import observed_curve
 from dpaudit.engine.score_designs import check_design, check_drawn, run_labels
 from dpaudit.engine.score_guesses import (
     Guesses,
@@ -44,8 +46,9 @@ from dpaudit.text.rounding import upper
 CHOICES = {
     "runs": "every score comes from a separate run, and runs are independent; exact for any claim",
     "canaries": (
-        "all scores come from one run, and each canary was included at random; given which canaries were included, "
-        "scores of different canaries are assumed to be independent, which one run cannot prove"
+        "all scores come from one run, or from several that `run` names, and each canary was included at random; given "
+        "which canaries were included, scores of different canaries are assumed to be independent, which one run "
+        "cannot prove"
     ),
     None: (
         "all scores come from one run, or from several that `run` names; only the random inclusion of canaries is "
@@ -68,7 +71,6 @@ TESTED = "fixed"
 """The only method: one test, because all scores are given at once."""
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
-_CURVE_POINTS = 400  # maximum number of thresholds of the observed curve in a result
 LEFT_OUT: Any = "left out"
 
 
@@ -105,10 +107,12 @@ def audit_scores(
         claim: A claim, or its text.  If None, the result is a measurement: its bounds hold, and its verdict is
             INCONCLUSIVE, because no claim is tested.
         independence: The assumption about the scores, which must be stated.  "runs": every score comes from a separate
-            run, and runs are independent.  "canaries": all scores come from one run.  Given which canaries were
-            included, scores of different canaries are assumed to be independent.  Each score is assumed to depend only
-            on whether its own canary was included.  Every verdict states this assumption.  None: all scores come from
-            one run, or from several (see `run`).  Only the random inclusion is assumed.
+            run, and runs are independent.  "canaries": all scores come from one run, or from several (see `run`).
+            Given which canaries were included, scores of different canaries are assumed to be independent.  Each score
+            is assumed to depend only on whether its own canary was included.  Every verdict states this assumption.
+            If a permutation test rejects it at 0.1 %, the result is INCONCLUSIVE; for this test, give the canaries in
+            their order in the run, or in random order.  None: all scores come from one run, or from several.  Only the
+            random inclusion is assumed.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: Must be "fixed": all scores are given at once, so they are tested once.
         seed: Seed that breaks ties between scores and chooses the outputs to learn from; None draws a fresh seed, which
@@ -122,7 +126,8 @@ def audit_scores(
         included_at_random: How the included canaries were chosen.  "coins": an independent fair coin decided for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
         run: The run of each canary, if canaries come from several independent runs: two lists of names or numbers, for
-            `scores0` and `scores1`.  Requires `independence=None`, numeric scores, and new coins for each run.
+            `scores0` and `scores1`.  Requires numeric scores, new coins for each run, and None or "canaries" as
+            `independence`.  With "canaries", canaries of the same run are also assumed to be independent.
         name: Name of the audit in reports.
 
     Returns:
@@ -184,7 +189,7 @@ def audit_given(
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
     seed = fresh_seed() if seed is None else seed
-    labels = run_labels(design.run, given.sizes, design.independence)
+    labels = run_labels(design.run, given.sizes, design.independence, design.inclusion)
     if design.inclusion == "fixed_number":
         check_drawn(labels, given.sizes)
     rows: tuple[AttackRow, ...] = (GIVEN,)
@@ -196,17 +201,23 @@ def audit_given(
         learned = learned_scores(*given.outputs, attacks, seed, coins=design.independence != "runs")
         values0, values1, rows = learned.scores0, learned.scores1, learned.rows
         dependent = (*learned.dependent, *dependent)
+    if design.independence == "canaries":
+        dependent = (*dependent, *signs_of_dependence(values0, values1, labels, seed))
     ties = stream(seed, "ties")
     if labels is None:
         half = not design.own_coins and half_included(*given.sizes)
         evidence, counts = count_guesses(
             values0, values1, design.independence, design.guesses, ties, half=half, inclusion=design.inclusion
         )
+    elif design.independence == "canaries":
+        evidence, counts = count_pooled((values0, values1), labels, design.guesses, ties)
     else:
         evidence, counts = count_in_runs((values0, values1), labels, design.guesses, ties, design.inclusion)
     notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1, evidence) else ()
     return _result(
-        _Counted(evidence, counts, given.sizes, *_curve(values0, values1), rows, dependent, copied(given), notes),
+        _Counted(
+            evidence, counts, given.sizes, *observed_curve(values0, values1), rows, dependent, copied(given), notes
+        ),
         claimed,
         confidence,
         provenance_of(seed=seed, mechanism=name),
@@ -336,15 +347,3 @@ def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Wi
         right=evidence.right,
         needed=evidence.guesses + 1 if fewest is None else fewest,
     )
-
-
-def _curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
-    """Return both errors of the attack "d1 if the score is above t", from alpha = 1 to 0, at a few hundred points."""
-    out, into = np.sort(scores0), np.sort(scores1)
-    sides = [side for side in (out, into) if len(side)]
-    cuts = [side[np.linspace(0, len(side) - 1, _CURVE_POINTS // 2).astype(int)] for side in sides]
-    at = np.unique(np.concatenate(cuts))
-    alpha = np.append(1.0, 1 - np.searchsorted(out, at, side="right") / max(len(out), 1))
-    beta = np.append(0.0, np.searchsorted(into, at, side="right") / max(len(into), 1))
-    alpha[-1], beta[-1] = 0.0, 1.0
-    return alpha, beta

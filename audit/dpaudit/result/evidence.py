@@ -14,6 +14,7 @@ from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.inference import power as planning
 from dpaudit.inference.scores.families import Family
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.canary_runs_evidence import CanariesInRunsEvidence
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
 from dpaudit.result.histograms import Counts
@@ -29,6 +30,7 @@ from dpaudit.values import Json, JsonObject
 
 __all__ = [
     "KINDS",
+    "CanariesInRunsEvidence",
     "CanaryScoresEvidence",
     "Counts",
     "DrawnCanariesEvidence",
@@ -208,6 +210,7 @@ KINDS: tuple[type[Evidence], ...] = (
     OneRunEvidence,
     RunScoresEvidence,
     CanaryScoresEvidence,
+    CanariesInRunsEvidence,
     OneRunScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
-from dpaudit.inference.scores.text_families import TextFamily, text_family
+from dpaudit.inference.scores.text_families import text_family
 
 Family = Callable[[float], TradeoffFunction]
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 import ast
 import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpaudit.claims import CLAIMS, OPERATIONS, TradeoffFunction, parse_claim
@@ -138,7 +139,7 @@ def _name_of(before: str, after: str) -> str | None:
                 return ALSO.get(keyword.arg or "", keyword.arg or "")
         for place, argument in enumerate(node.args):
             if _free(argument) and isinstance(node.func, ast.Name):
-                kind = {**CLAIMS, **OPERATIONS}.get(node.func.id)
+                kind: Callable[..., TradeoffFunction] | None = CLAIMS.get(node.func.id) or OPERATIONS.get(node.func.id)
                 names = [] if kind is None else list(inspect.signature(kind).parameters)
                 return names[place] if place < len(names) else None
     return None
