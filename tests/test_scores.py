@@ -271,7 +271,9 @@ def test_designs_that_are_impossible_are_refused() -> None:
     with pytest.raises(ValueError, match="any number of runs on each dataset"):
         audit_scores(*sides, independence="runs", included_at_random="fixed_number")
     with pytest.raises(ValueError, match="run states which canaries share a run"):
-        audit_scores(*sides, independence="canaries", run=([1, 1, 2], [1, 2]))
+        audit_scores(*sides, independence="runs", run=([1, 1, 2], [1, 2]))
+    with pytest.raises(ValueError, match="independent canaries of several runs must be included by coins"):
+        audit_scores(*sides, independence="canaries", included_at_random="fixed_number", run=([1, 1, 2], [1, 2]))
     with pytest.raises(ValueError, match=r"run\[1\] must name the run of each of 2 scores"):
         audit_scores(*sides, independence=None, run=([1, 1, 2], [1, 2, 2]))
     with pytest.raises(TypeError, match="run must be two lists"):

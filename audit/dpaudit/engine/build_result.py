@@ -88,7 +88,9 @@ class _Sequential:
     def margin(self, truth: Law) -> float:
         """Return a number that is nonnegative if the audit detects the given law with probability `POWER`."""
         level, tested = self._significance * self._share, self.run.tested
-        return power_margin(strategy(tested), tested, truth, self.shown, significance=level, power=POWER)
+        coins = self.evidence.coin_selected
+        bets = strategy(tested)
+        return power_margin(bets, tested, truth, self.shown, significance=level, power=POWER, coin_selected=coins)
 
     def enough(self, truth: TradeoffFunction) -> int | None:
         """Estimate the number of runs on each dataset that would detect a violation; None if it is unknown."""

@@ -335,7 +335,13 @@ def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
     """Return the violations that this number of steps would have detected if all steps had the same law."""
     significance = 1 - audit.confidence
     margin = partial(
-        power_margin, audit._bets, audit._tested, trials=evidence.trials, significance=significance, power=POWER
+        power_margin,
+        audit._bets,
+        audit._tested,
+        trials=evidence.trials,
+        significance=significance,
+        power=POWER,
+        coin_selected=True,
     )
     least = least_detectable(audit._tested, margin) if evidence.trials else None
     return Detectable(

@@ -34,7 +34,14 @@ _MIN_LOG_PAYOFF = -60.0  # log payoffs of a bet are clipped at this value, in na
 
 
 def power_margin(
-    strategy: Strategy, claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float
+    strategy: Strategy,
+    claim: TradeoffFunction,
+    truth: Law,
+    trials: int,
+    *,
+    significance: float,
+    power: float,
+    coin_selected: bool = False,
 ) -> float:
     """Estimate the margin by which the log-wealth of the sequential test exceeds its threshold.
 
@@ -49,23 +56,31 @@ def power_margin(
         trials: Number of trials.
         significance: Significance of the test, in (0, 1).
         power: Probability with which the test attains the margin, in (0, 1).
+        coin_selected: Whether a fair coin selects the dataset of each output, so that a trial is two such outputs.
 
     Returns:
         The log-wealth in nats that is exceeded with probability `power` after `trials` trials, minus
         log(1/significance).
     """
-    growth, variance = growths(strategy, claim, truth)
+    growth, variance = growths(strategy, claim, truth, coin_selected=coin_selected)
     reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * variance)
     return float(np.max(reached)) + math.log(significance)
 
 
-def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Array, Array]:
+def growths(
+    strategy: Strategy, claim: TradeoffFunction, truth: Law, *, coin_selected: bool = False
+) -> tuple[Array, Array]:
     """Compute the mean and the variance of the change in log-wealth of each bet in one trial.
+
+    Let m0 and m1 be the means, and v0 and v1 the variances, of the payoffs of one output of each dataset.  If a trial
+    has one output of each, the variance is v0 + v1.  If coins select the datasets of two outputs, the variance is
+    v0 + v1 + (m0 - m1)^2 / 2.
 
     Args:
         strategy: The m bets of the sequential test.
         claim: The claim under test.
         truth: Probabilities of the bins under the mechanism.
+        coin_selected: As in `power_margin`.
 
     Returns:
         The means in nats and the variances in squared nats; two arrays of shape (m,).
@@ -74,6 +89,8 @@ def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Ar
     payoffs0, squares0, payoffs1, squares1 = _payoffs(strategy)
     mean0, mean1 = payoffs0 @ p, payoffs1 @ q
     variance = (squares0 @ p - mean0**2) + (squares1 @ q - mean1**2)
+    if coin_selected:
+        variance = variance + (mean0 - mean1) ** 2 / 2
     return mean0 + mean1 - strategy.log_prices(claim), np.maximum(variance, 0.0)
 
 
