@@ -41,9 +41,10 @@ from dpaudit import audit_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.inference import one_run
 from dpaudit.inference.guesses import guess, right_guesses
-from dpaudit.inference.scores import confident, several, tight, weighted
+from dpaudit.inference.scores import confident, levels, several, tight, weighted
 from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_integers
 
 DELTA = 1e-5
 STEPS, RATE, CANARIES = 2500, 4096 / 50_000, 5000
@@ -53,6 +54,8 @@ TABLE1 = {15.731: 0.975, 8.431: 1.947, 4.614: 3.895, 2.629: 7.788}
 XIANG = {0.5: (1.469, 1.828, 1.941), 1.0: (3.756, 4.179, 4.314), 2.0: (9.004, 9.688, 9.900)}
 SIZES = (1_000, 10_000, 100_000)
 Row = dict[str, float]
+# the largest count, the p-value of a count, and the function from scores to a pair that ends with the count
+Test = tuple[int, Callable[[int], float], Callable[..., tuple[Any, int]]]
 
 
 def dirac(sigma: float, seed: int, m: int = CANARIES) -> tuple[Array, Any]:
@@ -80,23 +83,29 @@ def counts(scores: Array, included: Any, r: int) -> tuple[int, int]:
     return right_guesses(guess(scores, r), included)
 
 
+def points(scores: Array, included: Any) -> tuple[levels.Numbers, int]:
+    """Return the default levels, and the total weight of the right guesses."""
+    m = len(scores)
+    numbers = levels.default_numbers(m)
+    one, two, three = (counts(scores, included, r)[1] for r in (*numbers, m))
+    return numbers, levels.points((one, two, three))
+
+
 def epsilon(mu: float) -> float:
     return float(GaussianDP(mu).epsilon(DELTA))
 
 
 def independent(scores: Array, included: Any) -> Row:
     m, began = len(scores), time.process_time()
-    r, v = counts(scores, included, confident.default_confident(m))
-    mu = confident.mu_lower(m, r, v, significance=S)
+    mu = levels.mu_lower(m, *points(scores, included), significance=S)
     return {"mu": mu, "epsilon": epsilon(mu), "seconds": time.process_time() - began}
 
 
 def inside_family(sigma: float, seed: int) -> Row:
     scores, included = dirac(sigma, seed)
     began = time.process_time()
-    r, v = counts(scores, included, confident.default_confident(CANARIES))
     family = family_of(FAMILY)
-    t = confident.parameter_lower(family, CANARIES, r, v, significance=S, precision=1e-3)
+    t = levels.parameter_lower(family, CANARIES, *points(scores, included), significance=S, precision=1e-3)
     return {"mu": t, "epsilon": epsilon_inside(family, t, DELTA), "seconds": time.process_time() - began}
 
 
@@ -118,9 +127,8 @@ def response(seed: int, m: int, runs: int) -> tuple[Array, Any]:
 
 def counterexample(seed: int, m: int = 1000) -> Row:
     scores, included = response(seed, m, 1)
-    r, v = counts(scores[:, 0], included[:, 0], confident.default_confident(m))
     claim = GaussianDP(1.0)
-    found = {"independent": float(confident.p_value(claim, m, r, v) <= S)}
+    found = {"independent": float(levels.p_value(claim, m, *points(scores[:, 0], included[:, 0])) <= S)}
     r, v = counts(scores[:, 0], included[:, 0], several.default_guesses(m))
     found["anything"] = float(one_run.refutes(claim, m, r, v, significance=S))
     for runs in (2, 5):
@@ -258,17 +266,22 @@ def validity(seeds: range) -> None:
     for name, mu, _, m, scores in settings():
         if m > 10_000:
             continue
-        claim, shares = GaussianDP(mu), []
-        for r, p_value in (
-            (confident.default_confident(m), confident.p_value),
-            (several.default_guesses(m), tight.p_value),
-        ):
-            low, high = 0, r + 1
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if p_value(claim, m, r, middle) <= S else (middle, high)
-            shares.append(np.mean([counts(*scores(seed), r)[1] >= high for seed in seeds]))
-        print(f"{name:18} above the truth: independent {shares[0]:.4f}, nothing assumed {shares[1]:.4f}", flush=True)
+        claim, shares, numbers = GaussianDP(mu), [], levels.default_numbers(m)
+        r, s = confident.default_confident(m), several.default_guesses(m)
+        most = levels.most_points(m, numbers)
+        tests: tuple[Test, ...] = (
+            (most, partial(levels.p_value, claim, m, numbers), points),
+            (r, partial(confident.p_value, claim, m, r), partial(counts, r=r)),
+            (s, partial(tight.p_value, claim, m, s), partial(counts, r=s)),
+        )
+        for largest, p_value, right in tests:
+            high = bisect_integers(lambda v, p=p_value: p(v) <= S, largest + 1, 0).inside  # type: ignore[misc]
+            shares.append(np.mean([right(*scores(seed))[1] >= high for seed in seeds]))
+        print(
+            f"{name:18} above the truth: independent {shares[0]:.4f}, with one number of guesses {shares[1]:.4f}, "
+            f"nothing assumed {shares[2]:.4f}",
+            flush=True,
+        )
 
 
 def counterexamples(store: Store, seeds: range) -> None:
@@ -349,10 +362,7 @@ def least_refuted(m: int, numbers: tuple[int, ...], seeds: range) -> str:
 
     if not refutes(sum(numbers)):
         return "never"
-    low, high = sum(numbers) // 2, sum(numbers)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if refutes(middle) else (middle, high)
+    high = bisect_integers(refutes, sum(numbers), sum(numbers) // 2).inside
     for mu in np.arange(11, 81) / 10:
         if np.quantile([total(*gaussian(mu, m, seed), numbers) for seed in seeds], 0.1) >= high:
             return f"from mu = {mu:.1f} on"

@@ -3,8 +3,8 @@
     python benchmarks/subjects.py [--only opendp] [--trials 2000] [--confidence 0.99999] [--write]
 
 A library that is not installed is left out.  `--write` replaces the tables of docs/libraries.md between the marks of
-each library; the tables of other libraries stay.  The certified number is a lower bound of epsilon at the claim's
-delta, with the stated confidence for each audit.
+each library; the tables of other libraries stay.  If a library is left out and has no table, the reason is written.
+The certified number is a lower bound of epsilon at the claim's delta, with the stated confidence for each audit.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ LIBRARIES = {
     "diffprivlib": "diffprivlib",
     "pydp": "python-dp",
     "smartnoise_sql": "smartnoise-sql",
+    "tumult": "tmlt.core",
     "accounting": "dp-accounting",
     "numpy": "numpy",
 }
@@ -92,7 +93,26 @@ def table(library: str, found: Iterable[Row], confidence: float) -> str:
     version = metadata.version(LIBRARIES[library])
     body = "\n".join(map(str, found))
     title = f"{LIBRARIES[library]} {version}, confidence {confidence:g} for each audit:"
-    return f"<!-- {library} -->\n\n{title}\n\n{HEAD}\n{body}\n\n<!-- end of {library} -->"
+    return f"{title}\n\n{HEAD}\n{body}"
+
+
+def write(library: str, text: str, *, only_if_empty: bool = False) -> None:
+    """Replace the text between the marks of a library in docs/libraries.md.
+
+    Args:
+        library: The library.
+        text: The new text.
+        only_if_empty: Whether a table between the marks stays.
+    """
+
+    def replaced(old: re.Match[str]) -> str:
+        if only_if_empty and HEAD in old[0]:
+            return old[0]
+        return f"<!-- {library} -->\n\n{text}\n\n<!-- end of {library} -->"
+
+    page = PAGE.read_text(encoding="utf-8")
+    mark = re.compile(rf"<!-- {library} -->.*?<!-- end of {library} -->", flags=re.S)
+    PAGE.write_text(mark.sub(replaced, page), encoding="utf-8")
 
 
 def main() -> None:
@@ -110,11 +130,11 @@ def main() -> None:
                 found.append(one)
         except ImportError as error:
             print(f"{library}: left out ({error})", flush=True)
+            if options.write:
+                write(library, f"Not audited: {error}.", only_if_empty=True)
             continue
         if options.write:
-            text = PAGE.read_text(encoding="utf-8")
-            mark = re.compile(rf"<!-- {library} -->.*?<!-- end of {library} -->", flags=re.S)
-            PAGE.write_text(mark.sub(lambda _: table(library, found, options.confidence), text), encoding="utf-8")  # noqa: B023
+            write(library, table(library, found, options.confidence))
 
 
 if __name__ == "__main__":

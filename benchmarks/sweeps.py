@@ -59,6 +59,7 @@ def swept(
     """Sweep a library, and return the outcome."""
     command = CommandSettings(output=folder, confidence=confidence, pdf=False, quiet=True, jobs=jobs)
     plan = planned_sweep(library, [], only or [], command)
+    plan.prepare(command)
     sweeping = plan.start(seconds, command)
     sweeping.go_on()
     if sweeping.interrupted:
@@ -113,7 +114,7 @@ def bugs(seconds: float, only: str) -> int:
 def release(library: str, seconds: float) -> Sweep:
     """Sweep one release, and print the table."""
     folder = Path(tempfile.mkdtemp(prefix="dpaudit-sweep-"))
-    found = swept(library, seconds, folder)
+    found = swept(library, seconds, folder, jobs=2)
     print(f"{counts(found)}  Results: {folder}", flush=True)
     print(text(found, Screen(width=100)), flush=True)
     return found

@@ -36,7 +36,7 @@ from sklearn.datasets import load_digits
 
 from dpaudit import audit_scores
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores import both_sides, confident
+from dpaudit.inference.scores import both_sides, levels
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.training import canaries, claim, one_run, reference, views
@@ -115,21 +115,20 @@ def audited(sigma: float, seed: int) -> Row:
 
 def refuted_by_law(sigma: float, audits: int, seed: int) -> float:
     """Return the share of audits of Dirac canaries, assumed to be independent as they are, that refute the claim."""
-    true, guesses, rng = (
-        claimed(sigma).symmetrized(),
-        confident.default_confident(CANARIES),
-        np.random.default_rng(seed),
-    )
+    true, rng, refuted = claimed(sigma).symmetrized(), np.random.default_rng(seed), 0
+    numbers = levels.default_numbers(CANARIES)
     needed = bisect_integers(
-        lambda v: confident.p_value(true, CANARIES, guesses, v) <= 1 - CONFIDENCE, inside=guesses, outside=0
+        lambda v: levels.p_value(true, CANARIES, numbers, v) <= 1 - CONFIDENCE,
+        inside=levels.most_points(CANARIES, numbers),
+        outside=0,
     ).inside
-    low, high = both_sides.cuts(CANARIES, guesses)
-    refuted = 0
+    cuts = [both_sides.cuts(CANARIES, r) for r in (*numbers, CANARIES)]
     for _ in range(audits):
         coins = rng.random(CANARIES) < 0.5
         scores = coins * rng.binomial(STEPS, RATE, CANARIES) + rng.normal(0, sigma * np.sqrt(STEPS), CANARIES)
         ranked = coins[np.argsort(scores)]
-        refuted += int(np.sum(~ranked[:low]) + np.sum(ranked[high:]) >= needed)
+        one, two, three = (int(np.sum(~ranked[:low]) + np.sum(ranked[high:])) for low, high in cuts)
+        refuted += levels.points((one, two, three)) >= needed
     return refuted / audits
 
 

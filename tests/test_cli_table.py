@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.cli import progress
 from dpaudit.cli.app import app
-from dpaudit.cli.progress import Pace, progress_line
 from dpaudit.engine.audit import Progress
+from dpaudit.engine.progress_line import Pace, progress_line
 from dpaudit_reports.formats import FORMATS
 from dpaudit_reports.formats.wrapping import wrapped
 

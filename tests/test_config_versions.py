@@ -67,9 +67,25 @@ def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> 
         ("some-thing>=2", "must have the form package==number"),
         ("some-thing==2.*", "must have the form package==number"),
         ("-r x", "must have the form package==number"),
+        (" ", "must have the form package==number"),
+        ("some-thing==2 numpy", "must have the form package==number"),
+        ("some-thing==2 some_thing==3", "some-thing is given twice"),
+        ("nowhere==1 elsewhere==2", "no audit requires nowhere or elsewhere"),
     ]:
         with pytest.raises(ConfigError, match=message):
             side_by_side(audits, [wrong])
+
+
+def test_a_version_may_name_several_packages(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(ISOLATED)
+    beside = side_by_side(read_configs([tmp_path]), ["some-thing == 2  scipy==1.17.1", "numpy==2.1 some-thing==2"])
+    assert {key: (audit.config.name, audit.config.mechanism.requires) for key, audit in beside.items()} == {
+        ("one", "some-thing==2 scipy==1.17.1"): (
+            "one-some-thing-2-scipy-1.17.1",
+            ["some-thing==2", "numpy", "scipy==1.17.1"],
+        ),
+        ("one", "numpy==2.1 some-thing==2"): ("one-numpy-2.1-some-thing-2", ["some-thing==2", "numpy==2.1"]),
+    }
 
 
 def test_requires_makes_an_environment_of_its_own(tmp_path: Path) -> None:

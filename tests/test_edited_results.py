@@ -25,6 +25,7 @@ from dpaudit.inference.power import (
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.evidence import (
+    CanaryLevelsEvidence,
     CanaryScoresEvidence,
     Evidence,
     FixedEvidence,
@@ -267,6 +268,7 @@ def honest(claim: TradeoffFunction, trials: int) -> Iterator[tuple[Evidence, Tra
     for scored in (
         RunScoresEvidence(n0=trials, n1=trials, guesses=trials, right=0),
         CanaryScoresEvidence(m=trials, included=trials // 2, half=0, guesses=trials, right=0),
+        CanaryLevelsEvidence.of(trials, trials // 2, (0, 0, 0), half=False),
     ):
         if (fewest := scored.least_right(claim, confidence=0.95)) is not None:
             attained = partial(_attained, scored, fewest)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import dpaudit_reports
-from dpaudit.claims import GaussianDP, PureDP
+from dpaudit.claims import GaussianDP, LaplaceDP, PureDP
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.result import evidence as evidence_module
 from dpaudit.result.evidence import (
     CanariesInRunsEvidence,
+    CanaryLevelsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,
@@ -57,6 +58,7 @@ KINDS: dict[str, Evidence] = {
     "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
     "scores of canaries": CanaryScoresEvidence(m=100, included=45, half=0, guesses=40, right=35),
     "scores of canaries in runs": CanariesInRunsEvidence(m=100, included=45, half=0, guesses=40, right=35, runs=3),
+    "levels of canaries": CanaryLevelsEvidence.of(100, 45, (14, 50, 72), half=False),
     "scores of one run": OneRunScoresEvidence(m=100, included=50, half=1, guesses=40, right=35),
     "scores of drawn canaries": DrawnCanariesEvidence(n0=55, n1=45, guesses=40, right=35),
     "scores of a drawn run": DrawnRunEvidence(m=100, included=45, guesses=40, right=35),
@@ -188,6 +190,41 @@ def test_impossible_weighted_guesses_are_refused(changed: dict[str, object]) -> 
         read_back(KINDS["weighted scores of one run"].to_json() | changed, TARGET)
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"numbers": [62, 16]}, "in each level"),
+        ({"numbers": [16, 100]}, "in each level|r1 < r2 < canaries"),
+        ({"rights": [17, 50, 72]}, "in each level"),
+        ({"rights": [14, 13, 72]}, "in each level"),
+        ({"rights": [14, 50, 73]}, "the total weights of its levels"),
+        ({"right": 201}, "the total weights of its levels"),
+        ({"guesses": 255}, "the total weights of its levels"),
+        ({"weights": [3, 2, 1]}, "the weights"),
+        ({"included": 101}, "at most"),
+        ({"half": 2}, "at most"),
+        ({"numbers": [16, 62, 100]}, "must have two numbers"),
+        ({"rights": []}, "must have two numbers"),
+    ],
+)
+def test_impossible_levels_are_refused(changed: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_back(KINDS["levels of canaries"].to_json() | changed, TARGET)
+
+
+def test_levels_bound_epsilon_as_one_number_of_guesses_does() -> None:
+    """The bounds without a family, and those of approximate families, use the first two levels only."""
+    evidence = KINDS["levels of canaries"]
+    alone = CanaryScoresEvidence(m=100, included=45, half=0, guesses=62, right=50)
+    assert evidence.epsilon_lower(1e-5, confidence=0.95) == alone.epsilon_lower(1e-5, confidence=0.95) > 0
+    pure = evidence.parameter_lower(PureDP, significance=0.05, precision=1e-3)
+    assert pure == pytest.approx(alone.parameter_lower(PureDP, significance=0.05, precision=1e-3), rel=2e-3)
+    mu = evidence.mu_lower(confidence=0.95)
+    assert mu == pytest.approx(evidence.parameter_lower(GaussianDP, significance=0.05, precision=1e-4), rel=1e-9)
+    laplace = evidence.parameter_lower(LaplaceDP, significance=0.05, precision=1e-3)
+    assert evidence.p_value(LaplaceDP(laplace)) <= 0.05 < evidence.p_value(LaplaceDP(1.005 * laplace))
+
+
 def test_the_power_of_several_numbers_is_that_of_simulated_likelihood_ratios() -> None:
     """Simulates 1,000 runs; the approximation may be wrong by 3 %.  Fails by chance < 1 in 10**6."""
     rng, m, mu, numbers = np.random.default_rng(5), 400, 1.0, (30, 90)
@@ -228,11 +265,11 @@ def test_a_path_changes_no_other_p_value(kind: str) -> None:
 def test_a_refuting_audit_ends_at_its_peak_or_at_the_look_after_a_pair_was_lost() -> None:
     lost, none_lost = KINDS["sequential"], KINDS["coin_selected"]
     for evidence in (lost, none_lost):
-        assert evidence.ends_at_its_peak(np.array([0.0, 1.0, 5.0]))
-        assert not evidence.ends_at_its_peak(np.array([5.0, 1.0, 0.0]))
+        assert evidence.proves_peak(np.array([0.0, 1.0, 5.0]), went_on=False)
+        assert not evidence.proves_peak(np.array([5.0, 1.0, 0.0]), went_on=False)
     fell = np.array([0.0, 5.0, 1.0])
-    assert lost.ends_at_its_peak(fell)
-    assert not none_lost.ends_at_its_peak(fell)
+    assert lost.proves_peak(fell, went_on=False)
+    assert not none_lost.proves_peak(fell, went_on=False)
 
 
 def test_scores_have_one_bin_more_than_edges_and_guesses_have_none(evidence: Evidence) -> None:
@@ -242,7 +279,8 @@ def test_scores_have_one_bin_more_than_edges_and_guesses_have_none(evidence: Evi
         assert found.shape == (2, len(evidence.edges) + 1)
         assert np.array_equal(evidence.edges, EDGES)
     else:
-        assert (evidence.guessed.right, evidence.guessed.guesses, evidence.guessed.canaries) == (35, 40, 100)
+        right, guesses = (200, 256) if isinstance(evidence, CanaryLevelsEvidence) else (35, 40)
+        assert (evidence.guessed.right, evidence.guessed.guesses, evidence.guessed.canaries) == (right, guesses, 100)
         assert len(evidence.edges) == 0
         assert evidence.of_pair(0) is None
 

@@ -181,9 +181,9 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         "is a class",
     ),
     "progress is no function": (
-        lambda: audit(noisy, "pure(epsilon=1)", PAIR, progress=True, seed=0),  # type: ignore[arg-type]
+        lambda: audit(noisy, "pure(epsilon=1)", PAIR, progress="yes", seed=0),  # type: ignore[arg-type]
         TypeError,
-        "progress must be a function",
+        "progress must be True, or a function",
     ),
     "text of a claim is a number": (lambda: parse_claim(1.0), ValueError, "a claim must be text"),  # type: ignore[arg-type]
 }

@@ -285,3 +285,19 @@ def test_an_import_of_a_library_hides_no_function_of_python(library: str, call: 
 def test_only_constructors_of_opendp_are_imported() -> None:
     with pytest.raises(Unwritable, match="must be a constructor such as make_laplace, got 'sum'"):
         library_lines("opendp", "sum", {})
+
+
+def test_a_script_of_a_slow_mechanism_makes_fewer_runs() -> None:
+    """The runs on both datasets take 15 seconds at most, unless the claim could not be refuted by so few."""
+    clear = strongest(PureDP(1.0), Counts(false_positives=0, n0=100, false_negatives=0, n1=100))
+    assert [clear.runs(seconds) for seconds in (0.0, 0.001, 0.0075, 0.015, 0.1, 9.0)] == [
+        1000,
+        1000,
+        1000,
+        500,
+        200,
+        200,
+    ]
+    small = strongest(PureDP(1.0), Counts(false_positives=30, n0=1000, false_negatives=880, n1=1000))
+    assert small.needed is not None
+    assert small.runs(9.0) == max(200, 2 * small.needed)

@@ -48,7 +48,7 @@ def test_the_power_of_runs_is_that_of_the_weaker_direction(
     claimed: float, mu: float, rate: float, n: int, stated: float
 ) -> None:
     """Compares with an integral over the scores of d1; the curve of the claim promised 90 % for these numbers."""
-    evidence: Any = planned_evidence(n, "runs", "coins")
+    evidence: Any = planned_evidence(n, GaussianDP(claimed), "runs", "coins")
     least = evidence.least_right(GaussianDP(claimed), confidence=0.95)
     powers = [exact_power(mu, rate, n, evidence.guesses, least, backward=backward) for backward in (False, True)]
     assert min(powers) == pytest.approx(stated, abs=2e-3)
@@ -78,7 +78,7 @@ def test_the_power_of_canaries_is_that_of_a_pair(backward: bool) -> None:
 def test_a_plan_for_dp_sgd_needs_more_scores_than_the_curve_of_the_claim_suggests() -> None:
     n = plan_scores("gaussian(mu=0.3)", SAMPLED.format(3, 0.6), independence="runs", confidence=0.9)
     assert n is not None
-    evidence: Any = planned_evidence(n, "runs", "coins")
+    evidence: Any = planned_evidence(n, GaussianDP(0.3), "runs", "coins")
     least = evidence.least_right(GaussianDP(0.3), confidence=0.9)
     powers = [exact_power(3.0, 0.6, n, evidence.guesses, least, backward=backward) for backward in (False, True)]
     assert 0.9 <= min(powers) <= 0.95

@@ -98,9 +98,9 @@ def test_coins_that_include_exactly_half_are_planned_for() -> None:
     n = plan_scores("gaussian(mu=0.1)", "gaussian(mu=6)", **arguments)
     assert n is not None
     claim, truth = GaussianDP(0.1), GaussianDP(6.0)
-    evidence = planned_evidence(n, "canaries", "coins", half=True)
+    evidence = planned_evidence(n, claim, "canaries", "coins", half=True)
     least, usual = (
-        planned_evidence(n, "canaries", "coins", half=half).least_right(claim, confidence=0.95)
+        planned_evidence(n, claim, "canaries", "coins", half=half).least_right(claim, confidence=0.95)
         for half in (True, False)
     )
     assert usual is not None

@@ -23,6 +23,10 @@ def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.Mon
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
 def test_there_is_python_code() -> None:
     assert len(blocks("python")) >= 1
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import dpaudit_reports
-from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
-from dpaudit.inference.scores import confident, runs
+from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
+from dpaudit.inference.scores import confident, levels, runs
 from dpaudit.result.consistency import contradictions
 from dpaudit.result.scores_words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import facts, sentence
@@ -55,9 +55,18 @@ def test_counts_are_those_of_the_theorems() -> None:
     right = found.evidence.right
     order = np.argsort(np.concatenate(scores))
     into = order >= len(scores[0])
-    r = confident.default_confident(500)
-    assert right == np.count_nonzero(~into[: r // 2]) + np.count_nonzero(into[500 - (r - r // 2) :])
-    assert found.p_value == confident.p_value(GaussianDP(1.0), 500, r, right)
+    rights = [
+        int(np.count_nonzero(~into[: r // 2]) + np.count_nonzero(into[500 - (r - r // 2) :])) for r in (80, 310, 500)
+    ]
+    assert found.evidence.rights == tuple(rights)
+    assert right == 2 * rights[0] + 2 * rights[1] + rights[2]
+    assert found.p_value == levels.p_value(GaussianDP(1.0), 500, (80, 310), right)
+    for claim in (PureDP(0.5), ApproxDP(epsilon=0.5, delta=1e-5)):  # levels do not suit these claims
+        found = audit_scores(*scores, claim, independence="canaries", seed=1)
+        assert (found.evidence.guesses, found.evidence.right) == (310, rights[1])
+        assert found.p_value == confident.p_value(claim, 500, 310, rights[1])
+    found = audit_scores(*scores, "gaussian(mu=1)", independence="canaries", guesses=310, seed=1)
+    assert found.p_value == confident.p_value(GaussianDP(1.0), 500, 310, rights[1])
     found = audit_scores(*scores, "gaussian(mu=1)", independence="runs", seed=1)
     n0, n1 = map(len, scores)
     r = runs.default_cut(n0, n1)

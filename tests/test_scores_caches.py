@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, audit_scores
-from dpaudit.inference.scores import confident, runs
+from dpaudit.inference.scores import confident, level_tails, runs
 
 from .scored import of_canaries
 
@@ -31,4 +32,6 @@ def test_arrays_that_are_kept_cannot_be_changed_by_a_claim() -> None:
         *runs._cells(10.0, 20.0, 7.0),
         confident._rates(GaussianDP(1.0), 60, 37, 7.0),
     ]
+    for kept in (level_tails._cells(60, (10, 37), 7.0), level_tails._rates(GaussianDP(1.0), 60, (10, 37), 7.0)):
+        cells += [value for name in kept.__slots__ if isinstance(value := getattr(kept, name), np.ndarray)]
     assert not any(array.flags.writeable for array in cells)

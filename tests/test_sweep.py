@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from dpaudit import PureDP
 from dpaudit.cli.app import app
 from dpaudit.mechanisms import MechanismError
 from dpaudit.result.sweeps import Sweep
@@ -176,6 +178,32 @@ def test_an_environment_that_cannot_be_built_closes_its_cells_only(
     assert "Verdicts of 1.1.5 and 1.1.4 differ in 2 cells" in prose(done.stdout)
     assert "good-0.5: no violation found, then not audited" in prose(done.stdout)
     assert swept("--time", "2s", catalogue="counts.yaml==1.1.4").exit_code == 2
+
+
+def test_cells_wait_for_an_index_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The sweep of the installed release goes on, and a resumed sweep tries the other release again."""
+    audits = replaced_audits(monkeypatch, tmp_path, "good")
+    answers: list[str] = []
+
+    def built(requires: tuple[str, ...], python_version: str | None) -> Any:
+        if not answers:
+            raise MechanismError("pip could not install python-dp==1.1.4: Connection refused")
+        return SimpleNamespace(packages={"python-dp": answers[0]})
+
+    monkeypatch.setattr("dpaudit.cli.sweep_cells.environment", built)
+    monkeypatch.setattr("dpaudit.cli.sweep_rounds.load", lambda *_: (None, PureDP(1.0)))
+    monkeypatch.setattr("dpaudit.config.PlannedAudit.pairs", [])
+    done = swept("--time", "2s", "--with", "1.1.4")
+    assert done.exit_code == 3
+    assert "Connection refused" in done.stderr
+    reasons = {cell["name"]: cell["reason"] for cell in written()["cells"]}
+    assert "Connection refused" in reasons["good-0.5-1.1.4"]
+    assert not reasons["good-0.5-1.1.5"]
+    answers.append("1.1.4")
+    before = len(audits.rounds)
+    done = swept("--time", "4s", "--with", "1.1.4", "--resume")
+    assert done.exit_code == 0, done.output
+    assert "good-0.5-1.1.4" in {name for name, _, _, _ in audits.rounds[before:]}
 
 
 def test_an_empty_sweep_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

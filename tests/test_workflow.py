@@ -61,7 +61,7 @@ def test_nothing_may_be_written_and_actions_have_a_version() -> None:
     assert not [name for name, job in JOBS.items() if "permissions" in job]
     used = [step["uses"] for _, step in _steps() if "uses" in step]
     assert used
-    assert all(re.fullmatch(r"actions/(checkout|setup-python)@v[1-9][0-9]*", action) for action in used)
+    assert all(re.fullmatch(r"actions/(checkout|setup-python|upload-artifact)@v[1-9][0-9]*", action) for action in used)
     checkouts = [step for _, step in _steps() if step.get("uses", "").startswith("actions/checkout")]
     assert len(checkouts) == len(JOBS)
     assert all(step["with"] == {"persist-credentials": False} for step in checkouts)

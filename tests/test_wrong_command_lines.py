@@ -81,6 +81,11 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "compare c.yaml": (2, ("Missing option '--with'", "Try 'dpaudit compare -h' for help")),
     "compare --with opendp==0.14.2": (2, ("Missing argument 'CONFIG'",)),
     "compare pinned.yaml --with opendp": (2, ("must have the form package==number, such as \"opendp==0.14.2\", got 'opendp'",)),
+    "compare pinned.yaml --with 'opendp==0.15 opendp==0.16'": (2, ("opendp is given twice",)),
+    "compare pinned.yaml --with 'opendp==0.15 numpy'": (2, ("got 'opendp==0.15 numpy'; spaces separate several",)),
+    "run c.yaml --paper leter": (2, ("--paper must be one of a4, letter; got 'leter'; did you mean letter?",)),
+    f"report {RESULT} --paper a5": (2, ("--paper must be one of a4, letter; got 'a5'",)),
+    "init new.yaml --for pyhton": (2, ("--for must be one of builtin, python", "did you mean python?")),
     "compare pinned.yaml --with opndp==0.15": (2, ("no audit requires opndp; did you mean opendp?",)),
     "compare c.yaml --with opendp==0.15 --backend rya": (2, ("--backend must be one of loky, dask, ray; got 'rya'; did you mean ray?",)),
     # bisect

@@ -84,8 +84,10 @@ class _Noise:
     def log_ratios(self, outputs: Array, centres: Array) -> Array:
         """Return the log-likelihood ratio of each output, in nats, for this noise against noise with continuous U."""
         ways, expected = self.ways(outputs, centres)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio: Array = np.log((1 - _ODD) * ways / expected + _ODD)
+            # `expected` is tiny far from the centre, so that the quotient is too large for a float
+            ratio = np.where(np.isposinf(ratio), np.log(ways) - np.log(expected), ratio)
         return np.where(np.isfinite(ratio), ratio, math.log(_ODD))
 
 

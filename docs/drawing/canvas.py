@@ -13,7 +13,8 @@ from dpaudit_reports.figures import palette
 Point = tuple[float, float]
 
 # Maps a name to its colours in light mode and in dark mode.  The dark "paper" is the dark background of the site.
-COLORS = {**palette.COLORS, "paper": ("#ffffff", "#1e2129"), "third": ("#007a5a", "#2fc79a")}
+_USED = {name: colors for name, colors in palette.COLORS.items() if name != "witness-word"}
+COLORS = {**_USED, "paper": ("#ffffff", "#1e2129"), "third": ("#007a5a", "#2fc79a")}
 
 _RULES = (
     "text{font-family:'Source Sans 3','Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:15px}"

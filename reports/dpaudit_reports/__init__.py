@@ -14,25 +14,29 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
+from dpaudit.text.papers import PAPERS
+from dpaudit_reports.drawing import plot_claim, plot_claims, plot_result, plot_tradeoff
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from dpaudit.claims import TradeoffFunction
     from dpaudit.result.model import AuditResult
     from dpaudit.result.sweeps import Sweep
     from dpaudit_reports.blocks import Document
+    from dpaudit_reports.notebook import Shown
     from dpaudit_reports.sections import Section
 
     Reported: TypeAlias = Sequence[AuditResult] | Document
     """Results, or a document such as the one that `comparison` returns."""
 
 __all__ = [
+    "claim_fragment",
     "comparison",
+    "plot_claim",
     "plot_claims",
+    "plot_result",
     "plot_tradeoff",
     "print_report",
+    "show",
     "sweep_report",
     "to_fragment",
     "to_html",
@@ -47,20 +51,24 @@ __all__ = [
 
 
 def comparison(
-    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str] = MappingProxyType({})
+    audits: Mapping[str, Mapping[str, AuditResult]],
+    missing: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    *,
+    full: bool = False,
 ) -> Document:
     """Return a document that shows audits of several versions side by side.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that could not be run.
         missing: The reason why an audit has no result on a version, by audit and version.
+        full: Whether a part with all sections follows for each audit and version.
 
     Raises:
         ValueError: If there is no result.
     """
     from dpaudit_reports.document import comparison
 
-    return comparison(audits, missing)
+    return comparison(audits, missing, full=full)
 
 
 def sweep_report(sweep: Sweep) -> Document:
@@ -74,28 +82,33 @@ def sweep_report(sweep: Sweep) -> Document:
     return sweep_document(sweep)
 
 
-def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
+def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False, paper: str = PAPERS[0]) -> None:
     """Write a report in the format that the file name's ending selects.
 
     Args:
         reported: Results, or a comparison.
         path: The file; the name ends in .pdf, .html, .htm or .md.
         full: Whether each of several audits has all sections.
+        paper: The size of the pages of a PDF, "a4" or "letter".
 
     Raises:
-        ValueError: If the name has another ending, or if there is no result.
+        ValueError: If the name has another ending, if there is no result, or if there is no such paper.
     """
-    writers = {".pdf": write_pdf, ".html": write_html, ".htm": write_html, ".md": write_markdown}
     ending = Path(fspath(path)).suffix.lower()
-    if ending not in writers:
+    if ending == ".pdf":
+        write_pdf(reported, path, full=full, paper=paper)
+    elif ending in (".html", ".htm"):
+        write_html(reported, path, full=full)
+    elif ending == ".md":
+        write_markdown(reported, path, full=full)
+    else:
         raise ValueError(f"the name of a report must end in .pdf, .html, .htm or .md, got {fspath(path)}")
-    writers[ending](reported, path, full=full)
 
 
-def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
+def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = False, paper: str = PAPERS[0]) -> None:
     """Write the report of one or many audits as a PDF.
 
-    A report of several audits has an overview, half a page for each audit, and the details at the end.
+    A report of several audits has an overview, a third of a page for each audit, and the details at the end.
 
     The same results give the same bytes, unless a name needs a font of the system.
 
@@ -103,11 +116,12 @@ def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = Fal
         reported: Results, or a comparison.
         path: The file.
         full: Whether each of several audits has all sections.
+        paper: The size of the pages, "a4" or "letter".
 
     Raises:
-        ValueError: If there is no result.
+        ValueError: If there is no result, or no such paper.
     """
-    write_whole(path, to_pdf(reported, full=full))
+    write_whole(path, to_pdf(reported, full=full, paper=paper))
 
 
 def write_html(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
@@ -166,19 +180,20 @@ def write_site(
     write(checked(results), digests, Path(folder), title=TITLE if title is None else title, url=url)
 
 
-def to_pdf(reported: Reported, *, full: bool = False) -> bytes:
+def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) -> bytes:
     """Return the PDF that `write_pdf` writes.
 
     Args:
         reported: Results, or a comparison.
         full: Whether each of several audits has all sections.
+        paper: The size of the pages, "a4" or "letter".
 
     Raises:
-        ValueError: If there is no result.
+        ValueError: If there is no result, or no such paper.
     """
     from dpaudit_reports.pdf import compile_pdf
 
-    return compile_pdf(_document(reported, full=full))
+    return compile_pdf(_document(reported, full=full), paper)
 
 
 def to_html(reported: Reported, *, full: bool = False) -> str:
@@ -209,6 +224,28 @@ def to_fragment(reported: Reported) -> str:
     from dpaudit_reports.sections import BRIEF
 
     return fragment(_document(reported, BRIEF))
+
+
+def claim_fragment(claim: TradeoffFunction) -> str:
+    """Return a claim's parameters, trade-off function and privacy profile, as HTML for another page."""
+    from dpaudit_reports.claim_document import claim_document
+    from dpaudit_reports.html import fragment
+
+    return fragment(claim_document(claim))
+
+
+def show(reported: Reported) -> Shown:
+    """Return an object that a notebook displays as a report of several results, or as a comparison.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
+    """
+    from dpaudit_reports.notebook import Shown
+
+    return Shown(_document(reported))
 
 
 def to_markdown(reported: Reported, *, full: bool = False) -> str:
@@ -253,28 +290,6 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
     with console.capture() as printed:
         console.print(*terminal(_document(reported, full=full)), sep="\n")
     sys.stdout.write(encodable(printed.get(), getattr(sys.stdout, "encoding", None)))
-
-
-def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """Draw the claim's trade-off function and the errors that the attack reached.
-
-    Args:
-        result: The result of an audit.
-        ax: The axes to draw on.  If None, a new figure is made.
-
-    Returns:
-        The axes.
-    """
-    from dpaudit_reports.figures.tradeoff import plot_tradeoff
-
-    return plot_tradeoff(result, ax)
-
-
-def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
-    """Draw the trade-off functions and the privacy profiles of claims side by side in a new figure."""
-    from dpaudit_reports.claim_plots import claims_figure
-
-    return claims_figure(claims)
 
 
 def _document(reported: Reported, sections: Sequence[Section] | None = None, *, full: bool = False) -> Document:

@@ -152,12 +152,22 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """Words that a screen shows when the pointer is over a place of a drawing."""
+
+    x: float  # place as a fraction of the drawing's width, from the left
+    y: float  # place as a fraction of the drawing's height, from the top
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """A drawing of half a page's width; `alt` describes it in words."""
 
     svg: Callable[[], str]  # called by writers that show drawings
     alt: str
     title: str = ""
+    hints: Callable[[], tuple[Hint, ...]] | None = None  # called by writers for screens
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,7 @@ class Figure:
 
     panels: tuple[Panel, ...]
     caption: Text
+    columns: int = 2  # number of panels side by side; one panel alone has the caption to its right
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +188,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A panel, and blocks to its right, or below it on a narrow medium."""
+    """A panel, blocks to its right, or below it on a narrow medium, and blocks below both."""
 
     panel: Panel
     blocks: tuple[Block, ...]
+    below: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,8 @@ class Part:
 
     title: str
     blocks: tuple[Block, ...]
+    mark: str = ""  # the sign and the word of the verdict; "" if they are not known
+    tone: Tone | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.canvas import WIDTH, style
 
 # The colours are those of Okabe and Ito without yellow, which is too light for a line.  Lines also differ by dashes.
-_LOOKS = (
+LOOKS = (
     ("#000000", "-"),
     ("#0072B2", "--"),
     ("#D55E00", "-."),
@@ -44,7 +44,7 @@ def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
     """Draw the trade-off functions on linear axes."""
     ends = np.geomspace(1e-9, 0.5, 300)
     alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
-    for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
+    for claim, (color, dashes) in zip(claims, cycle(LOOKS)):
         ax.plot(alpha, claim.beta(alpha), color=color, linestyle=dashes, label=label(claim))
     ax.plot([0, 1], [1, 0], ":", color="#9a9a9a", linewidth=0.9)
     ax.set_xlim(0, 1)
@@ -60,7 +60,7 @@ def draw_profiles(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
     infinite epsilon.
     """
     reach = max((_reach(claim) for claim in claims), default=1.0)
-    for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
+    for claim, (color, dashes) in zip(claims, cycle(LOOKS)):
         epsilon, delta = profile_points(claim, reach, _MIN_DELTA / 10)
         ax.plot(epsilon, delta, color=color, linestyle=dashes, label=label(claim))
     ax.set_yscale("log")

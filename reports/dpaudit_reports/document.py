@@ -9,7 +9,7 @@ from types import MappingProxyType
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
-from dpaudit_reports.marks import WORST_FIRST, title_of
+from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.appendix import appendix, methods
 from dpaudit_reports.sections.comparison import side_by_side
@@ -39,7 +39,7 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     titles = [title_of(result) for result in results]
     short, whole = len(results) > 1 and not full, sections is SECTIONS
     blocks = (entry(result, brief=not whole) if short else _blocks(result, sections) for result in results)
-    parts = tuple(Part(title, own) for title, own in zip(titles, blocks, strict=True))
+    parts = tuple(_part(title, own, result) for title, own, result in zip(titles, blocks, results, strict=True))
     if len(results) == 1:
         subtitle = f"Audit of a differential-privacy claim{day(date)}"
         return Document(titles[0], subtitle, date, (), parts, _footer(results[0]))
@@ -52,13 +52,17 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
 
 
 def comparison(
-    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str] = MappingProxyType({})
+    audits: Mapping[str, Mapping[str, AuditResult]],
+    missing: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    *,
+    full: bool = False,
 ) -> Document:
     """Return a document that shows audits of several versions side by side.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that failed.
         missing: The reason why an audit has no result on a version, by audit and version.
+        full: Whether a part with all sections follows for each audit and version.
 
     Raises:
         ValueError: If there is no result.
@@ -67,9 +71,14 @@ def comparison(
     if not named:
         raise ValueError("a comparison needs at least one result, got none")
     date = newest([result for _, result in named])
-    parts = tuple(Part(title, _blocks(result, SECTIONS)) for title, result in named)
+    parts = tuple(_part(title, _blocks(result, SECTIONS), result) for title, result in named) if full else ()
     subtitle = f"The same audits on several versions{day(date)}"
-    return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing), parts)
+    return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing, full=full), parts)
+
+
+def _part(title: str, blocks: tuple[Block, ...], result: AuditResult) -> Part:
+    mark = MARKS[result.verdict]
+    return Part(title, blocks, f"{mark.sign} {'Measurement' if result.measurement else mark.word}", mark.tone)
 
 
 def _footer(result: AuditResult) -> str:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Paragraph
-from dpaudit_reports.html import blocks_html
+from dpaudit_reports.html_blocks import blocks_html
 
 GROUP = "dpaudit.sections"
 

@@ -57,6 +57,11 @@ def frequencies(result: AuditResult) -> Frequencies | None:
 
 def in_words(result: AuditResult, found: Frequencies) -> str:
     """Return the counts in a sentence, with the claim's limit if this limit is known."""
+    return counted(result, found) if found.moving else f"{counted(result, found)}{_allowance(found)}"
+
+
+def counted(result: AuditResult, found: Frequencies) -> str:
+    """Return the counts as the beginning of a sentence, or as two sentences if the region changed."""
     assert result.witness is not None
     times1 = f"{count(found.hits1)} of {count(found.n1)} runs {found.sides.on1}"
     times0 = f"{count(found.hits0)} of {count(found.n0)} {found.sides.on0}"
@@ -65,7 +70,7 @@ def in_words(result: AuditResult, found: Frequencies) -> str:
             f"The attack's region changed while the attack learned. It held the outputs of {times1} and of {times0}. "
             f"At the end, the region was: {region(result.witness)}."
         )
-    return f"{_subject(result.witness)} in {times1} and in {times0}{_allowance(found)}"
+    return f"{_subject(result.witness)} in {times1} and in {times0}"
 
 
 def _subject(found: Witness) -> str:

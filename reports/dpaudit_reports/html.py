@@ -5,43 +5,19 @@ All text is escaped.  In addition, the page's security policy forbids scripts an
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
-from typing import get_args
 
-from dpaudit_reports.blocks import (
-    Answers,
-    Beside,
-    Block,
-    Callout,
-    Code,
-    Document,
-    Entries,
-    Figure,
-    Heading,
-    Items,
-    KeyValues,
-    Listing,
-    Math,
-    Panel,
-    Paragraph,
-    Picture,
-    Reference,
-    Span,
-    Strong,
-    Table,
-    Text,
-    Tone,
-)
+from dpaudit_reports.anchors import Anchors
+from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.palette import COLORS
-from dpaudit_reports.printable import printable
+from dpaudit_reports.html_blocks import Writer, text_html
+
+_FEWEST_LINKS, _MOST_LINKS = 3, 12  # fewer links need no contents, and more links are folded
+_TOP = "top"  # the id of the title
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-
-_TONES = get_args(Tone)
 
 
 def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
@@ -51,7 +27,7 @@ def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
         document: The document.
         links: Words and addresses of links above the title.
     """
-    return whole_page(document.title, f"{_links(links)}{_body(document)}", style=css(), policy=_POLICY)
+    return whole_page(document.title, f"{_links(links)}{_body(document, linked=True)}", style=css(), policy=_POLICY)
 
 
 def whole_page(
@@ -96,110 +72,69 @@ def _links(links: Sequence[tuple[str, str]]) -> str:
 
 def fragment(document: Document) -> str:
     """Return the document as a part of another page.  The style of the rest of the page does not change."""
-    return f'<div class="dpaudit" style="padding: 1em">\n<style>\n{css()}</style>\n{_body(document)}\n</div>\n'
+    body = _body(document, linked=False)
+    return f'<div class="dpaudit" style="padding: 1em">\n<style>\n{css()}</style>\n{body}\n</div>\n'
 
 
-def blocks_html(blocks: Sequence[Block], *, below: int = 1) -> str:
-    """Return blocks as HTML.
+def _body(document: Document, *, linked: bool) -> str:
+    """Return the content of the page.
 
     Args:
-        blocks: The blocks, in order.
-        below: Number that is added to the level of each heading.
-
-    Raises:
-        TypeError: If something is not a block, or not text.
-        ValueError: If a callout has an unknown tone.
+        document: The document.
+        linked: Whether headings have ids, to which contents and references lead.
     """
-    return "\n".join(_block(block, below) for block in blocks)
-
-
-def _body(document: Document) -> str:
-    head = f'<h1>{text_html(document.title)}</h1>\n<p class="quiet">{text_html(document.subtitle)}</p>'
+    anchors = Anchors() if linked else None
+    names = () if anchors is None else (anchors.new(_TOP), *(anchors.new(part.title) for part in document.parts))
+    writer = Writer(anchors, names[1:])
+    start = f' id="{names[0]}"' if names else ""
+    head = f'<h1{start}>{text_html(document.title)}</h1>\n<p class="quiet">{text_html(document.subtitle)}</p>'
+    front = writer.blocks(document.front)
     if len(document.parts) == 1:
         # The sections of a single part stand directly under the document's title.
-        return "\n".join([head, blocks_html(document.front), blocks_html(document.parts[0].blocks)])
-    kind = ' class="short"' if document.dense else ""
-    parts = (
-        f'<section id="part-{i}"{kind}>\n<h2>{text_html(part.title)}</h2>\n'
-        f"{blocks_html(part.blocks, below=2)}\n</section>"
-        for i, part in enumerate(document.parts)
+        parts = writer.blocks(document.parts[0].blocks)
+    else:
+        parts = "\n".join(_part(document, i, writer) for i in range(len(document.parts)))
+    back = writer.blocks(document.back)
+    if not linked:
+        return "\n".join([head, front, parts, back])
+    end = f'<p class="quiet"><a href="#{names[0]}">↑ To the top</a></p>'
+    return "\n".join([head, _contents(front, document, writer.parts, parts, back), front, parts, back, end])
+
+
+def _part(document: Document, place: int, writer: Writer) -> str:
+    """Return one of several parts.  It is folded unless it is about a violation; a link to its id opens it."""
+    part, kind = document.parts[place], ' class="short"' if document.dense else ""
+    mark = f'<span class="sign">{text_html(part.mark)}</span> ' if part.mark else ""
+    tone = f' class="{part.tone}"' if part.tone else ""
+    title = f"<h2{tone}>{mark}{text_html(part.title)}</h2>"
+    if not writer.parts:
+        return f"<section{kind}>\n{title}\n{writer.blocks(part.blocks, below=2)}\n</section>"
+    name = writer.parts[place]
+    back = f'<p class="quiet back"><a href="#{_TOP}">↑ All audits</a></p>'
+    opened = " open" if part.tone == "bad" or part.tone is None else ""
+    return (
+        f'<section{kind}><details{opened}>\n<summary>{title}</summary>\n<div class="part" id="{name}">\n'
+        f"{writer.part(part.blocks, name, below=2)}\n{back}\n</div></details></section>"
     )
-    return "\n".join([head, blocks_html(document.front), *parts, blocks_html(document.back)])
 
 
-def _block(block: Block, below: int) -> str:
-    match block:
-        case Heading(text, level):
-            depth = min(6, level + below)
-            return f"<h{depth}>{text_html(text)}</h{depth}>"
-        case Paragraph(text, quiet):
-            return f"<p{_quiet(quiet)}>{prose_html(text)}</p>"
-        case Items(items, quiet):
-            return f"<ul{_quiet(quiet)}>{''.join(f'<li>{prose_html(item)}</li>' for item in items)}</ul>"
-        case Callout(mark, title, text, tone):
-            if tone not in _TONES:
-                raise ValueError(f"tone must be one of {', '.join(_TONES)}, got {tone!r}")
-            name = f'<p class="mark">{text_html(mark)} {text_html(title)}</p>'
-            return f'<div class="callout {tone}">{name}<p>{prose_html(text)}</p></div>'
-        case Answers(rows) | KeyValues(rows):
-            kind = "answers" if isinstance(block, Answers) else "values"
-            cells = (f"<dt>{text_html(name)}</dt><dd>{prose_html(value)}</dd>" for name, value in rows)
-            return f'<dl class="{kind}">{"".join(cells)}</dl>'
-        case Table():
-            return _table(block)
-        case Figure(panels, caption):
-            alone = " alone" if len(panels) == 1 else ""
-            shown = "".join(map(_panel, panels))
-            words = f"<figcaption>{prose_html(caption)}</figcaption>"
-            return f'<figure><div class="panels{alone}">{shown}</div>{words}</figure>'
-        case Beside(panel, blocks):
-            return f'<div class="beside">{_panel(panel)}<div>{blocks_html(blocks, below=below)}</div></div>'
-        case Entries(parts):
-            entries = (
-                f"<div><h4>{text_html(part.title)}</h4>{blocks_html(part.blocks, below=4)}</div>" for part in parts
-            )
-            return f'<div class="entries">{"".join(entries)}</div>'
-        case Listing(text):
-            return f"<pre><code>{text_html(text)}</code></pre>"
-    raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
+def _contents(front: str, document: Document, parts: Sequence[str], middle: str, back: str) -> str:
+    """Return links to all sections: of a single audit, or of a report of several audits with their parts."""
+    if len(document.parts) == 1:
+        links = _headings(f"{front}{middle}{back}")
+    else:
+        audits = [(name, text_html(part.title)) for name, part in zip(parts, document.parts, strict=True)]
+        links = [*_headings(front), *audits, *_headings(back)]
+    if len(links) < _FEWEST_LINKS:
+        return ""
+    opened = " open" if len(links) <= _MOST_LINKS else ""
+    items = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in links)
+    return f'<nav aria-label="Contents"><details{opened}><summary>Contents</summary><ul>{items}</ul></details></nav>'
 
 
-def _table(table: Table) -> str:
-    kinds = [("right" if column.align == "right" else "wide" if column.grow > 0 else "") for column in table.columns]
-    attributes = [f' class="{kind}"' if kind else "" for kind in kinds]
-    titles = zip(attributes, table.columns, strict=True)
-    head = "".join(f'<th scope="col"{attribute}>{prose_html(column.title)}</th>' for attribute, column in titles)
-    rows = (
-        "".join(f"<td{attribute}>{prose_html(cell)}</td>" for attribute, cell in zip(attributes, row, strict=True))
-        for row in table.rows
-    )
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    # A table that is wider than the screen scrolls.  The tabindex makes scrolling by keyboard possible.
-    opening = '<div class="scroll" role="region" aria-label="table" tabindex="0">'
-    return f"{opening}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-
-
-def _panel(panel: Panel) -> str:
-    name = f'<p class="name">{text_html(panel.title)}</p>' if panel.title else ""
-    return f"<div>{name}{_inline(panel.svg(), panel.alt)}</div>"
-
-
-def _inline(svg: str, alt: str) -> str:
-    """Return a drawing for inclusion in the page, with the page's colours and with unique ids."""
-    drawing = svg[svg.index("<svg") :]
-    drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)
-    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
-    used = set(re.findall(r'(?:href="|url\()#([^")]+)', drawing))
-    drawing = re.sub(r' id="([^"]*)"', lambda name: f' id="{own}-{name[1]}"' if name[1] in used else "", drawing)
-    drawing = re.sub(r'(href="|url\()#([^")]+)', rf"\1#{own}-\2", drawing)
-    size = re.search(r'viewBox="[^"]*"', drawing)
-    role = f'role="img" aria-label="{text_html(alt)}"' if alt else 'aria-hidden="true"'
-    opening = f'<svg {size[0] if size else ""} {role} xmlns:xlink="http://www.w3.org/1999/xlink">'
-    return opening + drawing[drawing.index(">") + 1 :].strip()
-
-
-_COLOR_NAMES = {light: f"var(--{name})" for name, (light, _) in COLORS.items()}
+def _headings(html: str) -> list[tuple[str, str]]:
+    """Return id and words of each heading of the second level, as HTML."""
+    return [(found[1], found[2]) for found in re.finditer(r'<h2 id="([^"]+)">(.*?)</h2>', html)]
 
 
 def css() -> str:
@@ -208,34 +143,3 @@ def css() -> str:
     return f".dpaudit {{ {light} }}\n@media (prefers-color-scheme: dark) {{ .dpaudit {{ {dark} }} }}\n" + (
         files("dpaudit_reports") / "report.css"
     ).read_text(encoding="utf-8")
-
-
-def _quiet(quiet: bool) -> str:
-    return ' class="quiet"' if quiet else ""
-
-
-def prose_html(text: Text) -> str:
-    """Return the text of a block as HTML."""
-    return _span(text) if isinstance(text, str) else "".join(map(_span, text))
-
-
-def _span(span: Span) -> str:
-    match span:
-        case str():
-            return text_html(span)
-        case Strong(text):
-            return f"<strong>{text_html(text)}</strong>"
-        case Code(text):
-            return f"<code>{text_html(text)}</code>"
-        case Math(text):
-            return re.sub(r"\b[^\W\d_]\b", lambda letter: f"<var>{letter[0]}</var>", text_html(text))
-        case Reference(text, part):
-            return f'<a href="#part-{int(part)}">{text_html(text)}</a>'
-        case Picture(svg, text, wide):
-            return _inline(svg(), text) if wide else f'<span class="sample">{_inline(svg(), text)}</span>'
-    raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
-
-
-def text_html(text: str) -> str:
-    """Return text as HTML: escaped, also for the value of an attribute."""
-    return escape(printable(text), quote=True)

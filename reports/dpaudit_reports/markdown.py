@@ -98,8 +98,8 @@ def _block(block: Block) -> str:
             return _table(titles, cells, [column.align for column in columns])
         case Figure():
             return ""
-        case Beside(_, blocks):
-            return blocks_markdown(blocks)
+        case Beside(_, blocks, after):
+            return blocks_markdown((*blocks, *after))
         case Entries(parts):
             return "\n\n".join(_folded(part.title, blocks_markdown(part.blocks)) for part in parts)
         case Listing(text):

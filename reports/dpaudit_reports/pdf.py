@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
+import re
 from datetime import datetime
 from importlib.resources import files
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import matplotlib
 import typst
 
+from dpaudit.text.papers import PAPERS
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.canvas import style
 from dpaudit_reports.printable import printable
@@ -28,23 +31,65 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"pdf_standards": ["ua-1"], "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]},
     {},
 )
+_log = logging.getLogger("dpaudit.reports")  # without a handler, warnings go to stderr
+_reported: set[bool] = set()  # not empty if missing fonts have been reported
+_TYPST_PAPERS = dict(zip(PAPERS, ("a4", "us-letter"), strict=True))
+_FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
 
-def compile_pdf(document: Document) -> bytes:
+def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
     """Return the document as a PDF, tagged as PDF/UA-1 if fonts for all its characters are available.
 
     Equal documents give equal bytes, unless a font of the system is used.
+
+    Args:
+        document: The document.
+        paper: The size of the paper, one of `PAPERS`.
+
+    Raises:
+        ValueError: If there is no such size.
     """
+    if paper not in _TYPST_PAPERS:
+        raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
+    lacking: list[str] = []
     with style():
-        content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
+        content = {"document": json.dumps(_plain(document), ensure_ascii=False), "paper": _TYPST_PAPERS[paper]}
     for how in _ATTEMPTS[:-1]:
         try:
-            return bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
+            found = bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
         except typst.TypstError as error:
             if "could not be displayed" not in str(error):
                 raise
+            lacking += re.findall(r"the text `(.*?)` could not be displayed", str(error))[:1]
+        else:
+            _report_fonts(lacking)
+            return found
+    _report_fonts(lacking)
     return bytes(typst.compile(template, format="pdf", sys_inputs=content, **_ATTEMPTS[-1]))
+
+
+def _report_fonts(lacking: list[str]) -> None:
+    """Log once in each process which fonts were used in place of the packaged fonts.
+
+    Args:
+        lacking: For each failed attempt, a text that its fonts lack.
+    """
+    if not lacking or _reported:
+        return
+    _reported.add(True)
+    words = (
+        f"the fonts of dpaudit lack characters such as {lacking[0]}, so this PDF uses a font of this machine, and its "
+        "bytes differ on other machines"
+    )
+    if len(lacking) > 1:
+        words = (
+            f"no font of this machine has characters such as {lacking[1]}, so this PDF shows a sign of their script in "
+            "their place"
+        )
+    if len(lacking) == len(_ATTEMPTS) - 1:
+        words = f"no font has characters such as {lacking[-1]}; this PDF omits them, and is not tagged as PDF/UA-1"
+    _log.warning("%s", words)
 
 
 def _plain(value: object) -> object:
@@ -53,7 +98,8 @@ def _plain(value: object) -> object:
     A dataclass becomes an object with its type as `kind`, which the template reads.
     """
     if dataclasses.is_dataclass(value):
-        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        names = (field.name for field in dataclasses.fields(value) if field.name not in _FOR_SCREENS)
+        fields = {name: _plain(getattr(value, name)) for name in names}
         return {"kind": type(value).__name__.lower(), **fields}
     match value:
         case str():

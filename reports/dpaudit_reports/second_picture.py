@@ -76,13 +76,14 @@ def _guesses(result: AuditResult) -> tuple[Panel, str]:
     least, total = least_right(result), guessed.guesses
     chance = f"by chance: about {number(guessed.by_chance, 6)}"
     rows = [
-        Units(f"right guesses: {_of(guessed.right, total)}", guessed.right, total, WITNESS, up=False),
+        Units(f"right {words.guesses}: {_of(guessed.right, total)}", guessed.right, total, WITNESS, up=False),
         Units(chance, math.ceil(guessed.by_chance), total, ATTACK, up=True),
     ]
     if least is not None:
         rows.append(Units(f"would refute: {count(least)} or more", least, total, CLAIM, up=True))
     title = f"Guesses about the {words.unit}"
-    return Panel(partial(units_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title), _square(total, "guess")
+    panel = Panel(partial(units_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title)
+    return panel, _square(total, words.guesses.removesuffix("es"))
 
 
 def _bounds(result: AuditResult) -> tuple[Panel | None, str]:

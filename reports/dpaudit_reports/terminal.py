@@ -77,9 +77,9 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Figure(panels):
             for panel in panels:
                 yield Words(one_line(panel.alt))
-        case Beside(panel, blocks):
+        case Beside(panel, blocks, after):
             yield Words(one_line(panel.alt))
-            yield from _blocks(blocks)
+            yield from _blocks((*blocks, *after))
         case Entries(parts):
             for part in parts:
                 yield from _part(part)

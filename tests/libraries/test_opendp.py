@@ -21,6 +21,7 @@ from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.values.content import key
 
 from ..unseeded import CONFIDENCE
+from .opendp_facts import facts
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 TWO = {
@@ -46,10 +47,6 @@ def cases() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.syspath_prepend(str(BENCHMARKS))
         yield importlib.import_module("subject_cases.opendp").cases()
-
-
-def facts(domain: str, metric: str = "SymmetricDistance()", d_in: Any = 1, **more: Any) -> dict[str, Any]:
-    return {"domain": domain, "metric": metric, "d_in": d_in, "hints": [], **more}
 
 
 def loss(measure: str, d_out: Any) -> Any:
@@ -244,91 +241,6 @@ def test_bit_vectors_differ_at_both_ends_and_in_length() -> None:
     found = {(pair.d0, pair.d1) for pair in pairs}
     assert {(b"\x01", b"\x80"), (b"\x01", b"\x01\x00")} <= found
     assert all(int.from_bytes(side, "big").bit_count() <= 1 for pair in found for side in pair)
-
-
-def test_a_user_of_a_table_has_many_rows_in_many_groups() -> None:
-    columns = {"id": ["AtomDomain(T=i32)", False], "group": ["str", True], "x": ["AtomDomain(nan=true, T=f64)", False]}
-    table = facts("FrameDomain(id: i32)", 'SymmetricIdDistance { identifier: col("id") }', columns=columns, margins=[])
-    pairs = opendp.pairs_of(table)
-    for pair in pairs:
-        new = set(pair.d1["id"]) - set(pair.d0["id"])
-        assert len(new) == 1
-        kept = [name not in new for name in pair.d1["id"]]
-        for column in columns:
-            assert [x for x, old in zip(pair.d1[column], kept, strict=True) if old] == pair.d0[column]
-    rows = max(pairs, key=lambda pair: len(pair.d1["id"]) - len(pair.d0["id"])).d1
-    assert len(rows["id"]) >= 19
-    assert any(None in pair.d1["group"] for pair in pairs)
-    assert any("zz" in pair.d1["group"] for pair in pairs)
-
-
-USERS = facts(
-    "FrameDomain(id: i64)",
-    'SymmetricIdDistance { identifier: col("id") }',
-    columns={"id": ["i64", False], "group": ["i64", False], "name": ["str", False], "x": ["f64", False]},
-    margins=[],
-)
-
-
-def test_a_user_has_a_row_in_each_of_the_largest_number_of_groups() -> None:
-    """The pair that shows https://github.com/opendp/opendp/issues/2949 comes first."""
-    pair = opendp.pairs_of(USERS, 100)[0]
-    new = [place for place, user in enumerate(pair.d1["id"]) if user not in pair.d0["id"]]
-    assert len({pair.d1["id"][place] for place in new}) == 1
-    assert len(new) == 100
-    for column in ("group", "name"):
-        assert len({pair.d1[column][place] for place in new}) == 100
-    assert pair.label == "one row in each of 100 groups"
-
-
-def test_groups_stay_within_the_domain_and_the_limits_of_its_margins() -> None:
-    bounded = {**USERS["columns"], "group": ["AtomDomain(bounds=[-3, 2], T=i32)", False]}
-    pair = opendp.pairs_of(USERS | {"columns": bounded}, 50)[0]
-    assert set(pair.d1["group"]) == {-3, -2, -1, 0, 1, 2}
-    margin = {"by": ["group"], "max_length": None, "max_groups": 5, "public": False, "fixed_lengths": False}
-    pairs = opendp.pairs_of(USERS | {"margins": [margin]}, 50)
-    assert max(len(set(pair.d1["group"])) for pair in pairs) <= 5
-
-
-@pytest.mark.parametrize(
-    ("groups", "table", "words"),
-    [
-        (0, USERS, r"groups must be a whole number from 1 to 1,000, got 0"),
-        (10**9, USERS, r"from 1 to 1,000, got 1000000000"),
-        ("many", USERS, r"got 'many'"),
-        (5, facts("AtomDomain(T=i32)"), r"only for data frames whose metric counts users.*leave groups out"),
-    ],
-)
-def test_a_wrong_number_of_groups_is_refused(groups: Any, table: Any, words: str) -> None:
-    with pytest.raises(UnknownSubject, match=words):
-        opendp.pairs_of(table, groups)
-
-
-@pytest.mark.parametrize("d_in", ['[Bound(by=["g"], per_group=2, num_groups=0)]', 0])
-def test_tables_need_a_distance_of_at_least_one(d_in: Any) -> None:
-    """Bounds of groups may allow no additional row at all."""
-    table = facts("FrameDomain(x: i32)", d_in=d_in, columns={"x": ["i32", False]}, margins=[])
-    with pytest.raises(UnknownSubject, match=r"needs an integer d_in >= 1, got d_in=.*pass the pairs"):
-        opendp.pairs_of(table)
-
-
-def test_public_groups_are_the_same_in_both_tables() -> None:
-    columns = {"group": ["str", False], "x": ["i32", False]}
-    margin = {"by": ["group"], "max_length": None, "max_groups": None, "public": True, "fixed_lengths": False}
-    table = facts("FrameDomain(group: str)", columns=columns, margins=[margin])
-    for pair in opendp.pairs_of(table):
-        assert set(pair.d0["group"]) == set(pair.d1["group"]) == {"a", "b"}
-
-
-def test_tables_obey_the_limits_of_their_margins() -> None:
-    columns = {"group": ["str", False], "x": ["i32", False]}
-    margin = {"by": ["group"], "max_length": 5, "max_groups": 2, "public": False, "fixed_lengths": False}
-    pairs = opendp.pairs_of(facts("FrameDomain(group: str)", columns=columns, margins=[margin]))
-    free = opendp.pairs_of(facts("FrameDomain(group: str)", columns=columns, margins=[]))
-    assert any("zz" in pair.d1["group"] for pair in free)
-    for pair in pairs:
-        assert len(set(pair.d1["group"])) <= 2
-        assert max(pair.d1["group"].count(name) for name in set(pair.d1["group"])) <= 5
 
 
 def test_a_larger_distance_differs_in_several_records_and_names_no_relation() -> None:

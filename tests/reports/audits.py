@@ -47,7 +47,7 @@ def _undrawn(figure: Figure) -> Figure:
 def text_of(*results: AuditResult) -> str:
     """Return the text of the HTML page, which equals that of the PDF, without words in figures."""
     page = dpaudit_reports.to_html(undrawn(document(results, SECTIONS)))
-    page = re.sub(r"<style>.*?</style>|<svg.*?</svg>|<title>.*?</title>", "", page, flags=re.DOTALL)
+    page = re.sub(r"<style>.*?</style>|<svg.*?</svg>|<title>.*?</title>|<nav.*?</nav>", "", page, flags=re.DOTALL)
     inline = re.sub(r"</?(?:code|strong|var|a)\b[^>]*>", "", page)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", inline)).split())
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
-from dpaudit_reports.figures import canvas, distributions, evidence, profile, tradeoff
+from dpaudit_reports.figures import canvas, distributions, evidence, profile, residual, tradeoff
 from dpaudit_reports.scores import Scores
 
 _DRAWN: dict[Hashable, tuple[tuple[Any, ...], str]] = {}  # kept with the drawn objects, so that no id recurs
@@ -45,5 +45,5 @@ def _each_panel_is_drawn_once(request: pytest.FixtureRequest, monkeypatch: pytes
             _DRAWN[key] = drawn, canvas.panel_svg(draw, **how)
         return _DRAWN[key][1]
 
-    for module in (distributions, evidence, profile, tradeoff):
+    for module in (distributions, evidence, profile, residual, tradeoff):
         monkeypatch.setattr(module, "panel_svg", panel_svg)

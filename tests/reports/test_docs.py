@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit_reports.html import blocks_html
+from dpaudit_reports.html_blocks import blocks_html
 
 TEXT = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from collections.abc import Callable
 from io import BytesIO, StringIO
@@ -23,11 +22,13 @@ from dpaudit.cli.app import app
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Figure, Reference, Span, Table
+from dpaudit_reports.blocks import Figure, Items, Reference, Span, Table
 from dpaudit_reports.document import document
+from dpaudit_reports.figures import residual
 from dpaudit_reports.terminal import terminal
 
 from . import sample
+from .audits import words_in
 
 
 def versions() -> dict[str, dict[str, AuditResult]]:
@@ -45,17 +46,36 @@ def test_a_comparison_puts_versions_side_by_side() -> None:
     compared = dpaudit_reports.comparison(versions())
     verdicts = next(block for block in compared.front if isinstance(block, Table))
     assert [column.title for column in verdicts.columns] == ["Audit", "lib==1.0", "lib==1.1"]
-    words = [["".join(c if isinstance(c, str) else "".join(map(_words, c))) for c in row] for row in verdicts.rows]
-    assert words == [
-        ["gaussian-sum", "▲ Violation", "○ No violation found"],
-        ["laplace", "could not be run", "○ No violation found"],
+    words = [
+        ["".join(map(_words, (cell,) if isinstance(cell, str) else cell)) for cell in row] for row in verdicts.rows
     ]
+    assert [[cell.split(":")[0] for cell in row] for row in words] == [
+        ["gaussian-sum", "▲ Violation", "○ No violation found"],
+        ["laplace", "– could not be run", "○ No violation found"],
+    ]
+    assert "μ ≥ 1.043 / 1" in words[0][1].replace("\u00a0", " ")
+    assert "900\u00a0runs" in words[0][1]
     figures = [block for block in compared.front if isinstance(block, Figure)]
-    assert [[panel.title for panel in figure.panels] for figure in figures] == [["lib==1.0", "lib==1.1"], ["lib==1.1"]]
+    assert [[panel.title for panel in figure.panels] for figure in figures] == [
+        ["lib==1.0 ▲ Violation", "lib==1.1 ○ No violation found"],
+        ["lib==1.1 ○ No violation found"],
+    ]
+    assert "in 404 of 700 runs" in "".join(map(_words, figures[0].caption))
+    assert compared.parts == ()
+
+
+def test_the_full_form_of_a_comparison_has_a_part_for_each_result() -> None:
+    compared = dpaudit_reports.comparison(versions(), full=True)
     assert [part.title for part in compared.parts] == [
         "gaussian-sum – lib==1.0",
         "gaussian-sum – lib==1.1",
         "laplace – lib==1.1",
+    ]
+    table = next(block for block in compared.front if isinstance(block, Table))
+    assert [span.part for row in table.rows for cell in row for span in cell if isinstance(span, Reference)] == [
+        0,
+        1,
+        2,
     ]
 
 
@@ -76,8 +96,34 @@ def test_the_worst_audits_come_first_and_otherwise_the_order_is_kept() -> None:
 def test_versions_are_drawn_on_one_scale() -> None:
     compared = dpaudit_reports.comparison(versions())
     panels = next(block for block in compared.front if isinstance(block, Figure)).panels
-    ticks = [re.findall(r">(1|10⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]*)</text>", panel.svg()) for panel in panels]
+    ticks = [words_in(panel.svg()).split() for panel in panels]
     assert ticks[0] == ticks[1]
+    assert "points" in ticks[0]
+
+
+def test_a_mended_version_looks_mended() -> None:
+    """The curve of the violation lies far above the claim, and that of the mended version at most 2 points above."""
+    highest = [residual.peak(result) for result in versions()["gaussian-sum"].values()]
+    assert all(highest)
+    bad, good = (one[1] for one in highest if one)
+    assert bad > 5
+    assert good < 2
+    low, high = residual.scale_of(versions()["gaussian-sum"].values())
+    assert bad < high
+    assert -3 * high <= low <= -high
+
+
+def test_reasons_are_stated_once_with_all_of_their_audits() -> None:
+    missing = {(name, "lib==0.9"): "could not be run: no module\nTraceback" for name in versions()}
+    items = next(block for block in dpaudit_reports.comparison(versions(), missing).front if isinstance(block, Items))
+    assert items.items == ("gaussian-sum – lib==0.9, laplace – lib==0.9 could not be run: no module",)
+
+
+@pytest.mark.parametrize(("panels", "columns"), [(1, 2), (2, 2), (3, 3), (4, 4), (5, 3), (6, 3), (8, 4), (9, 3)])
+def test_panels_of_versions_fill_their_rows(panels: int, columns: int) -> None:
+    many = {"a": {f"lib=={i}": sample.no_violation() for i in range(panels)}}
+    figure = next(block for block in dpaudit_reports.comparison(many).front if isinstance(block, Figure))
+    assert figure.columns == columns
 
 
 def test_a_comparison_can_be_written_in_every_format(tmp_path: Path) -> None:

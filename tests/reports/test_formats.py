@@ -118,9 +118,11 @@ def test_at_80_columns_what_does_not_fit_stands_below_its_audit() -> None:
 @pytest.mark.parametrize("form", ["table", "github"])
 def test_a_reason_of_several_lines_is_joined(form: str) -> None:
     reason = "could not be run: a.trials holds other trials.  What differs:\n  file of mine.py\n  seed"
+    reason += "\n    Traceback (most recent call last):\n      File 1"
     failed = Audited(name="refused", reason=reason, failed=True, file=Path("b.yaml"))
     shown = rendered(form, Run(audits=[failed]), Screen(width=None))
     assert "What differs: file of mine.py seed" in shown
+    assert "Traceback" not in shown
     assert "\\n" not in shown
 
 

@@ -9,13 +9,18 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
+from dpaudit_reports.anchors import Anchors
+from dpaudit_reports.figures.canvas import PANEL
+from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.tradeoff import HEIGHT, tradeoff_svg
 
-from . import sample
+from . import audits, sample
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
@@ -131,7 +136,9 @@ def test_every_drawing_is_described() -> None:
 
 def test_tables_may_be_wider_than_a_phone_and_nothing_else() -> None:
     html = dpaudit_reports.to_html([sample.crowded()])
-    assert html.count("<table") == html.count('role="region" aria-label="table" tabindex="0"><table') > 0
+    named = re.findall(r'role="region" aria-label="(table[^"]*)" tabindex="0"><table', html)
+    assert html.count("<table") == len(named) > 0
+    assert "table: Certified bounds" in named
 
 
 def test_it_says_what_the_pdf_says() -> None:
@@ -145,8 +152,64 @@ def test_it_says_what_the_pdf_says() -> None:
 
 
 def test_many_audits_have_a_summary_that_leads_to_each() -> None:
-    html = dpaudit_reports.to_html([sample.violation(), sample.no_violation()])
-    assert all(f'<a href="#part-{i}">' in html and f'<section id="part-{i}" class="short">' in html for i in (0, 1))
+    named = [dataclasses.replace(make(), name="Summe ü") for make in (sample.violation, sample.no_violation)]
+    html = dpaudit_reports.to_html(named)
+    for name in ("summe-u", "summe-u-2"):
+        assert f'<a href="#{name}">' in html[html.index("<table") : html.index("</table>")]
+        assert f'<div class="part" id="{name}">' in html
+    assert html.count('<a href="#top">') == 3, "each part and the end of the page lead back"
+
+
+def test_only_parts_about_violations_are_unfolded() -> None:
+    results = [sample.violation(), sample.no_violation(), sample.inconclusive()]
+    page = Page(dpaudit_reports.to_html(results, full=True))
+    folded = [attributes for tag, attributes in page.tags if tag == "details"]
+    assert ["open" in one for one in folded] == [True, True, False, False]  # the contents, and then the worst first
+    ids = [str(attributes["id"]) for tag, attributes in page.tags if tag in ("h2", "h3") and "id" in attributes]
+    assert "opendp-gaussian-sum/witness" in ids
+    assert len(ids) == len(set(ids))
+
+
+def test_a_page_of_one_audit_has_contents() -> None:
+    html = dpaudit_reports.to_html([sample.violation()])
+    contents = html[html.index('<nav aria-label="Contents">') : html.index("</nav>")]
+    assert '<a href="#witness">Witness</a>' in contents
+    assert re.findall('<a href="#([^"]+)">', contents) == re.findall('<h2 id="([^"]+)">', html)
+
+
+def test_foreign_names_make_plain_ids() -> None:
+    anchors = Anchors()
+    made = [anchors.new(title, "") for title in ("", "<b>", "ε ≥ 1", "B!", "高斯", "a" * 500)]
+    assert made == ["section", "b", "1", "b-2", "section-2", "a" * 60]
+
+
+def test_values_along_the_curve_appear_under_the_pointer() -> None:
+    """The values are those of the curve, and their places are where the curve is drawn."""
+    result = sample.violation()
+    hints = tradeoff_hints(result)
+    assert 20 < len(hints) <= 40
+    assert all(0 < hint.x < 1 and 0 < hint.y < 1 for hint in hints)
+    found = re.fullmatch(r"attack: α ([\d.]+), β ([\d.]+); the claim allows β ≥ ([\d.]+)", hints[9].text)
+    assert found
+    alpha, beta, claimed = map(float, found.groups())
+    at_alpha = np.interp(alpha, result.curve.alpha[::-1], result.curve.beta[::-1])
+    assert beta == pytest.approx(at_alpha, abs=5e-3)  # the text has three digits
+    assert claimed == pytest.approx(float(result.claim.beta(alpha)), abs=3e-3)
+    drawn = re.search(r'<path d="([^"]+)"[^>]*stroke: #0072b2', tradeoff_svg(result))
+    assert drawn
+    line = np.array(re.findall(r"[ML] ([\d.]+) ([\d.]+)", drawn[1]), dtype=float)
+    for hint in hints:
+        place = np.array([hint.x * 72 * PANEL, hint.y * 72 * HEIGHT])
+        assert _distance(line, place) < 0.2, "in points"
+    assert tradeoff_hints(audits.dependent()) == ()
+    assert dpaudit_reports.to_html([result]).count("<title>attack: ") > 40
+
+
+def _distance(line: np.ndarray, place: np.ndarray) -> float:
+    """Return the distance between a polygon and a place."""
+    start, side = line[:-1], np.diff(line, axis=0)
+    share = np.clip(((place - start) * side).sum(axis=1) / np.maximum((side**2).sum(axis=1), 1e-12), 0, 1)
+    return float(np.hypot(*(start + share[:, None] * side - place).T).min())
 
 
 def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_it_holds_what_a_reviewer_needs() -> None:
 
 
 def test_no_heading_stands_over_nothing() -> None:
-    document = dpaudit_reports.comparison({"a": {"1": sample.violation()}})
+    document = dpaudit_reports.comparison({"a": {"1": sample.violation()}}, full=True)
     kinds = [t.type for t in READER.parse(dpaudit_reports.to_markdown(document)) if t.type != "inline"]
     assert all(pair != ("heading_close", "heading_open") for pair in pairwise(kinds[2:]))
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pypdf
 import pytest
+import typst
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
@@ -170,6 +172,39 @@ def test_a_script_without_a_font_here_still_gives_a_report_and_what_has_no_shape
     reader = pages([sample.hostile("高斯机制 a\x00\u202eb\ud800")], tmp_path)
     assert len(reader.pages) == 3
     assert "a\\x00\\u202eb\\ud800" in text(reader)
+
+
+def test_missing_fonts_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler is replaced, because the fonts of machines differ.  Without a handler, the log goes to stderr."""
+    tried = 0
+
+    class Missing(typst.TypstError):
+        def __init__(self, words: str) -> None:
+            Exception.__init__(self, words)
+
+        def __str__(self) -> str:
+            return str(self.args[0])
+
+    def compiled(*args: object, **how: object) -> bytes:
+        nonlocal tried
+        tried += 1
+        if how.get("ignore_system_fonts"):
+            raise Missing('PDF/UA-1 error: the text `"高"` could not be displayed with font `"Libertinus"`')
+        return b"%PDF"
+
+    monkeypatch.setattr(typst, "compile", compiled)
+    monkeypatch.setattr("dpaudit_reports.pdf._reported", set())
+    logging.getLogger("dpaudit.reports").handlers = [handler := logging.StreamHandler(log := StringIO())]
+    try:
+        for _ in range(2):
+            dpaudit_reports.to_pdf([sample.violation()])
+    finally:
+        logging.getLogger("dpaudit.reports").removeHandler(handler)
+    assert tried == 4
+    assert log.getvalue().splitlines() == [
+        'the fonts of dpaudit lack characters such as "高", so this PDF uses a font of this machine, and its bytes '
+        "differ on other machines"
+    ]
 
 
 def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path: Path) -> None:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +12,7 @@ import pytest
 import dpaudit_reports
 from dpaudit.result.provenance import Provenance
 
-from . import sample
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+from . import browser, sample
 
 # A page that holds the site's pages in frames of two widths, uses the controls, and writes what it found.
 HARNESS = """<!doctype html><body><script>
@@ -61,7 +55,7 @@ Promise.all(frames.map(([, , , loaded]) => loaded)).then(() => {
 </script></body>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")
 def test_nothing_overflows_and_the_index_sorts_and_filters(tmp_path: Path) -> None:
     """A wrong policy or a syntax error of the script fails here, because the controls would then stay hidden."""
     found = _found(tmp_path)
@@ -93,10 +87,4 @@ def _found(folder: Path) -> dict[str, Any]:
     pages = sorted(file.name for file in (folder / "site").glob("?-*.html"))
     frames = [[name, width] for name in ("index.html", *pages) for width in (375, 1280)]
     (folder / "site" / "harness.html").write_text(HARNESS.replace("FRAMES", json.dumps(frames)))
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--hide-scrollbars"]
-    options += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=10000", "--dump-dom"]
-    address = (folder / "site" / "harness.html").as_uri()
-    done = subprocess.run([str(CHROMIUM), *options, address], capture_output=True, text=True, timeout=600, check=False)
-    (words,) = re.findall(r"<body>(\{.*\})</body>", done.stdout, re.DOTALL) or [json.dumps({"error": done.stderr})]
-    answer: dict[str, Any] = json.loads(html.unescape(words))
-    return answer
+    return browser.found(folder / "site" / "harness.html", folder / "profile")

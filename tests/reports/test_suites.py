@@ -1,4 +1,4 @@
-"""A report of several audits is short: an overview, half a page for each audit, and everything else once."""
+"""A report of several audits is short: an overview, a third of a page for each audit, and everything else once."""
 
 from __future__ import annotations
 
@@ -43,6 +43,15 @@ def test_a_suite_has_few_pages(number: int, most: int) -> None:
     assert len(pypdf.PdfReader(BytesIO(dpaudit_reports.to_pdf(many(number)))).pages) <= most
 
 
+def test_pages_may_be_of_us_letter_size() -> None:
+    for paper, size in (("a4", (595, 842)), ("letter", (612, 792))):
+        pages = pypdf.PdfReader(BytesIO(dpaudit_reports.to_pdf(many(12), paper=paper))).pages
+        assert len(pages) <= 10
+        assert all((round(page.mediabox.width), round(page.mediabox.height)) == size for page in pages)
+    with pytest.raises(ValueError, match="paper must be one of a4, letter, got 'a3'"):
+        dpaudit_reports.to_pdf(many(1), paper="a3")
+
+
 @cache
 def twelve() -> Document:
     return audits.undrawn(document(many(12)))
@@ -50,7 +59,7 @@ def twelve() -> Document:
 
 def test_a_method_and_shared_facts_are_stated_once() -> None:
     page = dpaudit_reports.to_html(twelve())
-    assert page.count("Ville, J. (1939)") == page.count(">Method<") == page.count("opendp 0.14.2") == 1
+    assert page.count("Ville, J. (1939)") == page.count(">Method</h2>") == page.count("opendp 0.14.2") == 1
     assert page.count("- one line of a config") == 12 * 15
     assert page.count("How to repeat it") == 12
     assert "404 of 700 runs" in page

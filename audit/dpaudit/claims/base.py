@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims.inverse_profile import least_below
+from dpaudit.claims.shown import Shown
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Parameters
 
@@ -83,7 +84,7 @@ class OneDirection(NamedTuple):
     max_privacy_loss: float  # maximum privacy loss in nats: the least epsilon with delta(epsilon) = delta(inf)
 
 
-class TradeoffFunction(ABC):
+class TradeoffFunction(Shown, ABC):
     """A trade-off function f: convex, nonincreasing, with f(alpha) <= 1 - alpha on [0, 1].
 
     Subclasses are frozen dataclasses that define `name`, `_curve`, `_profile`, `symmetric` and `mu`.  Subclasses may

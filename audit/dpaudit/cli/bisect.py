@@ -138,7 +138,8 @@ def _report(found: Found, options: RunOptions) -> None:
         write_placed(options.output / file, json.dumps(found.bisection.to_dict(), indent=1) + "\n")
         if found.by_audit and not options.no_pdf:
             file = "bisection.pdf"
-            write_placed(options.output / file, to_pdf(comparison(found.by_audit, found.missing)))
+            document = to_pdf(comparison(found.by_audit, found.missing), paper=options.paper)
+            write_placed(options.output / file, document)
         if not options.quiet:
             say(f"the history is in {options.shown}/{BISECTION}, and the results of the audits are next to it")
     except OSError as error:

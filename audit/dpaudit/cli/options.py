@@ -16,6 +16,7 @@ from dpaudit.cli.resume_option import RESUME_ANYWAY
 from dpaudit.cli.values import completing, number_option, whole_option
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import MIN_TRIALS
+from dpaudit.text.papers import PAPERS
 
 Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config files, or folders that hold them.")]
 
@@ -44,6 +45,15 @@ NoCode = Annotated[
     bool, typer.Option("--no-code", rich_help_panel=RUNS, help="Refuse to run any code outside dpaudit.")
 ]
 
+Paper = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(PAPERS),
+        autocompletion=completing(PAPERS),
+        rich_help_panel=PLACES,
+        help="Size of the pages of PDF files.",
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", rich_help_panel=SHOWN, help="Show the Python traceback of an error.")]
 
 
@@ -119,6 +129,7 @@ class RunOptions:
         ),
     ] = None
     no_pdf: Annotated[bool, typer.Option("--no-pdf", rich_help_panel=PLACES, help="Write no PDF files.")] = False
+    paper: Paper = PAPERS[0]
     quiet: Quiet = False
     verbose: Annotated[
         bool,

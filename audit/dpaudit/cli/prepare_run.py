@@ -23,6 +23,7 @@ from dpaudit.result.atomic_write import link_in, open_folder
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Resume
+from dpaudit.text.papers import PAPERS
 from dpaudit.values import Foreign
 
 _PATIENCE = 10.0  # seconds after which the command names the mechanism that is still being loaded
@@ -42,6 +43,7 @@ class CommandSettings:
     scheduler: str | None = None  # address of the backend
     each: bool = False  # whether each audit runs at its own confidence
     pdf: bool = True
+    paper: str = PAPERS[0]  # size of the pages of the PDF
     keep_outputs: bool = False  # whether outputs are saved to DIR/NAME.trials
     resume: Resume = DEFAULTS.resume  # which saved outputs are resumed
     quiet: bool = False

@@ -10,7 +10,8 @@ import typer
 from dpaudit.cli.ending import refuse
 from dpaudit.cli.read_results import read_results
 from dpaudit.cli.terminal import waiting
-from dpaudit.cli.values import check_writable
+from dpaudit.cli.values import check_choice, check_writable, completing
+from dpaudit.text.papers import PAPERS
 
 
 def report(
@@ -25,12 +26,17 @@ def report(
     full: Annotated[
         bool, typer.Option("--full", help="Give each of several audits all sections, on about three pages each.")
     ] = False,
+    paper: Annotated[
+        str,
+        typer.Option(metavar="|".join(PAPERS), autocompletion=completing(PAPERS), help="Size of the pages of a PDF."),
+    ] = PAPERS[0],
 ) -> None:
     """Combine one or more results in one document, or print them.
 
     A result that contradicts its own counts is refused.  A result of another version of dpaudit gets a warning if its
     p-value cannot be recomputed by this version.
     """
+    check_choice("--paper", paper, PAPERS)
     if output is not None:
         check_writable("--output", output)
     with waiting("loading", shown=True):
@@ -41,6 +47,6 @@ def report(
         if output is None:
             print_report(results, full=full)
         else:
-            write_report(results, output, full=full)
+            write_report(results, output, full=full, paper=paper)
     except (ValueError, OSError, ImportError) as error:
         refuse(str(error))

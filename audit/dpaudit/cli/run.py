@@ -14,6 +14,7 @@ from dpaudit.cli.terminal import show, waiting
 from dpaudit.cli.values import check_choice, completing
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, default_jobs
 from dpaudit.settings.limits import check_confidence, check_jobs
+from dpaudit.text.papers import PAPERS
 from dpaudit.text.printable import one_line
 from dpaudit_reports.formats import FORMATS
 
@@ -124,6 +125,7 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
     from dpaudit.cli.prepare_run import CommandSettings
 
     confidence, jobs = options.confidence, options.jobs
+    check_choice("--paper", options.paper, PAPERS)
     try:
         if confidence is not None:
             check_confidence(confidence, "--confidence", written=f"{confidence}".removesuffix(".0"))
@@ -142,6 +144,7 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
         scheduler=options.scheduler,
         each=options.each,
         pdf=pdf,
+        paper=options.paper,
         keep_outputs=options.resume or options.resume_anyway,
         resume="anyway" if options.resume_anyway else DEFAULTS.resume,
         quiet=options.quiet,

@@ -174,7 +174,7 @@ def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -
     drawn(text(found, screen()))
     if not options.no_pdf:
         try:
-            write_placed(command.output / SWEEP_PDF, to_pdf(sweep_report(found)))
+            write_placed(command.output / SWEEP_PDF, to_pdf(sweep_report(found), paper=options.paper))
         except OSError as error:
             say(f"{options.shown}/{SWEEP_PDF} could not be written: {error.strerror}")
             sweeping.unwritten = True

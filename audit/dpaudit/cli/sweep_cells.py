@@ -137,7 +137,7 @@ class Sweeping:
         names = ", ".join(one_line(self.rows[cell].cell.name) for cell in cells)
         left = max(self.sweep.seconds - self._spent, 0.0)
         tried = sum(row.rounds > 0 for row in self.rows)
-        return f"{tried} of {len(self.rows)} cells audited, {left:.0f} s left; auditing {names}"
+        return f"{tried} of {len(self.rows)} cells, {left:.0f} s left: {names}"
 
     def _next(self) -> Round | None:
         left = self.sweep.seconds - self._spent

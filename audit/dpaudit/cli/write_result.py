@@ -32,7 +32,7 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
         if command.pdf:
             from dpaudit_reports import to_pdf
 
-            write_placed(command.output / f"{result.name}.pdf", to_pdf([result]))
+            write_placed(command.output / f"{result.name}.pdf", to_pdf([result], paper=command.paper))
     except KeyboardInterrupt:
         if not kept:  # an interruption must not discard the measurement
             with contextlib.suppress(Exception):

@@ -131,7 +131,28 @@ def read_text(text: str, file: Path) -> PlannedAudit:
 
 
 def _read(file: Path) -> list[PlannedAudit]:
-    return _audits(_text_of(file), file)
+    text = _text_of(file)
+    audits = _audits(text, file)
+    if problems := list(_problems_of_datasets(audits, text)):
+        raise ConfigError(*problems)
+    return audits
+
+
+def _problems_of_datasets(audits: Sequence[PlannedAudit], text: str) -> Iterable[str]:
+    """Yield a message for each file with a dataset that cannot be read."""
+    named = [(number, audit) for number, audit in enumerate(audits) if any(one.files for one in audit.config.pairs)]
+    if not named:
+        return
+    content, lines = _loaded(text, audits[0].file)
+    many = isinstance(content, dict) and "audits" in content
+    for number, audit in named:
+        for place, entry in enumerate(audit.config.pairs):
+            try:
+                if entry.files:
+                    entry.pairs(audit.place)
+            except ValueError as error:
+                path = (*(("audits", number) if many else ()), "pairs", place)
+                yield f"{audit.file}:{lines.get(path, audit.line)}: pairs[{place}]: {error}"
 
 
 def _text_of(file: Path) -> str:

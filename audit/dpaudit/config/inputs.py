@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from dpaudit.config.dataset_files import is_file
 from dpaudit.config.models import AuditConfig
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign
@@ -31,7 +32,10 @@ def inputs_of(config: AuditConfig) -> list[str]:
         if pair.search is not None:
             given.append((f"pairs[{index}].search", pair.search.model_dump(by_alias=True, exclude_unset=True)))
         elif not pair.from_library:
-            given += [(f"pairs[{index}].d0", pair.d0), (f"pairs[{index}].d1", pair.d1)]
+            given += [
+                (f"pairs[{index}].{key}{' (file)' if is_file(value) else ''}", value)
+                for key, value in (("d0", pair.d0), ("d1", pair.d1))
+            ]
     lines = [f"{name}: {_brief(value)}" for name, value in given[:_MAX_VALUES]]
     left = len(given) - len(lines)
     return [*lines, *([f"{left:,} more datasets, which are not shown; read the file"] if left else [])]

@@ -173,8 +173,15 @@ class AuditConfig(Strict):
         le=MAX_TRIALS,
         description="maximum number of runs per dataset; 1e5 is read as 100000",
     )
-    confidence: Number = Field(DEFAULTS.confidence, gt=IMPOSSIBLE, lt=CERTAIN)
-    method: Method = DEFAULTS.method
+    confidence: Number = Field(
+        DEFAULTS.confidence,
+        gt=IMPOSSIBLE,
+        lt=CERTAIN,
+        description="a true claim is reported as violated with probability at most 1 - confidence",
+    )
+    method: Method = Field(
+        DEFAULTS.method, description="sequential stops at the first proof, and fixed tests once after all runs"
+    )
     measure: bool = Field(
         DEFAULTS.measure,
         description="continue up to `trials` after the claim has been refuted, to measure how large the violation is",
@@ -202,7 +209,9 @@ class AuditConfig(Strict):
         description="effect of a run that raises: stop the audit, count the exception as an outcome that the analyst "
         "sees, or take it for a fault of the machine and retry the run",
     )
-    expect: Literal["violation", "no violation"] | None = None
+    expect: Literal["violation", "no violation"] | None = Field(
+        None, description="the expected verdict; the table of results states whether the verdict is as expected"
+    )
 
     @model_validator(mode="before")
     @classmethod

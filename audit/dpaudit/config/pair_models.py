@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
+from dpaudit.config.dataset_files import CHANGES, changed, check_change, in_words, is_file, read_dataset
 from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.pairs.search import Moves, SearchPairs
@@ -77,10 +79,16 @@ class SearchConfig(Strict):
 
 
 class PairConfig(Strict):
-    """Two neighbouring datasets as YAML values, the pairs of a `search`, or the pairs of a library's object."""
+    """Two neighbouring datasets, the pairs of a `search`, or the pairs of a library's object.
 
-    d0: Dataset = None
-    d1: Dataset = None
+    A dataset is a YAML value, or the name of a .csv or .json file.
+    """
+
+    d0: Dataset = Field(None, description="a dataset, or the name of a .csv or .json file beside the config")
+    d1: Dataset = Field(
+        None,
+        description="a dataset or a file; if d0 is a file, also {drop: 17}, {replace: {17: ...}} or {add: ...}",
+    )
     relation: Relation = "unspecified"
     label: str = ""
     search: SearchConfig | None = None
@@ -97,10 +105,32 @@ class PairConfig(Strict):
             raise ValueError("from_library must be the only key of its entry")
         if missing := {"d0", "d1"} - given if not given & {"search", "from_library"} else set():
             raise ValueError(f"must have d0 and d1, or search; {' and '.join(sorted(missing))} is missing")
+        if is_file(self.d0) and not is_file(self.d1):
+            check_change(self.d1)
         return self
 
-    def pairs(self) -> list[Pair]:
-        """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library."""
+    @property
+    def files(self) -> list[str]:
+        """The names of files with datasets."""
+        return [dataset for dataset in (self.d0, self.d1) if is_file(dataset)]
+
+    def pairs(self, folder: Path) -> list[Pair]:
+        """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library.
+
+        Args:
+            folder: The folder of the config, for files with datasets.
+
+        Raises:
+            ValueError: If a file cannot be read, or lacks the record that is changed.
+        """
         if self.from_library:
             return []
-        return [Pair(self.d0, self.d1, self.relation, self.label)] if self.search is None else self.search.pairs()
+        if self.search is not None:
+            return self.search.pairs()
+        if not self.files:
+            return [Pair(self.d0, self.d1, self.relation, self.label)]
+        d0 = read_dataset(self.d0, folder) if is_file(self.d0) else self.d0
+        if is_file(self.d1):
+            return [Pair(d0, read_dataset(self.d1, folder), self.relation, self.label)]
+        relation = self.relation if "relation" in self.model_fields_set else CHANGES[check_change(self.d1)]
+        return [Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))]

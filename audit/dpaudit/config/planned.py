@@ -80,8 +80,11 @@ class PlannedAudit:
     @property
     def pairs(self) -> list[Pair]:
         """The pairs of datasets."""
-        entries = self.config.pairs
-        return [pair for entry in entries for pair in (self._read.pairs if entry.from_library else entry.pairs())]
+        return [
+            pair
+            for entry in self.config.pairs
+            for pair in (self._read.pairs if entry.from_library else entry.pairs(self.place))
+        ]
 
     @property
     def _read(self) -> Read:

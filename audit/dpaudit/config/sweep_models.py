@@ -25,6 +25,7 @@ _PACKAGES = {  # the name of each library on the package index
     "diffprivlib": "diffprivlib",
     "pydp": "python-dp",
     "smartnoise_sql": "smartnoise-sql",
+    "tumult": "tmlt.core",
 }
 _MAX_VERSION, _MAX_RANGE = 100, 200  # letters of a version, and of a range of versions
 _LABEL = re.compile(r"\w[\w .+-]{0,39}")

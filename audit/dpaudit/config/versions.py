@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from packaging.version import Version
@@ -101,40 +102,77 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
     """Return a copy of each audit for each version.
 
     Args:
-        audits: Audits of configs.  Audits that do not require the project are skipped.  If audits differ only in name,
-            source and expectation, the first is used.
-        versions: Versions such as "opendp==0.14.2".
+        audits: Audits of configs.  Audits that require none of the projects of a version are skipped.  If audits differ
+            only in name, source and expectation, the first is used.
+        versions: Versions such as "opendp==0.14.2", or "opendp==0.14.2 numpy==1.26.4" for two packages.  A package that
+            an audit does not require is added to its requirements, unless it is the only package of the version.
 
     Returns:
         The audits by (name without a version, version).
 
     Raises:
-        ConfigError: If a version is not valid, or if no audit requires its project.
+        ConfigError: If a version is not valid, or if no audit requires any of its projects.
     """
     beside: dict[tuple[str, str], PlannedAudit] = {}
-    for version in versions:
-        project, number = _to_compare(version)
+    for given in versions:
+        packages = _to_compare(given)
+        version = " ".join(packages)
+        numbers = {project_name(package): (pinned_version(package) or ("", ""))[1] for package in packages}
+        concerned = [audit for audit in audits if numbers.keys() & set(_projects(audit))]
+        if not concerned:
+            raise _not_required(given, numbers, audits)
         different: list[PlannedAudit] = []
-        for old, new in zip(audits, with_requirements(audits, [version]), strict=True):
-            concerned = project in map(project_name, old.config.mechanism.requires or ())
-            if not concerned or any(_same(new, other) for other in different):
+        for old in concerned:
+            new = _with_packages(old, packages)
+            if any(_same(new, other) for other in different):
                 continue
             different.append(new)
-            title, name = _titles(old, project, number)
+            title, name = _titles(old, numbers)
             if (title, version) in beside:
-                title, name = old.config.name, f"{old.config.name}-{project}-{number}"
+                title, name = old.config.name, "-".join([old.config.name, *(f"{p}-{n}" for p, n in numbers.items())])
             beside[title, version] = new.named(name, expect=None)
     return beside
 
 
-def _to_compare(version: str) -> tuple[str, str]:
-    """Split an option such as "opendp==0.14.2" into project and version."""
-    with contextlib.suppress(ValueError):
-        if pinned := pinned_version(version):
-            return project_name(version), pinned[1]
-    raise ConfigError(
-        f'--with: a version must have the form package==number, such as "opendp==0.14.2", got {version!r}'
-    )
+def _projects(audit: PlannedAudit) -> list[str]:
+    return [project_name(requirement) for requirement in audit.config.mechanism.requires or ()]
+
+
+def _with_packages(audit: PlannedAudit, packages: Sequence[str]) -> PlannedAudit:
+    """Return the audit with these packages, whether or not it requires them."""
+    for package in packages:
+        if project_name(package) in _projects(audit):
+            audit = _with_requirement(audit, project_name(package), package)
+        else:
+            mechanism = audit.config.mechanism
+            changed = mechanism.model_copy(update={"requires": [*(mechanism.requires or ()), package]})
+            audit = replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))
+    return audit
+
+
+def _to_compare(version: str) -> list[str]:
+    """Split an option such as "opendp==0.14.2 numpy==1.26.4" into its packages."""
+    packages = re.sub(r"\s*==\s*", "==", version).split()
+    projects: set[str] = set()
+    for package in packages or [""]:
+        pinned = None
+        with contextlib.suppress(ValueError):
+            pinned = pinned_version(package)
+        if pinned is None:
+            raise ConfigError(
+                '--with: a version must have the form package==number, such as "opendp==0.14.2", got '
+                f"{version!r:.200}; spaces separate several packages"
+            )
+        if project_name(package) in projects:
+            raise ConfigError(f"--with {version!r:.200}: {project_name(package)} is given twice")
+        projects.add(project_name(package))
+    return packages
+
+
+def _not_required(version: str, projects: Iterable[str], audits: Iterable[PlannedAudit]) -> ConfigError:
+    known, names = sorted({name for audit in audits for name in _projects(audit)}), list(projects)
+    required = f"the audits require {', '.join(known) or 'no packages'}"
+    return ConfigError(f"--with {version}: no audit requires {' or '.join(names)}; {hint(names[0], known, required)}")
 
 
 def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
@@ -143,11 +181,24 @@ def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
     return one.file == other.file and one.config.model_copy(update=labels) == other.config.model_copy(update=labels)
 
 
-def _titles(audit: PlannedAudit, project: str, number: str) -> tuple[str, str]:
-    """Return two names for the audit: one without a version of the project, and one with the version `number`."""
-    name = audit.config.name
+def _titles(audit: PlannedAudit, numbers: Mapping[str, str]) -> tuple[str, str]:
+    """Return two names for the audit: one without versions of the projects, and one with the versions `numbers`."""
+    title = name = audit.config.name
+    for project, number in numbers.items():
+        written = _in_name(audit, project)
+        if written is None:
+            name = f"{name}-{project}-{number}"
+        else:
+            own, pinned = written
+            title = title.replace(f"{own}-{pinned}", own)
+            name = name.replace(f"{own}-{pinned}", f"{own}-{number}")
+    return title, name
+
+
+def _in_name(audit: PlannedAudit, project: str) -> tuple[str, str] | None:
+    """Return the project and its version as the name of the audit has them; None if the name has no version."""
     for requirement in audit.config.mechanism.requires or ():
-        own, pinned = pinned_version(requirement) or ("", "")
-        if pinned and project_name(requirement) == project and f"{own}-{pinned}" in name:
-            return name.replace(f"{own}-{pinned}", own), name.replace(f"{own}-{pinned}", f"{own}-{number}")
-    return name, f"{name}-{project}-{number}"
+        pinned = pinned_version(requirement)
+        if pinned and project_name(requirement) == project and "-".join(pinned) in audit.config.name:
+            return pinned
+    return None

@@ -23,6 +23,7 @@ from dpaudit.engine.arguments import (
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.progress_line import shown
 from dpaudit.engine.provenance import mechanism_name, provenance_of
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
@@ -69,7 +70,7 @@ def audit(
     failures: Failures = DEFAULTS.failures,
     timeout: float | None = DEFAULTS.timeout,
     memory: int | str | None = DEFAULTS.memory,
-    progress: ProgressCallback | None = DEFAULTS.progress,
+    progress: ProgressCallback | bool | None = DEFAULTS.progress,
     name: str = DEFAULTS.name,
 ) -> AuditResult:
     """Try to refute a claim about a mechanism, and state the smallest violation that the audit would have found.
@@ -130,7 +131,8 @@ def audit(
             system enforces the limit, on Linux only.  With a limit, worker processes make the runs, even with `jobs=1`.
             A run beyond the limit ends the audit, regardless of `failures`.  `mechanisms.memory` explains what is
             limited.
-        progress: Function that is called with a `Progress` after each block of trials.
+        progress: True to show a line with the time left, or a function that is called with a `Progress` after each
+            block of trials.
         name: Name of the audit in reports; the mechanism's name if empty.
 
     Returns:
@@ -204,7 +206,8 @@ def _audited(
         provenance=provenance_of(seed=seed, mechanism=mechanism_name(mechanism), source=source_of(mechanism)),
     )
     try:
-        result = _BY_METHOD[settings.method](sequential, asked, settings.progress, began)
+        with shown(settings.progress, asked.name) as progress:
+            result = _BY_METHOD[settings.method](sequential, asked, progress, began)
     finally:
         if collector.sampler.store is not None:
             collector.sampler.store.close()

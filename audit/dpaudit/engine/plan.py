@@ -22,6 +22,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect, geometric_mean
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
+from dpaudit.text.notebook import facts_html
 
 LEARNING = 1.2
 """Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""
@@ -36,10 +37,14 @@ MAX_NUMBERS_KNOWN = 4  # numbers in an output; attacks need more trials to learn
 
 _RUNS = 300  # number of simulated audits; their mean has a standard error of 3 %
 _MIN_SIMULATED_BEYOND = 5  # minimum number of simulated audits above a quantile; with fewer, a normal law is used
+_NOTES = (
+    f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer outputs need more runs.",
+    "The numbers for the single threshold and for the fixed number of runs are normal approximations.",
+)
 _MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """Estimated trials per dataset until a claim is refuted, if the mechanism is only as private as `truth`.
 
@@ -65,8 +70,28 @@ class Plan:
 
     def __str__(self) -> str:
         if math.isinf(self.limit_mean):
+            return self._head
+        width = max(len(name) for name, _ in self._rows)
+        lines = [f"  {name:<{width}}  {value:>13}" for name, value in self._rows]
+        return "\n".join([self._head, "runs per dataset until refuted:", *lines, *_NOTES])
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self._head}, mean {_number(self.mean_trials)} runs per dataset>"
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays."""
+        if math.isinf(self.limit_mean):
+            return facts_html(self._head, ())
+        return facts_html(f"{self._head}: runs per dataset until refuted", self._rows, _NOTES)
+
+    @property
+    def _head(self) -> str:
+        if math.isinf(self.limit_mean):
             return f"{self.truth.label} satisfies {self.claim.label}: there is nothing to find"
-        head = f"{self.claim.label} claimed, {self.truth.label} true, confidence {self.confidence}"
+        return f"{self.claim.label} claimed, {self.truth.label} true, confidence {self.confidence}"
+
+    @property
+    def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("dpaudit, mean", self.mean_trials),
             (f"dpaudit, with probability {self.power:g} or more", self.trials),
@@ -74,11 +99,7 @@ class Plan:
             (f"best test with a fixed number of runs, with probability {self.power:g}", self.limit_trials),
             ("best sequential test, mean", self.limit_mean),
         ]
-        width = max(len(name) for name, _ in rows)
-        lines = [f"  {name:<{width}}  {_number(value):>13}" for name, value in rows]
-        limit = f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer outputs need more runs."
-        normal = "The numbers for the single threshold and for the fixed number of runs are normal approximations."
-        return "\n".join([head, "runs per dataset until refuted:", *lines, limit, normal])
+        return [(name, _number(value)) for name, value in rows]
 
 
 def plan(

@@ -10,12 +10,12 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_designs import check_design
-from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of
+from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of, has_levels
 from dpaudit.engine.scores import LEFT_OUT, check_independence
 from dpaudit.inference.scores import both_sides
 from dpaudit.inference.scores.dependence import half_by_chance
 from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.result.evidence import RunScoresEvidence
+from dpaudit.result.evidence import CanaryLevelsEvidence, RunScoresEvidence
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
 
@@ -84,13 +84,13 @@ def plan_scores(
         return 0.0 if least is None else evidence.attained(true, least)
 
     def enough(n: int) -> bool:
-        usual = chance(planned_evidence(n, independence, inclusion))
+        usual = chance(planned_evidence(n, claimed, independence, inclusion))
         by_chance = 0.0 if independence == "runs" or inclusion == "fixed_number" else half_by_chance(n)
         if usual < power or not by_chance:
             return usual >= power
         # `usual` ignores that the evidence is weaker if coins include half.  This case contributes at most
         # `by_chance` to `usual`, so `by_chance` is subtracted, and the power with the weaker evidence is added.
-        halved = by_chance * chance(planned_evidence(n, independence, inclusion, half=True))
+        halved = by_chance * chance(planned_evidence(n, claimed, independence, inclusion, half=True))
         return usual - by_chance + halved >= power
 
     return _fewest(enough)
@@ -121,7 +121,8 @@ def fewest_scores(
     claimed = claim_of("claim", claim)
 
     def enough(n: int) -> bool:
-        return planned_evidence(n, independence, "coins").least_right(claimed, confidence=confidence) is not None
+        evidence = planned_evidence(n, claimed, independence, "coins")
+        return evidence.least_right(claimed, confidence=confidence) is not None
 
     return _fewest(enough)
 
@@ -136,15 +137,20 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
     return n if n == 4 else bisect_integers(enough, inside=n, outside=n // 2).inside
 
 
-def planned_evidence(n: int, independence: Independence, inclusion: Inclusion, *, half: bool = False) -> ScoresEvidence:
+def planned_evidence(
+    n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, *, half: bool = False
+) -> ScoresEvidence:
     """Return evidence about n scores with the default number of guesses and a placeholder for the right guesses.
 
     Args:
         n: Number of scores.
+        claim: The claim to be tested, which determines the default.
         independence: As in `plan_scores`.
         inclusion: As in `plan_scores`.
         half: Whether coins included half of the canaries, rounded if their number is odd.
     """
     n0, n1 = n // 2, n - n // 2
+    if has_levels(n, claim, independence, inclusion):
+        return CanaryLevelsEvidence.of(n, n1, (0, 0, 0), half=half)
     kind, r = default_of(n0, n1, independence, inclusion)
     return evidence_of(n0, n1, kind, r, max(0, r - n0) if issubclass(kind, RunScoresEvidence) else 0, half=half)

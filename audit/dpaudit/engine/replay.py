@@ -29,6 +29,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
 from dpaudit.engine.collector import Collector, ProgressCallback, Turn, new_collector
 from dpaudit.engine.fresh_region import FreshRegion, frozen_threshold, tell, threshold_of
+from dpaudit.engine.progress_line import shown
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_agreement import attack_changes, pair_differences, pair_of
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
@@ -61,7 +62,7 @@ def replay(
     seed: int | None = None,
     jobs: int = DEFAULTS.jobs,
     execution: ExecutionSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> Replay:
     """Count fresh runs in the region of a result's witness, and compare them with the result.
 
@@ -80,7 +81,7 @@ def replay(
             replay would count the runs of the audit again.
         jobs: Number of processes, as in the audit.
         execution: The audit's `observe_time`, `failures` and `timeout`.
-        progress: Function that is called after each block of runs.
+        progress: True to show a line with the time left, or a function that is called after each block of runs.
 
     Returns:
         The fresh counts and their exact p-value, together with the result.
@@ -117,12 +118,13 @@ def replay(
     stated = result.provenance.second_stage_trials
     # the file may have been edited, so an impossible number is ignored
     second_stage_trials = stated if stated is not None and 0 < stated < learn_from else 0
-    _learn(collector, learn_from - second_stage_trials, progress)
-    if second_stage_trials and collector.learners[0].max_second_stage_trials:
-        collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, progress))
-    learned_from = collector.trials
-    fresh = FreshRegion(collector, frozen_threshold(collector.learners[0], threshold_of(witness, result), witness))
-    found = _looks(fresh, tested, trials, level_of(result), progress, extend=extend)
+    with shown(progress, result.name) as told:
+        _learn(collector, learn_from - second_stage_trials, told)
+        if second_stage_trials and collector.learners[0].max_second_stage_trials:
+            collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
+        learned_from = collector.trials
+        fresh = FreshRegion(collector, frozen_threshold(collector.learners[0], threshold_of(witness, result), witness))
+        found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
     fresh.judge(tested, 1 - result.confidence, refuted=found.p_value <= level_of(result))
     return Replay(
         result=result,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dpaudit.result.consistency import row
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
+from dpaudit.text.notebook import facts_html
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import lower, percent, percent_at_most, upper
 
@@ -98,6 +99,11 @@ class Replay:
             self._conclusion(),
         ]
         return "\n".join(one_line(line.replace("\u00a0", " ")) for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays: the conclusion, and then the other lines of `str`."""
+        lines = [line.strip() for line in str(self).splitlines()]
+        return facts_html(lines[-1], (), lines[:-1])
 
     def _conclusion(self) -> str:
         if self.contradictions:

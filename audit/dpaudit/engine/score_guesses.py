@@ -9,11 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.inference.guesses import guess
-from dpaudit.inference.scores import confident, fixed_number, runs, several, weighted
+from dpaudit.inference.scores import confident, fixed_number, levels, runs, several, weighted
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import (
     CanariesInRunsEvidence,
+    CanaryLevelsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,
@@ -33,13 +36,25 @@ Inclusion = Literal["coins", "fixed_number"]
 Guesses = int | Sequence[int] | None
 Labels = npt.NDArray[np.intp]
 _Together = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence | DrawnCanariesEvidence | DrawnRunEvidence
-ScoresEvidence = (
-    _Together | WeightedGuessesEvidence | SeveralRunsEvidence | SeveralDrawnRunsEvidence | CanariesInRunsEvidence
-)
+_InSteps = CanaryLevelsEvidence | WeightedGuessesEvidence | SeveralRunsEvidence | SeveralDrawnRunsEvidence
+ScoresEvidence = _Together | _InSteps | CanariesInRunsEvidence
+
+
+def has_levels(m: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion) -> bool:
+    """Return whether an audit weighs guesses by three levels of confidence, unless the user chooses their number.
+
+    Args:
+        m: Number of canaries.
+        claim: The claim that the audit tests.
+        independence: As in `audit_scores`.
+        inclusion: As in `audit_scores`.
+    """
+    independent = independence == "canaries" and inclusion == "coins"
+    return independent and m >= levels.LEAST_CANARIES and levels.suits(claim)
 
 
 def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[_Together], int]:
-    """Return the kind of evidence that n0 and n1 scores give, and the default number of guesses.
+    """Return the kind of evidence that n0 and n1 scores give without levels, and the default number of guesses.
 
     Args:
         n0: Number of runs on d0, or of canaries that were left out.
@@ -93,9 +108,9 @@ def count_guesses(
     independence: Independence,
     guesses: Guesses,
     rng: np.random.Generator,
-    *,
     half: bool = False,
     inclusion: Inclusion = "coins",
+    claim: TradeoffFunction = NO_CLAIM,
 ) -> tuple[ScoresEvidence, Counts]:
     """Guess from scores which runs were on d1, or which canaries were included, and count the right guesses.
 
@@ -106,16 +121,20 @@ def count_guesses(
         scores1: Scores of runs on d1, or of canaries that were included, (n1,).
         independence: As in `audit_scores`.
         guesses: The number of guesses, chosen before the scores are seen.  If None, the default depends on the numbers
-            of scores.  Several numbers are allowed for coins and `independence=None`; see `inference.scores.weighted`.
+            of scores and on the claim; see `has_levels`.  Several numbers are allowed for coins and
+            `independence=None`; see `inference.scores.weighted`.
         rng: Generator of the order of equal scores.
         half: Whether half of all canaries were included, counting also canaries from which a score was learned; see
             `dependence.number_factor`.
         inclusion: How canaries were included.
+        claim: The claim that the audit tests.
 
     Returns:
         The evidence, and the guesses counted by side.
     """
     n0, n1 = len(scores0), len(scores1)
+    if guesses is None and has_levels(n0 + n1, claim, independence, inclusion):
+        return _count_levels(scores0, scores1, rng, half=half)
     kind, r = default_of(n0, n1, independence, inclusion)
     if kind is OneRunScoresEvidence and isinstance(guesses, Sequence) and not isinstance(guesses, str):
         return _count_weighted(scores0, scores1, guesses, rng, half=half)
@@ -143,6 +162,19 @@ def _count_weighted(
     return WeightedGuessesEvidence(
         m=m, included=n1, half=int(half), guesses=sum(numbers), right=_right(counts), numbers=numbers
     ), counts
+
+
+def _count_levels(
+    scores0: Array, scores1: Array, rng: np.random.Generator, *, half: bool
+) -> tuple[ScoresEvidence, Counts]:
+    """Count right guesses about all canaries by their level.  The counts by side are total weights."""
+    m, n1 = len(scores0) + len(scores1), len(scores1)
+    first, second = levels.default_numbers(m)
+    order = rng.permutation(m)
+    one, two, three = (_in_order(scores0, scores1, r, order) for r in (first, second, m))
+    w1, w2, w3 = levels.WEIGHTS
+    weighted_counts = _sum([*[one] * (w1 - w2), *[two] * (w2 - w3), *[three] * w3])
+    return CanaryLevelsEvidence.of(m, n1, (_right(one), _right(two), _right(three)), half=half), weighted_counts
 
 
 def order_matters(scores0: Array, scores1: Array, evidence: ScoresEvidence) -> bool:

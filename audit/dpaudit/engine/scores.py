@@ -120,9 +120,9 @@ def audit_scores(
             never choose among seeds.
         attacks: Attacks that learn a score if outputs are not numbers.
         guesses: Number of guesses, in each run if there are several; or several numbers for one run, as in
-            `audit_one_run`.  Choose them before you see the scores.  The default depends only on the numbers of scores.
-            The guesses are about the highest scores for "runs", and for "canaries" of which a fixed number was drawn.
-            In all other cases, the guesses are about the most extreme scores.
+            `audit_one_run`.  Choose them before you see the scores.  The default depends only on the numbers of scores
+            and, for "canaries", on the claim.  Guesses are about the highest scores for "runs", and for "canaries" of
+            which a fixed number was drawn.  In all other cases, they are about the most extreme scores.
         included_at_random: How the included canaries were chosen.  "coins": an independent fair coin decided for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
         run: The run of each canary, if canaries come from several independent runs: two lists of names or numbers, for
@@ -207,7 +207,7 @@ def audit_given(
     if labels is None:
         half = not design.own_coins and half_included(*given.sizes)
         evidence, counts = count_guesses(
-            values0, values1, design.independence, design.guesses, ties, half=half, inclusion=design.inclusion
+            values0, values1, design.independence, design.guesses, ties, half, design.inclusion, claimed
         )
     elif design.independence == "canaries":
         evidence, counts = count_pooled((values0, values1), labels, design.guesses, ties)
@@ -342,7 +342,7 @@ def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Wi
         beta=math.nan,
         claimed_beta=math.nan,
         counts=counts,
-        counted="guesses",
+        counted="guesses" if evidence.words.guesses == "guesses" else "weighted guesses",
         guesses=evidence.guesses,
         right=evidence.right,
         needed=evidence.guesses + 1 if fewest is None else fewest,

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import Foreign, JsonObject
 
-LIBRARIES = ("opendp", "diffprivlib", "pydp", "smartnoise_sql")
+LIBRARIES = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
 """The libraries whose objects a config can name."""
 
 _INSIDE = Path(__file__).parent / "inside"

@@ -38,7 +38,7 @@ MIN_RUNS, MAX_RUNS = 1_000, 1_000_000
 """Minimum and maximum number of runs per dataset in a script.  The minimum is lower for a slow mechanism."""
 
 _MIN_SLOW = 200  # minimum number of runs per dataset of a slow mechanism
-_SLOW = 0.02  # a mechanism is slow if one run takes more than this, in seconds
+_SECONDS = 15.0  # a mechanism is slow if the minimum number of runs on both datasets would take more than this
 _MARGIN = 2  # factor of the number of runs, since the counts of an audit tend to exaggerate the violation
 
 _WANTED = 1e-6  # the p-value at the expected counts; chance then seldom raises it above the required level
@@ -103,7 +103,7 @@ class Inequality:
         """
         if self.strength <= 0:
             return _DEFAULT_RUNS
-        least = _MIN_SLOW if seconds > _SLOW else MIN_RUNS
+        least = MIN_RUNS if seconds <= 0 else min(MIN_RUNS, max(_MIN_SLOW, int(_SECONDS / (2 * seconds))))
         return MAX_RUNS if (needed := self.needed) is None else max(least, _MARGIN * needed)
 
     @property

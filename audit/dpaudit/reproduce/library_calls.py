@@ -37,6 +37,8 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
     """
     if library == "smartnoise_sql":
         raise Unwritable("a query of smartnoise-sql needs a data frame and metadata, more than a short script holds")
+    if library == "tumult":
+        raise Unwritable("a measurement of Tumult Core needs domains and metrics, more than a short script holds")
     checked_name(call, "the call of the library")
     if library != "diffprivlib" and "." in call:
         raise Unwritable(f"the call of {library} must be a name without a dot, got {brief_text(call)}")

@@ -127,7 +127,8 @@ def _datasets(
     """Return the literals of both datasets, and in words which of them are missing."""
     shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
     entries = [] if planned is None else planned.config.pairs
-    pairs = [pair for entry in entries for pair in entry.pairs()]
+    # A stranger's result may name any file, so no file with a dataset is read.
+    pairs = [pair for entry in entries if not entry.files for pair in entry.pairs(Path())]
     known = [
         pair
         for pair, named in zip(pairs, distinct(pairs), strict=True)
@@ -136,7 +137,7 @@ def _datasets(
     choices: dict[str, tuple[tuple[str, str], Pair | None]] = {
         repr((pair.d0, pair.d1)): (_texts(pair), pair) for pair in known if _texts(pair) in shown
     }
-    if planned is None or (not known and any(entry.from_library for entry in entries)):
+    if planned is None or (not known and any(entry.from_library or entry.files for entry in entries)):
         choices = {repr(texts): (texts, None) for texts in shown}
     if len(choices) != 1:
         raise Unwritable(

@@ -7,12 +7,11 @@ import math
 import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
-from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_power, of_runs
-from dpaudit.result.sequential_evidence import NEARLY, SequentialEvidence
+from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
@@ -63,10 +62,9 @@ def _of_verdict(result: AuditResult) -> list[str]:
         )
     if result.verdict is Verdict.NO_VIOLATION and result.stopped_by != "trials":
         found.append(f'no violation is reported, but the audit ended early: stopped_by is "{result.stopped_by}"')
-    if result.verdict is Verdict.NO_VIOLATION and isinstance(result.evidence, SequentialEvidence):
-        lost = [f"pairs[{i}]" for i in result.evidence.lost]
-        if lost:
-            found.append(f"no violation is reported, but a run failed on {', '.join(lost[:_MAX_LISTED])}")
+    if result.verdict is Verdict.NO_VIOLATION and (failed := result.evidence.failed_pairs):
+        listed = ", ".join(f"pairs[{i}]" for i in failed[:_MAX_LISTED])
+        found.append(f"no violation is reported, but a run failed on {listed}")
     together = result.provenance.command_confidence
     if together is not None and together > result.confidence:
         found.append(
@@ -105,22 +103,17 @@ def _of_path(result: AuditResult) -> list[str]:
     The path itself cannot be recomputed from the counts.  If the audit continued after the refutation, the counts at
     the maximum must be recorded, unless the maximum is at the end.
     """
-    path, evidence = result.history.log_e, result.evidence
-    if not isinstance(evidence, SequentialEvidence) or not result.violated or not len(path):
+    path, went_on = result.history.log_e, result.stopped_by != "evidence"
+    if not result.evidence.anytime or not result.violated or not len(path):
         return []
-    if result.stopped_by == "evidence":
-        shown = evidence.ends_at_its_peak(path)
-    else:  # the audit continued after it had refuted the claim
-        shown = result.refuted_at is not None and (evidence.peak is not None or evidence.ends_at_its_peak(path))
-    return [] if shown else ["a violation is reported, but the audit did not end where its evidence was largest"]
+    if (not went_on or result.refuted_at is not None) and result.evidence.proves_peak(path, went_on=went_on):
+        return []
+    return ["a violation is reported, but the audit did not end where its evidence was largest"]
 
 
 def _of_region(result: AuditResult) -> list[str]:
     """Choose the rejection region of an audit with a fixed number of trials again from the counts of its pilot."""
-    evidence = result.evidence
-    if not isinstance(evidence, FixedEvidence) or not result.bounds_valid:
-        return []
-    if evidence.is_chosen_by_pilot(result.claim, confidence=result.confidence):
+    if not result.bounds_valid or result.evidence.region_is_planned(result.claim, confidence=result.confidence):
         return []
     return ["its rejection region is not the region that the counts of its pilot choose"]
 

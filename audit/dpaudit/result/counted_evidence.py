@@ -36,6 +36,15 @@ class CountedEvidence:
         """
         return claim.symmetrized()
 
+    @property
+    def failed_pairs(self) -> tuple[int, ...]:
+        """No pair: a failed run ends the audit."""
+        return ()
+
+    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Return True, because evidence of this kind records no rejection region."""
+        return True
+
     @abstractmethod
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return the p-value of a symmetrized claim."""

@@ -18,6 +18,7 @@ from dpaudit.result.canary_runs_evidence import CanariesInRunsEvidence
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
 from dpaudit.result.histograms import Counts
+from dpaudit.result.levels_evidence import CanaryLevelsEvidence
 from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
 from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
@@ -31,6 +32,7 @@ from dpaudit.values import Json, JsonObject
 __all__ = [
     "KINDS",
     "CanariesInRunsEvidence",
+    "CanaryLevelsEvidence",
     "CanaryScoresEvidence",
     "Counts",
     "DrawnCanariesEvidence",
@@ -157,11 +159,23 @@ class Evidence(Protocol):
         """
         ...
 
-    def ends_at_its_peak(self, path: Array) -> bool:
-        """Whether a nonempty path of the wealth ends at its maximum.
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
+        """Whether the counts give the largest wealth of a nonempty path, for an audit that found a violation.
 
-        The path of every `anytime` audit that found a violation must end at its maximum.
+        Args:
+            path: The log-wealth against the claim at every interim analysis, in nats.
+            went_on: Whether the audit continued after it had refuted the claim.  Otherwise the path must end at its
+                maximum.
         """
+        ...
+
+    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Whether the recorded rejection region is the one that was chosen before the counted outputs."""
+        ...
+
+    @property
+    def failed_pairs(self) -> tuple[int, ...]:
+        """Indices of pairs on which a run failed after evidence had been collected."""
         ...
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
@@ -211,6 +225,7 @@ KINDS: tuple[type[Evidence], ...] = (
     RunScoresEvidence,
     CanaryScoresEvidence,
     CanariesInRunsEvidence,
+    CanaryLevelsEvidence,
     OneRunScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,

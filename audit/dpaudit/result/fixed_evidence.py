@@ -87,11 +87,8 @@ class FixedEvidence(CountedEvidence):
         (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
         return int(x), int(n0), int(y), int(n1)
 
-    def is_chosen_by_pilot(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Whether the pilot's counts choose the recorded region for a claim, or a region with the same outcome.
-
-        A choice that depends on the counts after the pilot would be invalid.
-        """
+    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Whether the pilot's counts choose the recorded region for a claim, or a region with the same outcome."""
         chosen = threshold_for_claim(
             self.pilot[0], self.pilot[1], self.tested(claim), trials=self.trials, significance=1 - confidence
         )
@@ -118,7 +115,7 @@ class FixedEvidence(CountedEvidence):
             lambda t: family(max(t, _LEAST_PARAMETER)), *self.outcome, significance=significance
         )
 
-    def ends_at_its_peak(self, path: Array) -> bool:
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
         """Return True, because the path of the wealth belongs to the pilot phase, which does not affect the verdict."""
         return True
 

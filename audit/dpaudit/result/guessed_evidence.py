@@ -100,7 +100,16 @@ class GuessedEvidence(ABC):
             return False
         return self.attained(truth, needed) >= power - _TOLERANCE
 
-    def ends_at_its_peak(self, path: Array) -> bool:
+    @property
+    def failed_pairs(self) -> tuple[int, ...]:
+        """No pair, because guesses are about records of one run."""
+        return ()
+
+    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Return True, because the numbers of guesses are fixed beforehand."""
+        return True
+
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
         """Return True, because guesses are tested only once, without a path of the wealth."""
         return True
 

@@ -17,6 +17,7 @@ from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.plausible import assumption_words
 from dpaudit.result.provenance import Provenance
+from dpaudit.result.shown import Shown
 from dpaudit.result.spent import spent
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
@@ -24,7 +25,7 @@ from dpaudit.result.witness_words import witness_words
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import lower, percent_at_least, upper
-from dpaudit.values import Foreign, Json, JsonObject
+from dpaudit.values import Json, JsonObject
 
 # Maximum size of a result file in bytes.  Typical files have a few hundred kB.  Reading a file takes up to 60 times its
 # size in memory.
@@ -32,7 +33,7 @@ MAX_RESULT_BYTES = 2**24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AuditResult:
+class AuditResult(Shown):
     """The result of an audit.  `str(result)` returns a summary.
 
     A result cannot be converted to bool, because "true" could mean either that the claim was refuted or that it was
@@ -222,49 +223,6 @@ class AuditResult:
             return dataclasses.replace(found, mu_lower=bound_at_its_confidence(found))
         except ArithmeticError as error:
             raise ValueError(f"it holds numbers that are too large: {error}") from None
-
-    def to_pdf(self, path: str | Path) -> None:
-        """Write the report of this audit as a PDF file."""
-        from dpaudit_reports import write_pdf
-
-        write_pdf([self], path)
-
-    def as_pdf(self) -> bytes:
-        """Return the report of this audit as the content of a PDF file."""
-        from dpaudit_reports import to_pdf
-
-        return to_pdf([self])
-
-    def to_html(self, path: str | Path) -> None:
-        """Write the report of this audit as a single, self-contained HTML file."""
-        from dpaudit_reports import write_html
-
-        write_html([self], path)
-
-    def to_markdown(self) -> str:
-        """Return a short report in Markdown, suitable as a comment on a pull request."""
-        from dpaudit_reports import to_markdown
-
-        return to_markdown([self])
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that a notebook displays for the result."""
-        from dpaudit_reports import to_fragment
-
-        return to_fragment([self])
-
-    def plot(self, ax: Foreign = None) -> Foreign:
-        """Draw the trade-off plot of the result.
-
-        Args:
-            ax: The matplotlib axes to draw on.  If None, a new figure is created.
-
-        Returns:
-            The axes of the plot.  A notebook displays the axes of a new figure as a picture.
-        """
-        from dpaudit_reports import plot_tradeoff
-
-        return plot_tradeoff(self, ax)
 
     def __str__(self) -> str:
         confidence = f"confidence {percent_at_least(self.confidence)}".replace("\u00a0", " ")

@@ -80,8 +80,8 @@ class OnlineEvidence(SequentialEvidence):
         """Return the p-value 1 / maximum wealth.  The argument `path` has no effect, because it cannot be verified."""
         return SequentialEvidence.p_value(self, claim)
 
-    def ends_at_its_peak(self, path: Array) -> bool:
-        return True
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
+        return True  # the wealth is always computed from counts
 
     def fingerprint(self) -> str:
         return sha256(self.counts if self.peak is None else np.concatenate([self.counts, self.peak]))

@@ -80,6 +80,24 @@ OF_CANARIES = Words(
     again="To repeat it, make a new run with new coins, and audit it.",
     assumption=CANARIES_ASSUMED,
 )
+OF_CANARY_LEVELS = replace(
+    OF_CANARIES,
+    principle=(
+        _COINS + "For every canary it was guessed whether it was included. Guesses about the canaries with the most "
+        "extreme scores count five times, guesses about the next canaries three times, and the others once. The "
+        "numbers of canaries in these levels were fixed beforehand. Given the coins, the scores of different canaries "
+        "are assumed to be independent. Then the total weight of wrong guesses is stochastically at least that for "
+        "the most distinguishable pair with trade-off function $f$. The p-value is the probability of at most this "
+        "weight for this pair (following Xiang et al. 2025)."
+    ),
+    proof="the weighted number of right guesses, if canaries are independent",
+    guesses="weighted guesses",
+    guessing=(
+        "Guesses are made for all canaries. A guess counts 5, 3 or 1 times, depending on how extreme the canary's "
+        "score is among all scores. The share of right guesses cannot be compared with the two errors, which the "
+        "claim's curve limits."
+    ),
+)
 OF_ANY_CANARIES = Words(
     principle=(
         _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included; the number "

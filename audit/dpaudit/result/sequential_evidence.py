@@ -107,7 +107,13 @@ class SequentialEvidence(CountedEvidence):
             most = max(most, float(path.max()))
         return min(1.0, math.exp(-most))
 
-    def ends_at_its_peak(self, path: Array) -> bool:
+    @property
+    def failed_pairs(self) -> tuple[int, ...]:
+        return self.lost
+
+    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
+        if went_on and self.peak is not None:
+            return True  # the wealth is computed from the counts at the peak
         # After a failure, one additional interim analysis sets the wealth of the pair to 0.
         end = path[-2:] if self.lost else path[-1:]
         return float(path.max()) <= float(end.max()) + NEARLY

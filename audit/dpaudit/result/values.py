@@ -22,7 +22,7 @@ StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence
 dependent runs make it invalid, so the verdict is inconclusive.
 """
 
-Counted = Literal["", "moving", "named", "later", "frozen", "guesses"]
+Counted = Literal["", "moving", "named", "later", "frozen", "guesses", "weighted guesses"]
 
 NEAR = 0.2
 """Largest p-value of a region's counts at which the region comes near a violation; see `Witness.p_value`."""
@@ -77,6 +77,7 @@ class Witness:
       region of the last score, whose rates may differ from the counted rates.  The witness has no intervals.
     - "frozen": Outputs that were sampled after the region and the score had been fixed (method "fixed").
     - "guesses": Right guesses about canaries in one run.  No outputs are counted, and the witness has no region.
+    - "weighted guesses": The same, but each guess counts as often as its weight.
     - "named": Outputs that came after the last fit and were also used to select the region (files of earlier versions).
       The intervals do not account for this selection or for optional stopping.  In files of earlier versions, the
       intervals of "moving" have the same defect.
@@ -135,8 +136,8 @@ class Witness:
 
 def _needed(found: Witness) -> str:
     if found.needed > found.guesses:
-        return f"not even {found.guesses:,} right guesses would refute the claim"
-    return f"{found.needed:,} right guesses would refute the claim"
+        return f"not even {found.guesses:,} right {found.counted or 'guesses'} would refute the claim"
+    return f"{found.needed:,} right {found.counted or 'guesses'} would refute the claim"
 
 
 def _outputs_counted(found: Witness) -> list[str]:

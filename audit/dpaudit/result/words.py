@@ -38,6 +38,7 @@ class Words:
     more: str = "audit more canaries or runs, or canaries that are easier to recognise"
     unit: str = "canaries"  # objects that guesses are about
     each: str = "each included by an independent fair coin"  # how each of these objects was selected
+    guesses: str = "guesses"  # what numbers of guesses count; "weighted guesses" if they are total weights
     guessing: str = (
         "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
         "cannot be compared with the two errors over all canaries, which the claim's curve limits."

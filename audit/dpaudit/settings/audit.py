@@ -59,13 +59,14 @@ class AuditSettings:
     failures: Failures = "stop"
     timeout: float | None = None  # seconds
     memory: int | str | None = None  # bytes, or text such as "2 GB"; after the checks, bytes
-    progress: Callable[[Any], None] | None = None
+    progress: Callable[[Any], None] | bool | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.progress is not None and not callable(self.progress):
+        if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
             raise TypeError(
-                f"progress must be a function that is called after each block, such as print, got {self.progress!r}"
+                "progress must be True, or a function that is called after each block, such as print, got "
+                f"{self.progress!r}"
             )
         object.__setattr__(self, "trials", check_trials(self.trials))
         check_confidence(self.confidence)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
+GAP = 0.19  # inches between two panels
 PANEL = 3.25  # inches: half the text width minus half the gap between two panels
 
 # Margins are fixed, so that the panels of a page line up.  Measuring every label would take as long as drawing.
-_LEFT, _RIGHT = 0.17, 0.945  # ends of the axes, as fractions of the width
+_LEFT, _RIGHT = 0.17 * PANEL, 0.055 * PANEL  # inches: space left of the axes for labels, and right of the axes
 _BELOW, _ABOVE = 0.42, 0.09  # inches: space for the labels of the horizontal axis, and for half a vertical label
+_LABEL = 0.145 * (PANEL - _LEFT - _RIGHT)  # inches between the axes and the label of the vertical axis
 _LEGEND = 0.17  # inches: height of the legend above the axes
 
 # A number with more than two decimals.  Two suffice, because no screen or printer resolves a hundredth of a point.
@@ -41,21 +43,22 @@ class _Axes(threading.local):
     """Empty axes for panels, separate for each thread.  Axes are reused, because creating ticks is slow."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[float, int, str], tuple[Figure, Axes]] = {}
+        self.made: dict[tuple[float, float, int, str], tuple[Figure, Axes]] = {}
 
-    def of(self, height: float, legend: int, logarithmic: str) -> tuple[Figure, Axes]:
+    def of(self, width: float, height: float, legend: int, logarithmic: str) -> tuple[Figure, Axes]:
         from matplotlib.figure import Figure
 
-        key = height, min(legend, 1), logarithmic
+        key = width, height, min(legend, 1), logarithmic
         if key not in self.made:
-            figure = Figure(figsize=(PANEL, height))
+            figure = Figure(figsize=(width, height))
             bottom, top = _BELOW / height, 1 - (_ABOVE + (_LEGEND if legend else 0)) / height
-            ax = figure.add_axes((_LEFT, bottom, _RIGHT - _LEFT, top - bottom))
+            left, right = _LEFT / width, 1 - _RIGHT / width
+            ax = figure.add_axes((left, bottom, right - left, top - bottom))
             for direction in logarithmic:
                 ax.set(**{f"{direction}scale": "log"})
             # The positions of axis labels are fixed; otherwise matplotlib would measure all tick labels to place them.
             ax.xaxis.set_label_coords(0.5, -0.27 / height / (top - bottom))
-            ax.yaxis.set_label_coords(-0.145, 0.5)
+            ax.yaxis.set_label_coords(-_LABEL / width / (right - left), 0.5)
             self.made[key] = figure, ax
         return self.made[key]
 
@@ -63,7 +66,9 @@ class _Axes(threading.local):
 _axes = _Axes()
 
 
-def panel_svg(draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "") -> str:
+def panel_svg(
+    draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
+) -> str:
     """Return one panel as SVG.  Equal drawings give equal bytes.
 
     Args:
@@ -71,9 +76,10 @@ def panel_svg(draw: Callable[[Axes], None], *, height: float, legend: int = 0, l
         height: Height of the panel, in inches.
         legend: Number of columns of the legend, which stands above the axes; 0 for no legend.
         logarithmic: The logarithmic axes: "", "y" or "xy".
+        width: Width of the panel, in inches.
     """
     with style():
-        figure, ax = _axes.of(height, legend, logarithmic)
+        figure, ax = _axes.of(width, height, legend, logarithmic)
         try:
             draw(ax)
             if legend:
@@ -82,6 +88,19 @@ def panel_svg(draw: Callable[[Axes], None], *, height: float, legend: int = 0, l
         finally:
             for artist in [*ax.lines, *ax.collections, *ax.patches, *ax.texts, *filter(None, [ax.get_legend()])]:
                 artist.remove()
+
+
+def place(x: float, y: float, *, height: float, width: float = PANEL) -> tuple[float, float]:
+    """Return a place inside the axes of a panel without a legend as fractions of the panel, from the upper left corner.
+
+    Args:
+        x: Fraction of the width of the axes, from the left.
+        y: Fraction of the height of the axes, from below.
+        height: Height of the panel, in inches.
+        width: Width of the panel, in inches.
+    """
+    across = (_LEFT + x * (width - _LEFT - _RIGHT)) / width
+    return across, (_ABOVE + (1 - y) * (height - _ABOVE - _BELOW)) / height
 
 
 def decades(axis: Axis, low: int, high: int, *, most: int = 7) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS, WITNESS_WORD
 from dpaudit_reports.reasons import why_void
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ _LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
 
 def evidence_svg(result: AuditResult) -> str:
     """Return a panel that shows the wealth against the number of runs."""
-    return panel_svg(lambda ax: _draw(ax, result), height=2.0)
+    return panel_svg(lambda ax: draw_evidence(ax, result), height=2.0)
 
 
-def _draw(ax: Axes, result: AuditResult) -> None:
+def draw_evidence(ax: Axes, result: AuditResult) -> None:
+    """Draw the wealth on axes."""
     threshold = -math.log10(max(1 - result.confidence, 1e-300))
     known = ~np.isnan(result.history.log_e)
     trials = result.history.trials[known]
@@ -40,7 +41,7 @@ def _draw(ax: Axes, result: AuditResult) -> None:
         xycoords=("axes fraction", "data"),
         xytext=(4, 3),
         textcoords="offset points",
-        color=WITNESS if result.bounds_valid else CLAIM,
+        color=WITNESS_WORD if result.bounds_valid else CLAIM,
         fontsize=8.5,
     )
     most = max(1, int(trials.max(initial=1)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS, WITNESS_WORD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,9 @@ def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> Non
         high = found.beta >= found.alpha
         place, side = ((0.3, 0.97), "left") if high else ((0.99, 0.46), "right")
         at = found.alpha, found.beta
-        ax.annotate(point, at, place, color=WITNESS, va="center", ha=side, fontsize=_SIZE, arrowprops=_line(WITNESS))
+        ax.annotate(
+            point, at, place, color=WITNESS_WORD, va="center", ha=side, fontsize=_SIZE, arrowprops=_line(WITNESS)
+        )
 
 
 def _label(ax: Axes, words: str, place: tuple[float, float], curve: Array, color: str) -> None:

@@ -7,6 +7,7 @@ replaces the first value by a variable that has both.
 from __future__ import annotations
 
 CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
+WITNESS_WORD = "#a84a00"  # letters need more contrast than lines
 FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
 
 # For each name, the colours on a light and on a dark background.  dpaudit.mplstyle sets the last three, which the frame
@@ -15,6 +16,7 @@ COLORS = {
     "claim": (CLAIM, "#f4f4f4"),
     "attack": (ATTACK, "#56b4e9"),
     "witness": (WITNESS, "#e69f00"),
+    "witness-word": (WITNESS_WORD, "#f0a818"),
     "forbidden": (FORBIDDEN, "#3a404a"),
     "chance": (CHANCE, "#8c94a0"),
     "paper": (PAPER, "#14181e"),

@@ -15,31 +15,33 @@ from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MIN_DELTA = 1e-10  # smallest delta on the axis
+MIN_DELTA = 1e-10
+"""The smallest delta on the axis."""
 
 
 def profile_svg(result: AuditResult) -> str:
     """Return a panel that shows delta on a logarithmic axis against epsilon >= 0."""
-    return panel_svg(lambda ax: _draw(ax, result), height=2.4, legend=3, logarithmic="y")
+    return panel_svg(lambda ax: draw_profile(ax, result), height=2.4, legend=3, logarithmic="y")
 
 
-def _draw(ax: Axes, result: AuditResult) -> None:
+def draw_profile(ax: Axes, result: AuditResult) -> None:
+    """Draw the profiles on axes whose vertical scale is logarithmic."""
     steps = certified_profile(result)
     reach = 1.1 * max([_claimed_reach(result), *(epsilon for epsilon, _ in steps), 0.1])
-    epsilon, claimed = profile_points(result.claim, reach, _MIN_DELTA / 10)
+    epsilon, claimed = profile_points(result.claim, reach, MIN_DELTA / 10)
     ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
     ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     if steps:
         # The profile exceeds d at all epsilon below the bound at d.  These bounds form a staircase from the largest d.
         x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
-        heights = [max(delta, _MIN_DELTA / 10) for _, delta in steps]
-        y = [heights[0], *(h for pair in zip(heights, [*heights[1:], _MIN_DELTA / 10], strict=True) for h in pair)]
-        ax.fill_between(x, _MIN_DELTA / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
+        heights = [max(delta, MIN_DELTA / 10) for _, delta in steps]
+        y = [heights[0], *(h for pair in zip(heights, [*heights[1:], MIN_DELTA / 10], strict=True) for h in pair)]
+        ax.fill_between(x, MIN_DELTA / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
         ax.plot(x, y, "--", color=ATTACK, linewidth=1.3, zorder=2.6, label="certified")
     ax.set_xlim(0, reach)
-    ax.set_ylim(_MIN_DELTA, 1)
+    ax.set_ylim(MIN_DELTA, 1)
     amounts(ax.xaxis, 0, reach)
-    decades(ax.yaxis, round(math.log10(_MIN_DELTA)), 0)
+    decades(ax.yaxis, round(math.log10(MIN_DELTA)), 0)
     ax.set_xlabel("ε")
     ax.set_ylabel("δ(ε)")
 
@@ -47,5 +49,5 @@ def _draw(ax: Axes, result: AuditResult) -> None:
 def _claimed_reach(result: AuditResult) -> float:
     """Return the epsilon at which the claim's profile leaves the drawing or becomes constant."""
     level = float(result.claim.delta(np.inf))
-    epsilon = result.claim.epsilon(min(max(_MIN_DELTA, 1.01 * level), 1.0))
+    epsilon = result.claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
     return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0

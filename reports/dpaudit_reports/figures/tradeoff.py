@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import has_band
-from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
+from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.labels import label_curves
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
 from dpaudit_reports.numbers import percent_at_least
@@ -20,7 +20,8 @@ from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HEIGHT = 2.75
+HEIGHT = 2.75
+"""Height of the panels, in inches."""
 
 
 def point_name(result: AuditResult) -> str:
@@ -43,39 +44,16 @@ def point_name(result: AuditResult) -> str:
     return ""
 
 
-def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """Draw the trade-off plot on linear axes, with its legend.
-
-    Args:
-        result: The result of an audit.
-        ax: The axes to draw on.  If None, a new figure is made.
-
-    Returns:
-        The axes.
-    """
-    if ax is None:
-        from matplotlib.figure import Figure
-
-        from dpaudit_reports.figures.shown import ShownAxes
-
-        with style():
-            figure = Figure(figsize=(PANEL, PANEL), layout="constrained")
-            return plot_tradeoff(result, figure.add_subplot(axes_class=ShownAxes))
-    _draw(ax, result)
-    ax.legend(loc="upper right")
-    return ax
-
-
 def tradeoff_svg(result: AuditResult) -> str:
     """Return the trade-off plot on linear axes as a panel, with labels on the curves and without the band."""
 
     def draw(ax: Axes) -> None:
-        _draw(ax, result, band=False)
+        draw_tradeoff(ax, result, band=False)
         label_curves(ax, result, observed(result)[:, :2], point_name(result))
         amounts(ax.xaxis, 0, 1)
         amounts(ax.yaxis, 0, 1)
 
-    return panel_svg(draw, height=_HEIGHT)
+    return panel_svg(draw, height=HEIGHT)
 
 
 def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
@@ -86,7 +64,7 @@ def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
         floor: The lower end of both axes; `smallest_error(result)` if None.
     """
     floor = smallest_error(result) if floor is None else floor
-    return panel_svg(lambda ax: _draw(ax, result, floor=floor), height=_HEIGHT, logarithmic="xy")
+    return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=HEIGHT, logarithmic="xy")
 
 
 def smallest_error(result: AuditResult) -> float:
@@ -97,7 +75,7 @@ def smallest_error(result: AuditResult) -> float:
     return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
 
 
-def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None, band: bool = True) -> None:
+def draw_tradeoff(ax: Axes, result: AuditResult, *, floor: float | None = None, band: bool = True) -> None:
     """Draw on logarithmic axes down to `floor`, or on linear axes if `floor` is None."""
     low = 0.0 if floor is None else floor
     ends = np.geomspace(1e-6, 0.5, 120)
@@ -124,7 +102,7 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> Non
     points = observed(result)
     if not len(points):
         return
-    alpha, beta, upper = np.maximum(_fine(points), low).T
+    alpha, beta, upper = np.maximum(fine(points), low).T
     if not result.bounds_valid:
         ax.plot(alpha, beta, color=CHANCE, linewidth=1.3, label="observed, not valid")
         return
@@ -163,7 +141,7 @@ def observed(result: AuditResult) -> Array:
     return np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
 
 
-def _fine(corners: Array) -> Array:
+def fine(corners: Array) -> Array:
     """Return the polygon through `corners`, one row each, with more points on long sides.
 
     On logarithmic axes, long sides are curved.

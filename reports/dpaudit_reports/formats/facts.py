@@ -20,6 +20,7 @@ _NAMES = {"ε": "epsilon", "μ": "mu"}
 
 Fact: TypeAlias = str | int | float | bool | list[str] | None
 """A value that JSON can hold."""
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 def facts(audited: Audited) -> dict[str, Fact]:
@@ -83,8 +84,11 @@ def flat(text: Text) -> str:
 
 
 def why(audited: Audited) -> str:
-    """Return the reason why the audit is inconclusive or has no result, on one line; otherwise ""."""
-    return joined(audited.reason if audited.result is None else reason(audited.result))
+    """Return the reason why the audit is inconclusive or has no result, on one line; otherwise "".
+
+    A traceback is omitted: stderr shows it, and the first line of the reason names the exception.
+    """
+    return joined(audited.reason.partition(_TRACEBACK)[0] if audited.result is None else reason(audited.result))
 
 
 def sentence(audited: Audited) -> str:

@@ -125,7 +125,7 @@ def data(result: AuditResult) -> Iterator[Span]:
         words, guessed = evidence.words, evidence.guessed
         what = f"{count(guessed.canaries)} {words.unit}"
         what = spent(evidence, result.trials_used) if "{canaries}" in words.spent else what
-        yield f"{what}, {words.each}; {count(guessed.guesses)} guesses, "
+        yield f"{what}, {words.each}; {count(guessed.guesses)} {words.guesses}, "
         yield Strong(f"{count(guessed.right)} of {count(guessed.guesses)}")
         yield " right."
         return

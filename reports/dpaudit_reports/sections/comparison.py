@@ -14,52 +14,83 @@ from dpaudit_reports.blocks import (
     Column,
     Figure,
     Heading,
-    Math,
+    Items,
     Panel,
     Paragraph,
     Reference,
+    Span,
     Strong,
     Table,
     Text,
 )
-from dpaudit_reports.claimed import certified_of_claimed, label
-from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
+from dpaudit_reports.claimed import certified_of_claimed, label, tells
+from dpaudit_reports.figures.canvas import GAP, WIDTH
+from dpaudit_reports.figures.hints import residual_hints
+from dpaudit_reports.figures.residual import Scale, peak, residual_svg, scale_of
+from dpaudit_reports.frequencies import counted, frequencies
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import count
+from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.sections.summary import p_value
 
 Versions = Mapping[str, AuditResult]
 Missing = Mapping[tuple[str, str], str]
 _NOT_RUN = "could not be run"
 _MAX_REASON = 300  # maximum number of characters of the reason why an audit has no result
-_ACROSS = 4  # maximum number of versions that fit as columns of a table; more versions become rows
+_ACROSS = 4  # maximum number of versions that fit as columns of a table, and of panels that fit side by side
+_HOW_TO_READ = (
+    "How to read the plots: the power of an attack is the share of outputs of d1 that it recognises. The blue line "
+    "shows by how many percentage points the observed power lies above the maximum that the claim allows at the same "
+    "type I error. The black line is the claim, and the claim promises that no attack reaches the grey area above it. "
+    "Chance can carry the blue line into the grey area, in particular if an audit stopped after few runs. Grey line: "
+    "observed errors that bound nothing. Full diamond: the witness of a violation, with the 95\u00a0% intervals of "
+    "its two errors. Hollow diamond: a region that shows no violation. All versions of an audit have one scale."
+)
+_MORE = (
+    "The result files hold the details of each audit, and the option --full of the command dpaudit compare adds them "
+    "to this document."
+)
 
 
-def side_by_side(audits: Mapping[str, Versions], missing: Missing) -> tuple[Block, ...]:
-    """Return the verdicts of all audits and versions, and then the numbers and curves of each audit.
+def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool) -> tuple[Block, ...]:
+    """Return the verdicts, with audits as rows and versions as columns, and then the plots of each audit.
 
     Args:
         audits: The results by audit and version.
         missing: The reason why an audit has no result on a version, by audit and version.
+        full: Whether a part about each audit and version follows.
     """
     with_result = (version for results in audits.values() for version in results)
     versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
-    places = _places(audits)
-    details = (block for name, results in audits.items() for block in _audit(name, results, versions, places))
+    details = (block for name, results in audits.items() for block in _audit(name, results, versions))
     together = promised_together([result for results in audits.values() for result in results.values()])
     return (
         Paragraph((Strong(_changes(audits)),)),
-        _verdicts(audits, versions, places),
-        *(Paragraph(f"{name} – {version} {_brief(reason)}") for (name, version), reason in missing.items()),
+        _verdicts(audits, versions, _places(audits) if full else {}),
+        *_reasons(missing),
         *((Paragraph(together),) if together else ()),
+        Paragraph(_HOW_TO_READ, quiet=True),
+        *(() if full else (Paragraph(_MORE, quiet=True),)),
         *details,
     )
+
+
+def _reasons(missing: Missing) -> tuple[Block, ...]:
+    """Return the reasons, each once with all of its audits."""
+    by_reason: dict[str, list[str]] = {}
+    for (name, version), reason in missing.items():
+        by_reason.setdefault(_brief(reason), []).append(f"{_named(name)} – {version}")
+    return (Items(tuple(f"{', '.join(where)} {reason}" for reason, where in by_reason.items())),) if by_reason else ()
 
 
 def _brief(reason: str) -> str:
     """Return the first line of a reason; the other lines are a traceback or the output of an installer."""
     first = one_line(next(iter(reason.strip().splitlines()), "has no result"))
     return first if len(first) <= _MAX_REASON else f"{first[:_MAX_REASON]}…"
+
+
+def _named(name: str) -> str:
+    return name.strip() or "–"
 
 
 def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
@@ -79,75 +110,86 @@ def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], places: M
     def cell(name: str, version: str) -> Text:
         result = audits[name].get(version)
         if result is None:
-            return _NOT_RUN
-        mark = MARKS[result.verdict]
-        return (Strong(f"{mark.sign} "), Reference(mark.word, places[name, version]))
+            return f"– {_NOT_RUN}"
+        mark, place = MARKS[result.verdict], places.get((name, version))
+        word: Span = mark.word if place is None else Reference(mark.word, place)
+        return (Strong(f"{mark.sign} "), word, *_numbers(result))
 
     if len(versions) <= _ACROSS:
         return Table(
-            (Column("Audit", grow=2), *(Column(version, grow=1) for version in versions)),
-            tuple((name, *(cell(name, version) for version in versions)) for name in audits),
+            (Column("Audit", grow=1.2), *(Column(version, grow=1) for version in versions)),
+            tuple((_named(name), *(cell(name, version) for version in versions)) for name in audits),
         )
     return Table(
-        (Column("Audit", grow=2), Column("Version", grow=1), Column("Verdict", grow=1)),
-        tuple((name, version, cell(name, version)) for name in audits for version in versions),
+        (Column("Audit", grow=1), Column("Version", grow=1), Column("Verdict", grow=2)),
+        tuple((_named(name), version, cell(name, version)) for name in audits for version in versions),
     )
 
 
-def _audit(
-    name: str, results: Versions, versions: Sequence[str], places: Mapping[tuple[str, str], int]
-) -> tuple[Block, ...]:
+def _numbers(result: AuditResult) -> tuple[Span, ...]:
+    """Return the certified bound, the p-value and the number of runs, for a cell of the table."""
+    bound = certified_of_claimed(result)
+    words = (bound,) if isinstance(bound, str) else bound
+    p = f", p\u00a0{p_value(result)}" if tells(result) else ""
+    return (": ", *words, f"{p}, {count(result.trials_used)}\u00a0runs")
+
+
+def _audit(name: str, results: Versions, versions: Sequence[str]) -> tuple[Block, ...]:
+    """Return the plots of an audit, one for each version that has a result, on one scale."""
     if not results:
-        return Heading(name.strip() or "–"), Paragraph("This audit could not be run on any version.")
-    # All versions share one scale, so that curves can be compared.
-    floor = min(smallest_error(result) for result in results.values())
-    return (
-        Heading(name.strip() or "–"),
-        Table(
-            (
-                Column("Version", grow=1),
-                Column("Verdict"),
-                Column("Claim", grow=1),
-                Column("Runs", align="right"),
-                Column("p-value", align="right"),
-                Column("Certified / claimed", align="right", grow=1),
-            ),
-            tuple(_row(version, results.get(version)) for version in versions),
-        ),
-        Figure(
-            tuple(
-                Panel(partial(small_errors_svg, result, floor=floor), title=version, alt=_in_words(version, result))
-                for version, result in results.items()
-            ),
-            caption=(
-                "Type II error ",
-                Math("β"),
-                " against type I error ",
-                Math("α"),
-                ", on logarithmic axes with one scale. Black: the claim's curve. Grey area: errors that the claim "
-                "forbids. Blue: the attack's errors (grey if they are not valid). Dashed: an upper bound on the "
-                "mechanism's own curve. A full diamond is the witness of a violation. A hollow diamond is the region "
-                "that came closest to a violation.",
-            ),
-        ),
-    )
+        return Heading(_named(name)), Paragraph("This audit could not be run on any version.")
+    scale = scale_of(results.values())
+    columns = _columns(len(results))
+    width = (WIDTH - GAP * (columns - 1)) / columns
+    panels = tuple(_panel(version, results[version], scale, width) for version in versions if version in results)
+    return Heading(_named(name)), Figure(panels, caption=tuple(_caption(results, versions)), columns=columns)
 
 
-def _row(version: str, result: AuditResult | None) -> tuple[Text, ...]:
-    if result is None:
-        return version, _NOT_RUN, "", "", "", ""
+def _columns(panels: int) -> int:
+    """Return the number of panels in a row: all of them, or as many as leave few places of the last row empty."""
+    if panels <= _ACROSS:
+        return max(2, panels)
+    return min((3, _ACROSS), key=lambda columns: (-panels % columns, -columns))
+
+
+def _panel(version: str, result: AuditResult, scale: Scale, width: float) -> Panel:
     mark = MARKS[result.verdict]
-    return (
-        version,
-        (Strong(f"{mark.sign} {mark.word}"),),
-        (Code(label(result.claim)),),
-        count(result.trials_used),
-        p_value(result),
-        certified_of_claimed(result),
+    alt = f"{version}: {mark.word}, claim {label(result.claim)}. {_in_words(result)}"
+    return Panel(
+        partial(residual_svg, result, scale, width=width),
+        title=f"{version} {mark.sign} {mark.word}",
+        alt=alt,
+        hints=partial(residual_hints, result, scale, width),
     )
 
 
-def _in_words(version: str, result: AuditResult) -> str:
-    certified = certified_of_claimed(result)
-    words = certified if isinstance(certified, str) else "".join(s if isinstance(s, str) else s.text for s in certified)
-    return f"{version}: {MARKS[result.verdict].word}, claim {label(result.claim)}; certified / claimed: {words}."
+def _in_words(result: AuditResult) -> str:
+    highest = peak(result)
+    if highest is None:
+        return "No errors of the attack were recorded."
+    alpha, excess = highest
+    side = "above" if excess > 0 else "below"
+    least = "" if excess > 0 else "at least "
+    return (
+        f"The observed power of the attack is {least}{abs(excess):.1f} percentage points {side} the claim"
+        f"{f', at type I error {alpha:.2f}' if excess > 0 else ''}."
+    )
+
+
+def _caption(results: Versions, versions: Sequence[str]) -> list[Span]:
+    """Return the claim, or that of each version if they differ, and the counts of each violation."""
+    shown = [version for version in versions if version in results]
+    labels = {version: label(results[version].claim) for version in shown}
+    spans: list[Span] = []
+    if len(set(labels.values())) == 1:
+        spans += ["Claim: ", Code(labels[shown[0]]), "."]
+    else:
+        for version in shown:
+            spans += [f"{' ' if spans else ''}Claim with {version}: ", Code(labels[version]), "."]
+    for version in shown:
+        result = results[version]
+        found = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
+        if found is not None:
+            words = counted(result, found)
+            spans += [" ", Strong(f"{version}:"), f" {words}{'' if words.endswith('.') else '.'}"]
+    return spans

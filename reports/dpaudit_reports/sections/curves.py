@@ -8,8 +8,9 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import certified_profile, has_band
 from dpaudit_reports.claimed import label
+from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.profile import profile_svg
-from dpaudit_reports.figures.tradeoff import small_errors_svg
+from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
 from dpaudit_reports.numbers import at_least, number, percent_at_least
 
 
@@ -19,7 +20,12 @@ def curves(result: AuditResult) -> tuple[Block, ...]:
         Heading("Small errors and privacy profile"),
         Figure(
             (
-                Panel(partial(small_errors_svg, result), alt="The errors on logarithmic axes.", title="Small errors"),
+                Panel(
+                    partial(small_errors_svg, result),
+                    alt="The errors on logarithmic axes.",
+                    title="Small errors",
+                    hints=partial(tradeoff_hints, result, smallest_error(result)),
+                ),
                 Panel(partial(profile_svg, result), alt=_in_words(result), title="Privacy profile"),
             ),
             caption=(

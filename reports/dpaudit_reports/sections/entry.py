@@ -1,4 +1,4 @@
-"""The part about one of several audits, on half a page."""
+"""The part about one of several audits, on a third of a page."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ _FIGURES = (
 
 
 def entry(result: AuditResult, *, brief: bool = False) -> tuple[Block, ...]:
-    """Return the verdict, the warnings and the answers, beside the trade-off plot.
+    """Return the verdict, the warnings and the answers, beside and below the trade-off plot.
 
     Args:
         result: The result of the audit.
         brief: Whether to omit the claim and the audited code, so that many audits fit into a comment.
     """
-    answers = Answers(
+    beside = Answers(
         (
             *(() if brief else (("What was claimed", tuple(claimed(result))),)),
             ("On what data", tuple(data(result))),
-            ("What could not be seen", unseen(result, short=True)),
-            ("How to repeat it", how_to_repeat(result)),
         )
     )
-    return (Beside(tradeoff_panel(result), (*verdict(result), *_warnings(result), answers)),)
+    below = Answers(
+        (("What could not be seen", unseen(result, short=True)), ("How to repeat it", how_to_repeat(result)))
+    )
+    return (Beside(tradeoff_panel(result), (*verdict(result), *_warnings(result), beside), (below,)),)
 
 
 def caption() -> Paragraph:

@@ -20,13 +20,10 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
     least = least_right(result)
     rows: tuple[tuple[str, Text], ...] = (
         (words.unit, f"{count(guessed.canaries)}, {words.each}"),
-        ("guesses", f"{count(guessed.guesses)}, a number that was fixed beforehand"),
-        ("right guesses", count(guessed.right)),
+        (words.guesses, f"{count(guessed.guesses)}, a number that was fixed beforehand"),
+        (f"right {words.guesses}", count(guessed.right)),
         ("right by chance", f"about {number(guessed.by_chance, 6)}"),
-        (
-            "would refute",
-            "no number of right guesses" if least is None else f"{count(least)} or more right guesses",
-        ),
+        ("would refute", f"{'no number of' if least is None else f'{count(least)} or more'} right {words.guesses}"),
         *((("p-value", p_value_words(result, at_most)),) if result.p_value < 1 else ()),
     )
     return (

@@ -10,6 +10,7 @@ from dpaudit.result.witness_words import allowed_rate
 from dpaudit.text.rounding import lower
 from dpaudit_reports.blocks import Block, Figure, Panel, Span, with_mathematics
 from dpaudit_reports.claimed import label
+from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
 from dpaudit_reports.numbers import number
 from dpaudit_reports.rates import RegionStatus, accounted, intervals, region_status
@@ -27,7 +28,8 @@ def pictures(result: AuditResult) -> tuple[Block, ...]:
 
 def tradeoff_panel(result: AuditResult, title: str = "") -> Panel:
     """Return the plot of the claim and of the attack's errors, which marks the witness."""
-    return Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), title=title)
+    hints = partial(tradeoff_hints, result)
+    return Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), title=title, hints=hints)
 
 
 def _title(result: AuditResult) -> str:

@@ -78,8 +78,9 @@ def _shown(result: AuditResult) -> tuple[Span, ...]:
     guessed = result.evidence.guessed
     if guessed is not None:
         least = least_right(result)
-        right = f"{count(guessed.right)} of {count(guessed.guesses)} guesses were right"
-        refutes = "" if least is None else f"; {count(least)} right guesses refute the claim"
+        guesses = result.evidence.words.guesses
+        right = f"{count(guessed.right)} of {count(guessed.guesses)} {guesses} were right"
+        refutes = "" if least is None else f"; {count(least)} right {guesses} refute the claim"
         return " ", Strong(f"{right}{refutes}.")
     if not result.bounds_valid or (found := frequencies(result)) is None:
         return ()

@@ -10,7 +10,8 @@ from importlib.resources import files
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Paragraph, Strong
 from dpaudit_reports.document import day, newest
-from dpaudit_reports.html import blocks_html, css, page_style, prose_html, text_html, whole_page
+from dpaudit_reports.html import css, page_style, whole_page
+from dpaudit_reports.html_blocks import blocks_html, prose_html, text_html
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import count
 from dpaudit_reports.sections.summary import caveat, tally

@@ -38,8 +38,11 @@ canary at a cut, g is rounded to the unfavourable side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtr, xlog1py, xlogy
@@ -47,7 +50,7 @@ from scipy.special import betaincinv, ndtr, xlog1py, xlogy
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.scores.confident import wrong_share
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import Flags, bisect_each
 from dpaudit.numerics.caches import kept, read_only
@@ -55,7 +58,7 @@ from dpaudit.numerics.caches import kept, read_only
 _DRAWS = 40_000
 _ERRORS = 3.0  # standard deviations of a normal variable; reduces a probability near 0.9 by about 0.5 %
 _STEPS = 50  # bisection steps for Eq. (2); the error is below 1e-15
-_KNOTS = 2_000  # c is interpolated between these points; the error is below 1e-6
+_KNOTS = (1 - np.cos(np.linspace(0, np.pi, 2_000))) / 2  # c is interpolated between them with an error below 1e-6
 _SEED = 8_128
 
 MOST_POWER = 0.999
@@ -85,7 +88,7 @@ def attained(
     Args:
         truth: The claim that the mechanism attains; see `claims.operations.pair_curves`.
         m: Number of canaries.
-        numbers: Numbers of guesses, at most m, in ascending order.
+        numbers: Numbers of guesses, at most m, in ascending order.  A number may occur several times.
         right: Number of right guesses, summed over all numbers of guesses.
         included: Number of included canaries, if it is fixed; otherwise fair coins decide.
     """
@@ -105,18 +108,14 @@ def _attained(curve: Curve, m: int, numbers: tuple[int, ...], right: int, includ
 @kept(8)  # an audit of several runs needs many tails of one law
 def _right_guesses(curve: Curve, m: int, numbers: tuple[int, ...], included: int | None) -> tuple[Array, Array]:
     """Return simulated values of V, sorted, and their weights."""
-    low, high = zip(*(cuts(m, r) for r in numbers), strict=True)
-    places = [0, *low, *(place + 1 for place in reversed(high)), m + 1]  # of the canaries at the cuts, from 1 to m
-    steps = np.diff(places)
-    rng = np.random.default_rng(_SEED)
-    ranks = np.cumsum([rng.standard_gamma(step, _DRAWS) for step in steps], axis=0)
-    ranks = np.concatenate([np.zeros((1, _DRAWS)), ranks / ranks[-1]])
-    knots, wrong, mirrored = _integrals(curve)
-    b = len(numbers)
+    drawn, rng = _drawn_ranks(m, tuple(sorted(set(numbers)))), np.random.default_rng()
+    rng.bit_generator.state = drawn.state
+    wrong, mirrored = _integrals(curve)
+    counts = [sum(number >= one for number in numbers) for one in sorted(set(numbers))]
     groups = [
-        *_groups(knots, wrong, ranks[: b + 1], steps[:b], into=True),
-        *_groups(knots, mirrored, 1 - ranks[: -b - 2 : -1], steps[: -b - 1 : -1], into=False),
-        _Group(m - numbers[-1], _mean(knots, wrong, ranks[b], ranks[b + 1]), 0, into=True),
+        *_groups(drawn.low, wrong, drawn.steps, counts, into=True),
+        *_groups(drawn.high, mirrored, drawn.steps_high, counts, into=False),
+        _Group(m - numbers[-1], _mean(wrong, *drawn.middle), 0, into=True),
     ]
     solved = max(range(len(groups)), key=lambda i: groups[i].size) if included is not None else len(groups) - 1
     count, total = np.zeros(_DRAWS), np.zeros(_DRAWS)
@@ -138,6 +137,52 @@ def _right_guesses(curve: Curve, m: int, numbers: tuple[int, ...], included: int
     return read_only(total[order]), read_only(weights[order])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rank:
+    """A simulated rank W in each draw, as a place between two knots."""
+
+    rank: Array
+    knot: Integers  # index of the knot below
+    share: Array  # share of the way to the next knot
+
+    @classmethod
+    def of(cls, rank: Array) -> _Rank:
+        knot = np.clip(np.searchsorted(_KNOTS, rank, side="right") - 1, 0, len(_KNOTS) - 2)
+        return cls(rank, knot, (rank - _KNOTS[knot]) / (_KNOTS[knot + 1] - _KNOTS[knot]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DrawnRanks:
+    """Simulated ranks of the cuts, which do not depend on the truth."""
+
+    low: tuple[_Rank, ...]  # 0 and the cuts of the guesses "left out", for ascending numbers of guesses
+    high: tuple[_Rank, ...]  # the same for the guesses "included", with ranks that are counted from 1 downwards
+    middle: tuple[_Rank, _Rank]  # the last cuts of both sides
+    steps: tuple[int, ...]  # number of canaries that each cut of `low` adds to the previous ones
+    steps_high: tuple[int, ...]
+    state: Any  # state of the generator for the guesses
+
+
+@lru_cache(maxsize=2)
+def _drawn_ranks(m: int, numbers: tuple[int, ...]) -> _DrawnRanks:
+    """Draw the ranks of the cuts for different numbers of guesses in ascending order."""
+    low, high = zip(*(cuts(m, r) for r in numbers), strict=True)
+    places = [0, *low, *(place + 1 for place in reversed(high)), m + 1]  # of the canaries at the cuts, from 1 to m
+    steps = np.diff(places).tolist()
+    rng = np.random.default_rng(_SEED)
+    ranks = np.cumsum([rng.standard_gamma(step, _DRAWS) for step in steps], axis=0)
+    ranks = np.concatenate([np.zeros((1, _DRAWS)), ranks / ranks[-1]])
+    b = len(numbers)
+    return _DrawnRanks(
+        low=tuple(map(_Rank.of, ranks[: b + 1])),
+        high=tuple(map(_Rank.of, 1 - ranks[: -b - 2 : -1])),
+        middle=(_Rank.of(ranks[b]), _Rank.of(ranks[b + 1])),
+        steps=tuple(steps[:b]),
+        steps_high=tuple(steps[: -b - 1 : -1]),
+        state=rng.bit_generator.state,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Canaries that are guessed wrong independently and with equal probability."""
@@ -148,46 +193,46 @@ class _Group:
     into: bool  # whether a wrong guess means that the canary is included
 
 
-def _groups(knots: Array, wrong: Array, ranks: Array, steps: Array, *, into: bool) -> Iterator[_Group]:
+def _groups(
+    ranks: Sequence[_Rank], wrong: Array, steps: Sequence[int], counts: Sequence[int], *, into: bool
+) -> Iterator[_Group]:
     """Yield the guesses on one side: those between two cuts, and that at each cut.
 
     Args:
-        knots: Points in [0, 1], ascending.
+        ranks: 0 and the cuts of each number of guesses, ascending; for guesses "included", counted from 1 downwards.
         wrong: Integral of the probability of a wrong guess, at the knots.
-        ranks: 0 and the cuts of each number of guesses, (numbers + 1, draws), ascending; for guesses "included",
-            ranks are counted from 1 downwards.
-        steps: Number of canaries that each cut adds to the previous ones, (numbers,).
+        steps: Number of canaries that each cut adds to the previous ones.
+        counts: How many numbers of guesses contain these canaries.
         into: Whether the guesses are "left out", so that the canaries of wrong guesses are included.
     """
-    slope = np.diff(wrong) / np.diff(knots)
-    for added, (size, x, y) in enumerate(zip(steps, ranks[:-1], ranks[1:], strict=True)):
+    slope = np.diff(wrong) / np.diff(_KNOTS)
+    for size, weight, (x, y) in zip(steps, counts, pairwise(ranks), strict=True):
         if size:
             # the slope to the right of y, which is at least that at y, because the probability rises
-            at_cut = slope[np.minimum(np.searchsorted(knots, y), len(slope) - 1)]
-            weight = len(steps) - added  # this number of guesses and all larger numbers contain these guesses
-            yield _Group(int(size) - 1, _mean(knots, wrong, x, y), weight, into)
+            at_cut = slope[np.minimum(y.knot + 1, len(slope) - 1)]
+            yield _Group(size - 1, _mean(wrong, x, y), weight, into)
             yield _Group(1, np.clip(at_cut, 0.0, 1.0), weight, into)
 
 
-def _mean(knots: Array, wrong: Array, x: Array, y: Array) -> Array:
+def _mean(wrong: Array, x: _Rank, y: _Rank) -> Array:
     """Return the mean of g between the ranks x and y."""
-    difference = np.interp(y, knots, wrong) - np.interp(x, knots, wrong)
-    return np.clip(difference / np.maximum(y - x, 1e-300), 0.0, 1.0)
+    change = np.diff(wrong)
+    first, second = (wrong[at.knot] + at.share * change[at.knot] for at in (x, y))
+    return np.clip((second - first) / np.maximum(y.rank - x.rank, 1e-300), 0.0, 1.0)
 
 
 @kept(8)  # the integrals do not depend on the number of canaries
-def _integrals(curve: Curve) -> tuple[Array, Array, Array]:
-    """Return points x in [0, 1], c(x), and the same integral for ranks that are counted from 1 downwards."""
-    x = (1 - np.cos(np.linspace(0, np.pi, _KNOTS))) / 2
+def _integrals(curve: Curve) -> tuple[Array, Array]:
+    """Return c at the knots x, and the same integral for ranks that are counted from 1 downwards."""
+    x = _KNOTS
     if isinstance(curve, TradeoffFunction):  # a symmetric claim; Eq. (1)
-        wrong = wrong_share(curve, 2 * np.minimum(x, 1 - x)) / 2 + np.maximum(x - 0.5, 0.0)
-        return read_only(x), read_only(wrong), wrong
+        wrong = read_only(wrong_share(curve, 2 * np.minimum(x, 1 - x)) / 2 + np.maximum(x - 0.5, 0.0))
+        return wrong, wrong
 
     def below(alpha: Array) -> Flags:
         return np.asarray(1 - alpha + curve.forward(alpha) >= 2 * x)
 
     alpha = bisect_each(below, np.zeros_like(x), np.ones_like(x), steps=_STEPS).inside
-    wrong = np.clip(x - (1 - alpha) / 2, 0.0, x)  # h(alpha) / 2 by Eq. (2)
-    mirrored = np.clip(x - 0.5 + wrong[::-1], 0.0, x)  # x is symmetric about 1/2
-    first, second = (mirrored, wrong) if curve.backward else (wrong, mirrored)
-    return read_only(x), read_only(first), read_only(second)
+    wrong = read_only(np.clip(x - (1 - alpha) / 2, 0.0, x))  # h(alpha) / 2 by Eq. (2)
+    mirrored = read_only(np.clip(x - 0.5 + wrong[::-1], 0.0, x))  # the knots are symmetric about 1/2
+    return (mirrored, wrong) if curve.backward else (wrong, mirrored)

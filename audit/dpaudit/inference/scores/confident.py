@@ -52,9 +52,9 @@ from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.one_run import check_counts
-from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import Flags, bisect_each
+from dpaudit.numerics.bisect import Bracket, Flags, bisect_each
 from dpaudit.numerics.caches import kept, read_only
 
 _SHARE = 0.62  # share of canaries guessed; the standard error of mu is within 5 % of its minimum for mu <= 3
@@ -98,7 +98,7 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
 
 
 def parameter_lower(
-    family: Callable[[float], TradeoffFunction],
+    family: Family,
     m: int,
     r: int,
     v: int,
@@ -129,26 +129,55 @@ def parameter_lower(
         ValueError: If the counts are impossible or the significance is out of its range.
     """
     check_counts(m, r, v, significance)
+    return nested_lower(
+        family,
+        lambda claim: p_value(claim, m, r, v),
+        share=r / m,
+        significance=significance,
+        precision=precision,
+        most=most,
+    )
+
+
+def nested_lower(
+    family: Family,
+    p_value: Callable[[TradeoffFunction], float],
+    *,
+    share: float,
+    significance: float,
+    precision: float = 1e-4,
+    most: float = 64.0,
+    guess: float = 1.0,
+    step: float = 0.3,
+) -> float:
+    """Find the largest refuted member as `families.largest_refuted` does, but with fewer members.
+
+    The search computes the bound of mu first, and starts where guesses are about as often wrong as under this mu.
+
+    Args:
+        family: As in `parameter_lower`.
+        p_value: Function from a claim to its p-value, which must not fall as claims weaken.
+        share: A share of most confident guesses, in (0, 1], whose errors the p-value mainly depends on.
+        significance: As in `parameter_lower`.
+        precision: As in `parameter_lower`.
+        most: As in `parameter_lower`.
+        guess: The mu at which the search starts.
+        step: The relative size of the first step.
+    """
     members: dict[float, TradeoffFunction] = {}  # a member may take a second to compute
 
     def member(t: float) -> TradeoffFunction:
         return members.setdefault(t, family(t)) if t not in members else members[t]
 
-    def bound(of: Callable[[float], TradeoffFunction], guess: float, step: float) -> float:
+    def bound(of: Family, guess: float, step: float) -> float:
         return largest_refuted(
-            of,
-            lambda claim: p_value(claim, m, r, v),
-            significance=significance,
-            precision=precision,
-            most=most,
-            guess=guess,
-            step=step,
+            of, p_value, significance=significance, precision=precision, most=most, guess=guess, step=step
         )
 
-    mu = bound(GaussianDP, 1.0, 0.3)
+    mu = bound(GaussianDP, guess, step)
     if family is GaussianDP or mu == 0.0:
         return mu
-    return bound(member, *_start(member, r / m, mu, most))
+    return bound(member, *_start(member, share, mu, most))
 
 
 def _start(member: Callable[[float], TradeoffFunction], share: float, mu: float, most: float) -> tuple[float, float]:
@@ -228,13 +257,22 @@ def wrong_share(claim: TradeoffFunction, u: npt.ArrayLike) -> Array:
     Returns:
         Wrong guesses as a share of all guesses, in the shape of `u`.
     """
+    return np.asarray(wrong_bracket(claim, u).inside * (1 - 1e-14))
+
+
+def wrong_bracket(claim: TradeoffFunction, u: npt.ArrayLike) -> Bracket[Array]:
+    """Return two numbers, `inside` and `outside`, between which a(u) of Eq. (1) lies except for rounding errors.
+
+    Args:
+        claim: A symmetric claim.
+        u: Shares of all guesses, in [0, 1]; any shape.
+    """
     share = np.asarray(u, dtype=np.float64)
 
     def fits(wrong: Array) -> Flags:
         return np.asarray(wrong + (1 - np.asarray(claim.beta(wrong))) <= share)
 
-    found = bisect_each(fits, np.zeros_like(share), share / 2, steps=_STEPS).inside  # f(a) <= 1 - a, so that u >= 2 a
-    return np.asarray(found * (1 - 1e-14))
+    return bisect_each(fits, np.zeros_like(share), share / 2, steps=_STEPS)  # f(a) <= 1 - a, so that u >= 2 a
 
 
 def _chance(claim: TradeoffFunction, m: int, r: int, v: int, reach: float) -> float:

@@ -48,7 +48,7 @@ def many_runs(
     jobs: int = DEFAULTS.jobs,
     store: str | Path | None = DEFAULTS.store,
     resume: Resume = DEFAULTS.resume,
-    progress: Callable[[TrainingProgress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | bool | None = None,
     name: str = "training",
 ) -> AuditResult:
     """Train half of the models on d0 and half on d1, and test the claim on their scores, exactly and once.
@@ -75,7 +75,8 @@ def many_runs(
             unchanged.
         resume: "same" refuses a store in which one of these parts differs.  "anyway" continues such a store, and the
             result has a warning.
-        progress: Function that is called with a `TrainingProgress` after each block of models, such as print.
+        progress: True to show a line with the time left, or a function that is called with a `TrainingProgress` after
+            each block of models, such as print.
         name: Name of the audit in reports.
 
     Returns:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpaudit.engine.progress_line import shown
 from dpaudit.mechanisms import MechanismError, members
 from dpaudit.mechanisms.fingerprint import Unknowable
 from dpaudit.numerics.arrays import AnyArray
@@ -80,7 +81,8 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
     with opened(train, [pair], seed, settings, parts) as store:
         sampler = Sampler(train, [pair], seed, settings.jobs, _EXECUTION, store)
         probes = _probes(train, pair, seed, store)
-        outputs = _blocks(sampler, each, settings.progress)
+        with shown(settings.progress, words=str) as progress:
+            outputs = _blocks(sampler, each, progress)
         words = (sampler.side_effects[0] + sampler.side_effects[1]).words()
         words += [] if store is None else [*store.words(each + PROBES), *repeated(store)]
     return Models(probes=_arrays(*probes), outputs=_arrays(*outputs), words=tuple(words))

@@ -1,0 +1,179 @@
+"""Datasets in files: `d0: people.csv` names a file, and `d1: {drop: 17}` the change that makes the neighbour.
+
+A file holds data only, so reading it runs no code.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from dpaudit.pairs.pair import Relation
+from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.spelling import hint
+from dpaudit.values import Foreign
+
+ENDINGS = (".csv", ".json")
+"""The endings of the names of files with datasets."""
+
+Change = Literal["drop", "replace", "add"]
+CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_one", "add": "add_remove"}
+"""The changes that make a neighbour, and the neighbouring relation of each."""
+
+_MAX_FILE_BYTES = 2**24  # larger files would fill the memory of every process that runs the mechanism
+_MAX_CELLS = 500_000  # maximum number of values of a CSV file, as in the searches of a config
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")
+
+
+def is_file(dataset: Foreign) -> bool:
+    """Return whether a dataset of a config is the name of a file."""
+    return isinstance(dataset, str) and dataset.endswith(ENDINGS)
+
+
+def check_change(change: Foreign) -> Change:
+    """Return the kind of a change such as {"drop": 17}, {"replace": {17: {"age": 90}}} or {"add": {"age": 90}}.
+
+    Raises:
+        ValueError: If the value is no change.
+    """
+    forms = "{drop: 17}, {replace: {17: ...}} or {add: ...}; records are counted from 0"
+    if not isinstance(change, dict) or len(change) != 1:
+        raise ValueError(f"if d0 is a file, d1 must be a file or a change such as {forms}")
+    ((kind, value),) = change.items()
+    for known in CHANGES:
+        if kind == known:
+            break
+    else:
+        raise ValueError(f"unknown change {str(kind)[:40]!r}; {hint(str(kind)[:40], list(CHANGES), f'write {forms}')}")
+    if known == "drop" and not _is_place(value):
+        raise ValueError("drop must be the number of a record, counted from 0, such as {drop: 17}")
+    one = isinstance(value, dict) and len(value) == 1 and all(map(_is_place, value))
+    if known == "replace" and not one:
+        raise ValueError("replace must name one record by its number, counted from 0, such as {replace: {17: ...}}")
+    return known
+
+
+def in_words(file: str, change: Foreign) -> str:
+    """Return a label of the pair, such as "people.csv without record 17"."""
+    ((kind, value),) = change.items()
+    match kind:
+        case "drop":
+            return f"{file} without record {value}"
+        case "replace":
+            return f"{file} with record {next(iter(value))} replaced"
+        case _:
+            return f"{file} with one more record"
+
+
+def read_dataset(name: str, folder: Path) -> Foreign:
+    """Return the dataset of a file: rows of a CSV file as dictionaries, or the content of a JSON file.
+
+    Args:
+        name: The file, relative to `folder`.
+        folder: The folder of the config.
+
+    Raises:
+        ValueError: If the file cannot be read; the message states where and why, and quotes no content.
+    """
+    try:
+        text = read_foreign(folder / name, _MAX_FILE_BYTES).removeprefix("\ufeff")
+        return _rows(text) if name.endswith(".csv") else json.loads(text)
+    except OSError as error:
+        raise ValueError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: cannot be read: the text is not encoded as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name}:{error.lineno}: is not valid JSON: {error.msg}") from None
+    except RecursionError:
+        raise ValueError(f"{name}: is nested too deeply") from None
+    except (csv.Error, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
+    """Return the neighbour of a dataset.
+
+    Args:
+        records: The dataset.
+        change: The change, which `check_change` accepts.
+        name: The file of the dataset, for messages.
+
+    Raises:
+        ValueError: If the dataset has no records, or if it lacks the record or the columns that the change names.
+    """
+    if not isinstance(records, list):
+        raise ValueError(f"{name}: must hold a list of records, so that one can be changed")
+    ((kind, value),) = change.items()
+    if kind == "add":
+        return [*records, _record(value, records[0] if records else None, name, whole=True)]
+    place, given = (value, None) if kind == "drop" else next(iter(value.items()))
+    if place >= len(records):
+        found = f"{len(records):,} records, from 0 to {len(records) - 1:,}" if records else "no records"
+        raise ValueError(f"{name}: has no record {place}; it has {found}")
+    rest = records[:place], records[place + 1 :]
+    new = [] if kind == "drop" else [_record(given, records[place], name, whole=False)]
+    return [*rest[0], *new, *rest[1]]
+
+
+def _record(given: Foreign, like: Foreign, name: str, *, whole: bool) -> Foreign:
+    """Return a record with the columns of another one.
+
+    Args:
+        given: The values that the config states.
+        like: Another record of the dataset, or the replaced record.
+        name: The file, for messages.
+        whole: Whether all columns must be given; otherwise missing columns keep the values of `like`.
+    """
+    if not isinstance(like, dict):
+        return given
+    columns = list(like)
+    if not isinstance(given, dict):
+        raise ValueError(f"{name}: a record must be a mapping of columns to values, such as {{{columns[0]}: ...}}")
+    for column in given:
+        if column not in like:
+            raise ValueError(f"{name}: has no column {column!r:.80}; {hint(str(column), columns, _listed(columns))}")
+    if whole and (missing := [column for column in columns if column not in given]):
+        raise ValueError(f"{name}: the added record lacks {', '.join(map(str, missing))[:200]}")
+    return {**like, **given}
+
+
+def _listed(columns: Sequence[Foreign]) -> str:
+    return f"its columns are {', '.join(map(str, columns))}"[:200]
+
+
+def _is_place(value: Foreign) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _rows(text: str) -> list[Foreign]:
+    """Return the rows of a CSV file with a header; a column is numeric if all of its cells are numbers or empty."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header = next(reader, [])
+    if not any(header):
+        raise ValueError("must begin with a line of column names")
+    if len(set(header)) < len(header) or not all(header):
+        raise ValueError("every column must have a name, and no two columns the same name")
+    rows: list[list[str]] = []
+    for row in reader:
+        if row and len(row) != len(header):
+            raise ValueError(f"line {reader.line_num} has {len(row)} cells, but there are {len(header)} columns")
+        rows += [row] if row else []
+        if len(rows) * len(header) > _MAX_CELLS:
+            raise ValueError(f"has more than {_MAX_CELLS:,} values")
+    columns = [_values([row[i] for row in rows]) for i in range(len(header))]
+    return [dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(cells: list[str]) -> list[Foreign]:
+    """Return a column.  Texts such as 007, which are no plain numbers, make the whole column text."""
+    filled = [cell for cell in cells if cell]
+    for form, convert in ((_WHOLE, int), (_NUMBER, float)):
+        if filled and all(form.fullmatch(cell) for cell in filled):
+            return [convert(cell) if cell else None for cell in cells]
+    return list(cells)

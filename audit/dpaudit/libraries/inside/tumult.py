@@ -1,0 +1,266 @@
+"""Reads and runs measurements of Tumult Core."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from fractions import Fraction
+from importlib import import_module, metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
+
+MODULE = "tmlt"
+"""The top-level module of the library."""
+
+_PACKAGE = "tmlt.core"
+_HOMES = (
+    "measurements.noise_mechanisms",
+    "measurements.aggregations",
+    "measurements.converters",
+    "measurements.pandas_measurements.series",
+    "measurements.spark_measurements",
+    "domains.numpy_domains",
+    "domains.pandas_domains",
+    "domains.spark_domains",
+    "metrics",
+    "measures",
+)
+_CONSTRUCTOR = re.compile(
+    r"create_\w+_measurement|[A-Z]\w*(Noise|Quantile|Selection|DP|Domain|Descriptor|Difference|Distance)"
+    r"|PureDPToRhoZCDP|PureDPToApproxDP|RhoZCDPToApproxDP|IfGroupedBy|SumOf|RootSumOfSquared"
+)
+# Tumult Core evaluates texts in place of numbers as Python code.  Without brackets, such a text calls nothing.
+_TEXT = re.compile(r"[\w .+/-]{0,100}", re.ASCII)
+_HUGE = re.compile(r"\d[eE][+-]?\d{4}")
+_ENUM = "noise_mechanism"  # an argument whose text is the name of a member of the enumeration NoiseMechanism
+_HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
+
+
+def called(call: str, arguments: Foreign) -> Foreign:
+    """Call a constructor of Tumult Core with arguments from a config.
+
+    Args:
+        call: Name of the constructor, such as "AddGeometricNoise" or "create_count_measurement".
+        arguments: Named arguments as a dict, or positional arguments as a list.  A dict with one key that names another
+            constructor stands for the object that this constructor returns: {"NumpyIntegerDomain": {}}.
+
+    Raises:
+        LookupError: If the installed release has no such constructor.
+        ValueError: If a text could be more than a name or a number.
+    """
+    make = _constructor(call)
+    if make is None:
+        raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
+    if isinstance(arguments, list):
+        return make(*map(_built, arguments))
+    return make(**{_checked(name): _argument(name, value) for name, value in (arguments or {}).items()})
+
+
+def _checked(text: str) -> str:
+    """Return a text from a config that is a name or a number.
+
+    Raises:
+        ValueError: If the text could be an expression.
+    """
+    if not _TEXT.fullmatch(text) or _HUGE.search(text):
+        raise ValueError(
+            f"the text {text[:60]!r} is not allowed, because Tumult Core may evaluate it: a text must be a name, or a "
+            "number such as 0.5 or 1/3"
+        )
+    return text
+
+
+def _constructor(name: str) -> Foreign:
+    if not isinstance(name, str) or not _CONSTRUCTOR.fullmatch(name):
+        return None
+    for home in _HOMES:
+        try:
+            found = getattr(import_module(f"tmlt.core.{home}"), name, None)
+        except ImportError:  # releases name their modules differently
+            continue
+        if callable(found):
+            return found
+    return None
+
+
+def _argument(name: str, value: Foreign) -> Foreign:
+    if name == _ENUM and isinstance(value, str):
+        return import_module("tmlt.core.measurements.aggregations").NoiseMechanism[value]
+    return _built(value)
+
+
+def _built(value: Foreign) -> Foreign:
+    if isinstance(value, list):
+        return [_built(part) for part in value]
+    if isinstance(value, dict):
+        if len(value) == 1:
+            ((name, arguments),) = value.items()
+            if _constructor(name) is not None:
+                return called(name, arguments)
+        return {name: _built(part) for name, part in value.items()}
+    return _checked(value) if isinstance(value, str) else value
+
+
+def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
+    """Return plain facts about a measurement.
+
+    Args:
+        measurement: A measurement of Tumult Core.
+        d_in: Distance of neighbouring datasets in the measurement's input metric.
+
+    Returns:
+        A dict with the names of the `measure` and of the measurement, the privacy loss `d_out`, rounded up, the
+        `domain` and the `metric` as nested dicts, `d_in` as a number or a text such as "1/2", and `hints`.
+    """
+    if isinstance(d_in, str):
+        _checked(d_in)
+    return {
+        "name": type(measurement).__name__,
+        "measure": type(measurement.output_measure).__name__,
+        "d_out": _loss(measurement.privacy_function(d_in)),
+        "d_in": d_in if isinstance(d_in, (int, float)) else str(d_in),
+        "domain": _domain(measurement.input_domain),
+        "metric": _metric(measurement.input_metric),
+        "hints": sorted(_hints(measurement, set())),
+        "version": metadata.version(_PACKAGE),
+    }
+
+
+def _loss(d_out: Foreign) -> Foreign:
+    if isinstance(d_out, tuple):
+        return [_loss(part) for part in d_out]
+    return float(d_out.to_float(round_up=True)) if hasattr(d_out, "to_float") else float(d_out)
+
+
+def _domain(domain: Foreign) -> JsonObject:
+    """Return a domain or the descriptor of a column; `kind` is "" if it is unknown."""
+    name = type(domain).__name__
+    found: JsonObject = {"text": repr(domain)[:500], "kind": ""}
+    for kind in ("Integer", "Float", "String"):
+        if name in (f"Numpy{kind}Domain", f"Spark{kind}ColumnDescriptor"):
+            flags = {flag: bool(getattr(domain, f"allow_{flag}", False)) for flag in ("nan", "inf", "null")}
+            return {**found, "kind": kind.lower(), **flags}
+    if name == "PandasSeriesDomain":
+        return {**found, "kind": "series", "element": _domain(domain.element_domain)}
+    if name == "SparkDataFrameDomain":
+        columns = {column: _domain(described) for column, described in domain.schema.items()}
+        return {**found, "kind": "frame", "columns": columns}
+    return found
+
+
+def _metric(metric: Foreign) -> JsonObject:
+    found: JsonObject = {"kind": type(metric).__name__, "text": repr(metric)[:500]}
+    if found["kind"] == "IfGroupedBy":
+        columns = list(getattr(metric, "columns", None) or [metric.column])
+        found.update(columns=sorted(columns), inner=type(metric.inner_metric).__name__)
+    return found
+
+
+def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
+    """Return the bounds and thresholds that the measurement was built with."""
+    found: set[float] = set()
+    if id(item) in seen or not depth:
+        return found
+    seen.add(id(item))
+    for name, value in (getattr(item, "__dict__", None) or {}).items():
+        if _HINT.fullmatch(name):
+            try:
+                found.add(float(Fraction(str(value))))
+            except (ValueError, ZeroDivisionError):  # an expression such as sqrt(2)
+                continue
+        elif type(value).__module__.startswith(("tmlt.core.measurements", "tmlt.core.transformations")):
+            found |= _hints(value, seen, depth - 1)
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                found |= _hints(part, seen, depth - 1)
+    return found
+
+
+def runner(measurement: Foreign) -> Callable[[Dataset, int], list[Output]]:
+    """Return a function `(dataset, n)` that calls the measurement n times.
+
+    Args:
+        measurement: A measurement of Tumult Core.
+    """
+    domain = measurement.input_domain
+
+    def run(dataset: Dataset, n: int) -> list[Output]:
+        given = _carried(dataset, domain)
+        return [_output(measurement(given)) for _ in range(n)]
+
+    return run
+
+
+def _carried(dataset: Dataset, domain: Foreign) -> Foreign:
+    """Convert a dataset of plain values to the carrier type of the domain."""
+    described = _domain(domain)
+    if described["kind"] in ("integer", "float"):
+        return domain.carrier_type(dataset)
+    if described["kind"] == "series":
+        kind = described["element"]["kind"]
+        dtype = {"integer": "int64", "float": "float64"}.get(kind, "object")
+        return import_module("pandas").Series(dataset, dtype=dtype)
+    if described["kind"] == "frame":
+        names = list(described["columns"])
+        rows = [tuple(row) for row in zip(*(dataset[name] for name in names))]  # noqa: B905  (Python 3.8)
+        return session().createDataFrame(rows, schema=domain.spark_schema)
+    return dataset
+
+
+def session() -> Foreign:
+    """Return the Spark session of this process, and start one with a single core if there is none.
+
+    Raises:
+        RuntimeError: If Spark cannot start.
+    """
+    # Otherwise the workers of Spark would use another Python, which may lack the library.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = import_module("pyspark.sql").SparkSession
+    active = spark.getActiveSession()
+    if active is not None:
+        return active
+    folder = tempfile.mkdtemp(prefix="dpaudit-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    settings = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": folder,
+        "spark.local.dir": folder,
+        "spark.log.level": "ERROR",
+    }
+    builder = spark.builder.master("local[1]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        words = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise RuntimeError(
+            f"data frames of Tumult Core need Spark, which did not start: {words}; "
+            "install Java 8, 11 or 17, and set JAVA_HOME"
+        ) from error
+
+
+def _output(release: Foreign) -> Output:
+    """Return a release as plain values.  The rows of a data frame are sorted, as their order is not published."""
+    if hasattr(release, "toPandas"):
+        names = list(release.columns)
+        rows = sorted((tuple(row) for row in release.collect()), key=lambda row: tuple(map(_order, row)))
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return release.item() if hasattr(release, "item") else release
+
+
+def _order(value: Record) -> tuple[bool, bool, str, float]:
+    number = isinstance(value, (int, float)) and value == value
+    return value is None, number, "" if number else str(value), float(value) if number else 0.0

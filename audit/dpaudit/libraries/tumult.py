@@ -1,0 +1,237 @@
+"""Reads subjects from measurements of Tumult Core.
+
+The claim is the privacy function of the measurement at the distance `d_in`, in the terms of its output measure.  The
+pairs are datasets of its input domain whose distance in its input metric is at most `d_in`.  Tumult Core computes
+exactly, and its privacy loss is rounded up to a float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction, ZeroConcentratedDP
+from dpaudit.libraries import neighbours
+from dpaudit.libraries.cells import Cells, cells_of
+from dpaudit.libraries.debug_text import Node
+from dpaudit.libraries.inside import tumult as inside
+from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.pairs.pair import Pair, Relation
+from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs, Record
+from dpaudit.values.content import key
+
+MAX_PAIRS = 10
+"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
+
+MAX_FRAME_PAIRS = 4
+"""Maximum number of pairs of data frames, because each run of Spark takes a large part of a second."""
+
+_KINDS = {"integer": "i64", "float": "f64", "string": "String"}
+
+
+def subject(
+    measurement: Foreign,
+    d_in: Foreign = 1,
+    *,
+    claim: TradeoffFunction | None = None,
+    pairs: Iterable[Pair] | None = None,
+    groups: int | None = None,
+    name: str = "",
+) -> Subject:
+    """Read the claim and the pairs of a measurement.
+
+    Args:
+        measurement: A measurement of `tmlt.core.measurements`.
+        d_in: Distance of neighbouring datasets in the measurement's input metric.
+        claim: The claim.  If None, the privacy function states it.
+        pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
+        groups: For data frames of users, the maximum number of groups in which one user has rows.
+        name: The name of the audit; by default, the class of the measurement and its input domain.
+
+    Raises:
+        UnknownSubject: If the claim or the pairs cannot be read.  The message says what is known and what to give.
+    """
+    if not (hasattr(measurement, "privacy_function") and hasattr(measurement, "output_measure")):
+        raise UnknownSubject(
+            f"subject takes a measurement of Tumult Core, such as AddGeometricNoise(alpha=2), got "
+            f"{type(measurement).__name__}"
+        )
+    if getattr(measurement, "is_interactive", False):
+        raise UnknownSubject("an interactive measurement releases a queryable; pass the measurement of one query")
+    found = inside.facts(measurement, d_in)
+    return Subject(
+        mechanism=Measured(measurement),
+        claim=claim_of(found) if claim is None else claim,
+        pairs=pairs_of(found, groups) if pairs is None else list(pairs),
+        name=name or name_of(found),
+        source=source_of(found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measurement of Tumult Core as a mechanism.
+
+    Tumult Core uses the operating system's randomness, so the argument `rng` of `sample` is not used.
+
+    Args:
+        measurement: The measurement.
+    """
+
+    measurement: Foreign
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The library that the mechanism calls."""
+        return (inside.MODULE,)
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
+        """Return n releases."""
+        return inside.runner(self.measurement)(dataset, n)
+
+
+def name_of(facts: JsonObject) -> str:
+    """Return the class of the measurement and its input domain."""
+    return f"{facts['name']} {facts['domain']['text']}"[:200]
+
+
+def source_of(facts: JsonObject) -> str:
+    """Return the origin of the claim."""
+    return f"tmlt.core {facts['version']}, {facts['name']}: privacy_function({facts['d_in']}) under {facts['measure']}"
+
+
+def claim_of(facts: JsonObject) -> TradeoffFunction:
+    """Return the claim of a measurement.
+
+    Args:
+        facts: The facts that `inside.tumult.facts` returned.
+
+    Raises:
+        UnknownSubject: If the measure is unknown, or if its loss is no claim that could be refuted.
+    """
+    measure, loss = facts["measure"], facts["d_out"]
+    if measure not in ("PureDP", "ApproxDP", "RhoZCDP"):
+        raise UnknownSubject(
+            f"the output measure {measure} is unknown; dpaudit knows PureDP, ApproxDP and RhoZCDP.  Pass the claim: "
+            "subject(measurement, claim=PureDP(1.0))"
+        )
+    epsilon, delta = loss if isinstance(loss, Sequence) else (loss, 0.0)
+    if not math.isfinite(epsilon) or not 0 <= delta < 1:
+        raise UnknownSubject(f"{facts['name']}: the loss {loss!r} is no claim that could be refuted; pass another d_in")
+    if measure == "RhoZCDP":
+        return ZeroConcentratedDP(epsilon)
+    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+
+
+def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
+    """Generate pairs of neighbouring datasets from the input domain and the input metric.
+
+    Args:
+        facts: The facts that `inside.tumult.facts` returned.
+        groups: Maximum number of groups in which one user has rows; None if unknown.
+
+    Raises:
+        UnknownSubject: If the domain or the metric is unknown, or if no two datasets have a distance of at most `d_in`.
+    """
+    found = _candidates(facts, groups)
+    if found is None:
+        raise UnknownSubject(
+            f"dpaudit does not know how to make pairs for the domain {facts['domain']['text']} with the metric "
+            f"{facts['metric']['text']}.  It knows NumpyIntegerDomain and NumpyFloatDomain with AbsoluteDifference, "
+            "PandasSeriesDomain and SparkDataFrameDomain of integers, floats and strings with SymmetricDifference and "
+            "HammingDistance, and SparkDataFrameDomain with IfGroupedBy of one column.  For other domains pass the "
+            "pairs: subject(measurement, pairs=[Pair(d0, d1)])"
+        )
+    pairs: dict[object, Pair] = {}
+    most = MAX_FRAME_PAIRS if facts["domain"]["kind"] == "frame" else MAX_PAIRS
+    for d0, d1, label in found:
+        if key(d0) != key(d1) and len(pairs) < most:
+            pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, _relation(facts), label))
+    if not pairs:
+        raise UnknownSubject(
+            f"no two datasets of {facts['domain']['text']} have a distance of at most {facts['d_in']} in "
+            f"{facts['metric']['text']}; pass a larger d_in"
+        )
+    return list(pairs.values())
+
+
+def _relation(facts: JsonObject) -> Relation:
+    known: dict[str, Relation] = {"SymmetricDifference": "add_remove", "HammingDistance": "replace_one"}
+    return known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
+
+
+def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+    domain, metric = facts["domain"], facts["metric"]["kind"]
+    try:
+        distance = Fraction(str(facts["d_in"]))
+    except (ValueError, ZeroDivisionError):
+        raise UnknownSubject(f"d_in must be a number or a text such as '1/2', got {facts['d_in']!r}") from None
+    if domain["kind"] in ("integer", "float") and metric == "AbsoluteDifference":
+        cells = _cells(domain, facts["hints"])
+        assert cells is not None
+        return _close(neighbours.numbers(cells, float(distance)), distance)
+    records = math.floor(distance)
+    if records < 1:
+        return None if domain["kind"] not in ("series", "frame") else iter(())
+    if domain["kind"] == "series":
+        cells = _cells(domain["element"], facts["hints"])
+        if cells is None or metric not in ("SymmetricDifference", "HammingDistance"):
+            return None
+        added = metric == "SymmetricDifference"
+        return neighbours.added(cells, records) if added else neighbours.replaced(cells, None, records)
+    return _of_frames(facts, groups) if domain["kind"] == "frame" else None
+
+
+def _close(found: Iterator[neighbours.Candidate], distance: Fraction) -> Iterator[neighbours.Candidate]:
+    """Leave out pairs of numbers that a rounding error moves too far apart."""
+    return (one for one in found if abs(Fraction(one[0]) - Fraction(one[1])) <= distance)
+
+
+def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+    """Return tables that differ in one row, or in one user with many rows."""
+    metric = facts["metric"]
+    columns: dict[str, Cells] = {}
+    for name, described in facts["domain"]["columns"].items():
+        cells = _cells(described, facts["hints"])
+        if cells is None:
+            return None
+        columns[name] = cells
+    if not columns:
+        return None
+    if metric["kind"] == "IfGroupedBy":
+        if len(metric["columns"]) != 1 or metric["columns"][0] not in columns:
+            return None
+        if metric["inner"] == "SymmetricDifference":  # the number of users who differ, each with any rows
+            return neighbours.tables(columns, metric["columns"][0], keys_are_public=False, groups=groups)
+    if metric["kind"] in ("SymmetricDifference", "IfGroupedBy"):  # the number, or the norm of the numbers, of rows
+        return neighbours.tables(columns, None, keys_are_public=False)
+    if metric["kind"] == "HammingDistance":
+        return _replaced(neighbours.tables(columns, None, keys_are_public=False))
+    return None
+
+
+def _replaced(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candidate]:
+    """Replace the last row of the first table by the additional row of the second."""
+    for d0, d1, label in found:
+        if next(iter(d0.values())):
+            yield d0, {name: [*d0[name][:-1], d1[name][-1]] for name in d0}, f"{label}, in place of another"
+
+
+def _cells(described: JsonObject, hints: Sequence[float]) -> Cells | None:
+    """Return values of a column or of a domain of numbers; None if its kind is unknown."""
+    kind = _KINDS.get(described["kind"])
+    if kind is None:
+        return None
+    near: list[Record] = [int(hint) if kind == "i64" else hint for hint in hints if kind != "String"]
+    cells = cells_of(Node("AtomDomain", (), {"T": kind, "nan": "true" if described["nan"] else "false"}), near)
+    assert cells is not None
+    unusual = [
+        (label, value)
+        for label, value in cells.unusual
+        if described["inf"] or not (isinstance(value, float) and math.isinf(value))
+    ]
+    return replace(cells, unusual=[*([("a null", None)] if described["null"] else []), *unusual])

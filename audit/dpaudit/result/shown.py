@@ -1,0 +1,78 @@
+"""The methods of a result that draw plots and write reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from dpaudit.values import Foreign
+
+
+class Shown:
+    """Plots and reports of a result."""
+
+    def to_pdf(self, path: str | Path, *, paper: str = "a4") -> None:
+        """Write the report of this audit as a PDF file; `paper` is "a4" or "letter"."""
+        from dpaudit_reports import write_pdf
+
+        write_pdf([cast(Foreign, self)], path, paper=paper)
+
+    def as_pdf(self) -> bytes:
+        """Return the report of this audit as the content of a PDF file."""
+        from dpaudit_reports import to_pdf
+
+        return to_pdf([cast(Foreign, self)])
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the report of this audit as a single, self-contained HTML file."""
+        from dpaudit_reports import write_html
+
+        write_html([cast(Foreign, self)], path)
+
+    def to_markdown(self) -> str:
+        """Return a short report in Markdown, suitable as a comment on a pull request."""
+        from dpaudit_reports import to_markdown
+
+        return to_markdown([cast(Foreign, self)])
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays for the result."""
+        from dpaudit_reports import to_fragment
+
+        return to_fragment([cast(Foreign, self)])
+
+    def plot(
+        self,
+        kind: Foreign = "tradeoff",
+        ax: Foreign = None,
+        *,
+        label: str | None = None,
+        color: str | None = None,
+        claim: bool = True,
+        legend: bool = True,
+    ) -> Foreign:
+        """Draw a plot of the result.
+
+        With `label` or `color`, or on axes that already hold such a plot, the result adds one line, so that several
+        results can share the axes.
+
+        Args:
+            kind: "tradeoff" (errors of the attack), "profile" (delta at each epsilon), "evidence" (wealth of the bets),
+                "scores" (of the outputs) or "residual" (percentage points by which the attack beats the claim).
+            ax: The matplotlib axes to draw on.  If None, a new figure is created.
+            label: Name of the result in the legend.
+            color: Colour of the line.
+            claim: Whether to draw the claim, if several results share the axes.
+            legend: Whether to draw a legend.
+
+        Returns:
+            The axes of the plot.  A notebook displays the axes of a new figure as a picture.
+
+        Raises:
+            ValueError: If there is no such kind, or if the result holds no scores.
+        """
+        from dpaudit_reports import plot_result
+
+        if not isinstance(kind, str):  # `plot(ax)`
+            kind, ax = "tradeoff", kind
+        return plot_result(cast(Foreign, self), kind, ax, label=label, color=color, claim=claim, legend=legend)

@@ -1,0 +1,214 @@
+"""Writes blocks as HTML.  All text is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import get_args
+
+from dpaudit_reports.anchors import Anchors
+from dpaudit_reports.blocks import (
+    Answers,
+    Beside,
+    Block,
+    Callout,
+    Code,
+    Entries,
+    Figure,
+    Heading,
+    Hint,
+    Items,
+    KeyValues,
+    Listing,
+    Math,
+    Panel,
+    Paragraph,
+    Picture,
+    Reference,
+    Span,
+    Strong,
+    Table,
+    Text,
+    Tone,
+)
+from dpaudit_reports.figures.canvas import PANEL
+from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.printable import printable
+
+_TONES = get_args(Tone)
+_COLOR_NAMES = {light: f"var(--{name})" for name, (light, _) in COLORS.items()}
+_EM = 24 / (72 * PANEL)  # width of a drawing on a screen, in letters for each point of its width on paper
+_REACH = 6  # radius of the place of a hint, in points
+
+
+def blocks_html(blocks: Sequence[Block], *, below: int = 1) -> str:
+    """Return blocks as HTML without ids.
+
+    Args:
+        blocks: The blocks, in order.
+        below: Number that is added to the level of each heading.
+
+    Raises:
+        TypeError: If something is not a block, or not text.
+        ValueError: If a callout has an unknown tone.
+    """
+    return Writer().blocks(blocks, below=below)
+
+
+def prose_html(text: Text) -> str:
+    """Return the text of a block as HTML."""
+    return Writer().prose(text)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes blocks of one page.
+
+    Attributes:
+        anchors: The ids of the page; None if headings get no ids, as in a notebook, whose fragments share one page.
+        parts: The id of each part, to which references lead.
+    """
+
+    anchors: Anchors | None = None
+    parts: Sequence[str] = ()
+    _under: str = field(default="", init=False)  # the last heading, which names the tables below it
+    _within: str = field(default="", init=False)  # the id of the part that is being written
+
+    def part(self, blocks: Sequence[Block], within: str, *, below: int) -> str:
+        """Return the blocks of a part, whose headings get ids such as `PART/witness`."""
+        self._within = within
+        try:
+            return self.blocks(blocks, below=below)
+        finally:
+            self._within = ""
+
+    def blocks(self, blocks: Sequence[Block], *, below: int = 1) -> str:
+        """Return blocks as HTML; `below` is added to the level of each heading."""
+        return "\n".join(self._block(block, below) for block in blocks)
+
+    def prose(self, text: Text) -> str:
+        """Return the text of a block as HTML."""
+        return self._span(text) if isinstance(text, str) else "".join(map(self._span, text))
+
+    def _block(self, block: Block, below: int) -> str:
+        match block:
+            case Heading(text, level):
+                return self._heading(text, min(6, level + below))
+            case Paragraph(text, quiet):
+                return f"<p{_quiet(quiet)}>{self.prose(text)}</p>"
+            case Items(items, quiet):
+                return f"<ul{_quiet(quiet)}>{''.join(f'<li>{self.prose(item)}</li>' for item in items)}</ul>"
+            case Callout(mark, title, text, tone):
+                if tone not in _TONES:
+                    raise ValueError(f"tone must be one of {', '.join(_TONES)}, got {tone!r}")
+                name = f'<p class="mark">{text_html(mark)} {text_html(title)}</p>'
+                return f'<div class="callout {tone}">{name}<p>{self.prose(text)}</p></div>'
+            case Answers(rows) | KeyValues(rows):
+                kind = "answers" if isinstance(block, Answers) else "values"
+                cells = (f"<dt>{text_html(name)}</dt><dd>{self.prose(value)}</dd>" for name, value in rows)
+                return f'<dl class="{kind}">{"".join(cells)}</dl>'
+            case Table():
+                return self._table(block)
+            case Figure(panels, caption, columns):
+                kind = " alone" if len(panels) == 1 else " many" if columns > 2 else ""
+                shown = "".join(map(_panel, panels))
+                words = f"<figcaption>{self.prose(caption)}</figcaption>"
+                return f'<figure class="panels-with-words{kind}"><div class="panels">{shown}</div>{words}</figure>'
+            case Beside(panel, blocks, after):
+                shown = self.blocks(blocks, below=below)
+                return f'<div class="beside">{_panel(panel)}<div>{shown}</div></div>{self.blocks(after, below=below)}'
+            case Entries(parts):
+                entries = (
+                    f"<div><h4>{text_html(one.title)}</h4>{self.blocks(one.blocks, below=4)}</div>" for one in parts
+                )
+                return f'<div class="entries">{"".join(entries)}</div>'
+            case Listing(text):
+                return f"<pre><code>{text_html(text)}</code></pre>"
+        raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
+
+    def _heading(self, text: str, depth: int) -> str:
+        self._under = text
+        anchor = "" if self.anchors is None else f' id="{self.anchors.new(text, self._within)}"'
+        return f"<h{depth}{anchor}>{text_html(text)}</h{depth}>"
+
+    def _table(self, table: Table) -> str:
+        kinds = [
+            ("right" if column.align == "right" else "wide" if column.grow > 0 else "") for column in table.columns
+        ]
+        attributes = [f' class="{kind}"' if kind else "" for kind in kinds]
+        titles = zip(attributes, table.columns, strict=True)
+        head = "".join(f'<th scope="col"{one}>{self.prose(column.title)}</th>' for one, column in titles)
+        rows = (
+            "".join(f"<td{one}>{self.prose(cell)}</td>" for one, cell in zip(attributes, row, strict=True))
+            for row in table.rows
+        )
+        body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+        # A table that is wider than the screen scrolls.  The tabindex makes scrolling by keyboard possible.
+        name = f"table: {self._under}" if self._under else "table"
+        opening = f'<div class="scroll" role="region" aria-label="{text_html(name)}" tabindex="0">'
+        return f"{opening}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+
+    def _span(self, span: Span) -> str:
+        match span:
+            case str():
+                return text_html(span)
+            case Strong(text):
+                return f"<strong>{text_html(text)}</strong>"
+            case Code(text):
+                return f"<code>{text_html(text)}</code>"
+            case Math(text):
+                return re.sub(r"\b[^\W\d_]\b", lambda letter: f"<var>{letter[0]}</var>", text_html(text))
+            case Reference(text, part):
+                words = text_html(text)
+                return f'<a href="#{self.parts[part]}">{words}</a>' if 0 <= part < len(self.parts) else words
+            case Picture(svg, text, wide):
+                return _inline(svg(), text) if wide else f'<span class="sample">{_inline(svg(), text)}</span>'
+        raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
+
+
+def _panel(panel: Panel) -> str:
+    name = f'<p class="name">{text_html(panel.title)}</p>' if panel.title else ""
+    return f"<div>{name}{_inline(panel.svg(), panel.alt, panel.hints() if panel.hints else (), limited=True)}</div>"
+
+
+def _inline(svg: str, alt: str, hints: Sequence[Hint] = (), *, limited: bool = False) -> str:
+    """Return a drawing for inclusion in the page, with the page's colours and with unique ids.
+
+    Args:
+        svg: The drawing.
+        alt: Its description; "" for a decoration.
+        hints: Words that appear while the pointer is over a place.
+        limited: Whether to limit the width, so that all drawings of a page have letters of one size.
+    """
+    drawing = svg[svg.index("<svg") :]
+    drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)
+    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', drawing))
+    drawing = re.sub(r' id="([^"]*)"', lambda name: f' id="{own}-{name[1]}"' if name[1] in used else "", drawing)
+    drawing = re.sub(r'(href="|url\()#([^")]+)', rf"\1#{own}-\2", drawing)
+    box = re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+) ([\d.]+)"', drawing)
+    wide, high = (float(box[1]), float(box[2])) if box else (0.0, 0.0)
+    role = f'role="img" aria-label="{text_html(alt)}"' if alt else 'aria-hidden="true"'
+    style = f' style="max-width: {_EM * wide:.1f}em"' if limited and box else ""
+    opening = f'<svg {box[0] if box else ""}{style} {role} xmlns:xlink="http://www.w3.org/1999/xlink">'
+    places = "".join(_place(hint, wide, high) for hint in hints)
+    body = drawing[drawing.index(">") + 1 :].strip()
+    return opening + (body.removesuffix("</svg>") + f'<g class="hints">{places}</g></svg>' if places else body)
+
+
+def _place(hint: Hint, wide: float, high: float) -> str:
+    circle = f'<circle cx="{hint.x * wide:.1f}" cy="{hint.y * high:.1f}" r="{_REACH}">'
+    return f"{circle}<title>{text_html(hint.text)}</title></circle>"
+
+
+def _quiet(quiet: bool) -> str:
+    return ' class="quiet"' if quiet else ""
+
+
+def text_html(text: str) -> str:
+    """Return text as HTML: escaped, also for the value of an attribute."""
+    return escape(printable(text), quote=True)

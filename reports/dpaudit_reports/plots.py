@@ -1,0 +1,293 @@
+"""Plots of results and claims on matplotlib axes, alone or several on one axes.
+
+A plot on empty axes shows everything that the reports show.  With a label or a colour, or on axes that already hold
+such a plot, only one line is added for each result, and each claim is drawn once.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.model import AuditResult
+from dpaudit.text.spelling import hint
+from dpaudit_reports.bounds import certified_profile, profile_points
+from dpaudit_reports.claim_plots import LOOKS
+from dpaudit_reports.claimed import label as label_of
+from dpaudit_reports.figures import residual
+from dpaudit_reports.figures.canvas import PANEL, style
+from dpaudit_reports.figures.distributions import draw_distributions
+from dpaudit_reports.figures.evidence import draw_evidence
+from dpaudit_reports.figures.palette import CHANCE, FORBIDDEN
+from dpaudit_reports.figures.profile import MIN_DELTA, draw_profile
+from dpaudit_reports.figures.tradeoff import draw_tradeoff, fine, observed, point_name
+from dpaudit_reports.marks import title_of
+from dpaudit_reports.numbers import percent_at_least
+from dpaudit_reports.scores import witness_scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+KINDS = ("tradeoff", "profile", "evidence", "scores", "residual")
+CLAIM_KINDS = ("tradeoff", "profile")
+_Artist = Any  # objects of matplotlib
+_Looks = dict[str, _Artist]  # arguments of its methods
+_LINE, _CLAIM, _GROUND = "dpaudit-line", "dpaudit-claim", "dpaudit-ground"  # gids of what a plot has drawn
+_WEALTH = (-6.0, 12.0)  # powers of ten at which the wealth is cut, as in reports
+
+
+def plot_result(
+    result: AuditResult,
+    kind: str = "tradeoff",
+    ax: Axes | None = None,
+    *,
+    label: str | None = None,
+    color: str | None = None,
+    claim: bool = True,
+    legend: bool = True,
+) -> Axes:
+    """Draw one plot of a result.
+
+    Args:
+        result: The result of an audit.
+        kind: "tradeoff", "profile", "evidence", "scores" or "residual".
+        ax: The axes to draw on; None makes a new figure, which a notebook displays.
+        label: Name of the result in the legend; its name if several results share the axes.
+        color: Colour of the line; None for the next colour.
+        claim: Whether to draw the claim, if several results share the axes.
+        legend: Whether to draw a legend.
+
+    Raises:
+        ValueError: If there is no such kind, or if the result holds no scores.
+    """
+    _check(kind, KINDS)
+    if ax is None:
+        with style():
+            return plot_result(result, kind, _axes(), label=label, color=color, claim=claim, legend=legend)
+    alone = label is None and color is None and not _own(ax, "")
+    if alone:
+        _ALONE[kind](ax, result)
+        for line in ax.lines:
+            line.set_gid(_LINE)
+    else:
+        name = title_of(result) if label is None else label
+        looks: _Looks = {"color": color or _next(ax), "label": name, "gid": _LINE}
+        _TOGETHER[kind](ax, result, looks, claim)
+    if legend and ax.get_legend_handles_labels()[1]:
+        ax.legend(loc="best" if kind != "tradeoff" else "upper right")
+    return ax
+
+
+def plot_claim(
+    claim: TradeoffFunction,
+    kind: str = "tradeoff",
+    ax: Axes | None = None,
+    *,
+    label: str | None = None,
+    color: str | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw the trade-off function or the privacy profile of a claim.
+
+    Args:
+        claim: The claim.
+        kind: "tradeoff" or "profile".
+        ax: The axes to draw on; None makes a new figure, which a notebook displays.
+        label: Name of the claim in the legend; None for its text.
+        color: Colour of the line; None for the next colour.
+        legend: Whether to draw a legend.
+
+    Raises:
+        ValueError: If there is no such kind.
+    """
+    _check(kind, CLAIM_KINDS)
+    if ax is None:
+        with style():
+            return plot_claim(claim, kind, _axes(), label=label, color=color, legend=legend)
+    drawn = len(_own(ax, _CLAIM))
+    own_color, dashes = LOOKS[drawn % len(LOOKS)]
+    name = label_of(claim) if label is None else label
+    looks: _Looks = {"color": color or own_color, "linestyle": dashes, "label": name, "gid": _CLAIM}
+    (_claim_curve if kind == "tradeoff" else _claim_profile)(ax, claim, looks)
+    if legend:
+        ax.legend(loc="best")
+    return ax
+
+
+def _check(kind: str, known: tuple[str, ...]) -> None:
+    if kind not in known:
+        otherwise = f"choose one of {', '.join(known)}"
+        raise ValueError(f"unknown plot {kind!r}; {hint(str(kind), known, otherwise)}")
+
+
+def _axes() -> Axes:
+    from matplotlib.figure import Figure
+
+    from dpaudit_reports.figures.shown import ShownAxes
+
+    return Figure(figsize=(1.3 * PANEL, PANEL), layout="constrained").add_subplot(axes_class=ShownAxes)
+
+
+def _own(ax: Axes, gid: str) -> list[_Artist]:
+    """Return the lines that plots have drawn, with this id or with any."""
+    return [line for line in ax.lines if str(line.get_gid() or "").startswith(gid or "dpaudit-")]
+
+
+def _next(ax: Axes) -> str:
+    """Return the colour of the next result: the palette without black, which is the claim's."""
+    colors = [color for color, _ in LOOKS[1:]]
+    used = {line.get_color() for line in _own(ax, _LINE)}
+    return next((color for color in colors if color not in used), colors[0])
+
+
+# --- one result alone: everything that a report shows
+
+
+def _alone_profile(ax: Axes, result: AuditResult) -> None:
+    ax.set_yscale("log")
+    draw_profile(ax, result)
+
+
+def _alone_scores(ax: Axes, result: AuditResult) -> None:
+    scores = witness_scores(result)
+    if scores is None:
+        raise ValueError(f"the result {result.name!r} holds no scores of a witness, so its scores cannot be drawn")
+    draw_distributions(ax, scores)
+
+
+def _alone_residual(ax: Axes, result: AuditResult) -> None:
+    residual.draw_residual(ax, result, residual.scale_of([result]))
+
+
+_ALONE = {
+    "tradeoff": draw_tradeoff,
+    "profile": _alone_profile,
+    "evidence": draw_evidence,
+    "scores": _alone_scores,
+    "residual": _alone_residual,
+}
+
+
+# --- several results on one axes
+
+
+def _tradeoff(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
+    if claim:
+        _claim_once(ax, result.claim, _claim_curve)
+    points = observed(result)
+    if len(points):
+        ax.plot(*fine(points)[:, :2].T, linewidth=1.6, **looks)
+    found = result.witness
+    if point_name(result) and found is not None and math.isfinite(found.alpha) and math.isfinite(found.beta):
+        face = looks["color"] if result.violated else "white"
+        ax.plot(found.alpha, found.beta, "D", color=face, mec=looks["color"], clip_on=False, label="_witness")
+    _unit_axes(ax)
+
+
+def _profile(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
+    if claim:
+        _claim_once(ax, result.claim, _claim_profile)
+    steps = certified_profile(result) or [(0.0, 0.0)]
+    x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
+    heights = [*(max(delta, MIN_DELTA / 10) for _, delta in steps), MIN_DELTA / 10]
+    ax.plot(x, [heights[0], *(h for pair in pairwise(heights) for h in pair)], linewidth=1.4, **looks)
+    _profile_axes(ax)
+
+
+def _evidence(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
+    threshold = -math.log10(max(1 - result.confidence, 1e-300))
+    known = ~np.isnan(result.history.log_e)
+    wealth = np.clip(result.history.log_e[known] / math.log(10), _WEALTH[0], max(_WEALTH[1], threshold + 1))
+    ax.plot(result.history.trials[known], wealth, **looks)
+    if claim and not any(line.get_gid() == f"{_CLAIM}-{threshold:.9g}" for line in ax.lines):
+        words = f"refuted at {percent_at_least(result.confidence)}"
+        ax.axhline(threshold, color="black", linestyle="--", linewidth=1, label=words, gid=f"{_CLAIM}-{threshold:.9g}")
+    ax.set_xlabel("runs per dataset")
+    ax.set_ylabel("wealth, power of ten")
+
+
+def _scores(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
+    scores = witness_scores(result)
+    if scores is None:
+        raise ValueError(f"the result {result.name!r} holds no scores of a witness, so its scores cannot be drawn")
+    for counts, dashes, side in ((scores.counts0, "-", "d0"), (scores.counts1, "--", "d1")):
+        above = 1 - np.cumsum(counts)[:-1] / max(1, int(counts.sum()))
+        ax.plot(scores.edges, above, linestyle=dashes, **{**looks, "label": f"{looks['label']}, {side}"})
+    inside = [edge for line in _own(ax, _LINE) for edge, y in zip(*line.get_data(), strict=True) if 0.01 < y < 0.99]
+    if inside:
+        ax.set_xlim(min(inside), max(inside))
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("estimated log-likelihood ratio")
+    ax.set_ylabel("share of outputs above")
+
+
+def _residual(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
+    scale = np.array(residual.scale_of([result]))
+    if _own(ax, _GROUND):
+        scale = np.array([min(scale[0], ax.get_ylim()[0]), max(scale[1], ax.get_ylim()[1])])
+    elif claim:
+        ax.axhspan(0, 100, color=FORBIDDEN, linewidth=0)
+        ax.axhline(0, color="black", linewidth=1, label="claim", gid=_GROUND)
+    curve = residual.curve_of(result)
+    ax.plot(*curve.T, linewidth=1.5, **looks)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(*scale)
+    ax.set_xlabel("type I error α")
+    ax.set_ylabel("points above claim")
+
+
+_TOGETHER = {
+    "tradeoff": _tradeoff,
+    "profile": _profile,
+    "evidence": _evidence,
+    "scores": _scores,
+    "residual": _residual,
+}
+
+
+# --- claims
+
+
+def _claim_once(ax: Axes, claim: TradeoffFunction, draw: _Artist) -> None:
+    name = label_of(claim)
+    gid = f"{_CLAIM}-{name}"
+    if not any(line.get_gid() == gid for line in ax.lines):
+        dashes = LOOKS[len(_own(ax, _CLAIM)) % len(LOOKS)][1]
+        draw(ax, claim, {"color": "black", "linestyle": dashes, "label": name, "gid": gid, "linewidth": 1.0})
+
+
+def _claim_curve(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
+    ends: Array = np.geomspace(1e-9, 0.5, 300)
+    alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
+    ax.plot(alpha, claim.beta(alpha), **looks)
+    if not _own(ax, _GROUND):
+        ax.plot([0, 1], [1, 0], ":", color=CHANCE, linewidth=0.9, label="_guessing", gid=_GROUND)
+    _unit_axes(ax)
+
+
+def _claim_profile(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
+    level = float(claim.delta(np.inf))
+    epsilon = claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
+    reach = 1.1 * min(epsilon, 50.0) if 0 < epsilon < math.inf else 1.0
+    ax.plot(*profile_points(claim, reach, MIN_DELTA / 10), **looks)
+    _profile_axes(ax)
+
+
+def _unit_axes(ax: Axes) -> None:
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("type I error α")
+    ax.set_ylabel("type II error β")
+
+
+def _profile_axes(ax: Axes) -> None:
+    ax.set_yscale("log")
+    ax.set_ylim(MIN_DELTA, 1)
+    ax.set_xlim(0, None)
+    ax.set_xlabel("ε")
+    ax.set_ylabel("δ(ε)")

@@ -1,0 +1,118 @@
+"""Reports in headless Chromium: nothing overflows on a phone, colours are legible, and links open folded parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import dpaudit_reports
+
+from . import browser, sample
+
+# A page that holds the reports in frames of two widths, and writes what it found.
+HARNESS = """<!doctype html><body><script>
+const found = { wide: [], colors: [], targets: [], sizes: [] };
+const frames = FRAMES.map(([name, width]) => {
+  const frame = document.createElement("iframe");
+  Object.assign(frame, { src: name, width, height: 800 });
+  return [name, width, frame, new Promise((loaded) => frame.addEventListener("load", loaded))];
+});
+frames.forEach(([, , frame]) => document.body.append(frame));
+const light = (color) => {
+  const [r, g, b] = color.match(/\\d+/g).slice(0, 3).map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ratio = (one, two) => (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+Promise.all(frames.map(([, , , loaded]) => loaded)).then(async () => {
+  for (const [name, width, frame] of frames) {
+    const page = frame.contentDocument, style = (node) => frame.contentWindow.getComputedStyle(node);
+    page.querySelectorAll("details").forEach((one) => { one.open = true; });
+    found.wide.push([name, width, page.documentElement.scrollWidth]);
+    const main = page.querySelector("main"), paper = light(style(main).backgroundColor);
+    const texts = [...page.querySelectorAll("p, a, td, th, dd, dt, h1, h2, summary, svg text")];
+    const worst = (node) => ratio(light(node.closest("svg") ? style(node).fill : style(node).color), paper);
+    const calm = texts.filter((node) => !node.closest(".callout") && node.textContent !== "guessing");
+    found.colors.push([name, paper, Math.min(...calm.map(worst))]);
+    found.targets.push(...[...page.querySelectorAll('a[href^="#"]')]
+      .filter((link) => !page.getElementById(link.getAttribute("href").slice(1)))
+      .map((link) => [name, link.getAttribute("href")]));
+    const cut = [...page.querySelectorAll("svg[style]")].map((svg) => svg.getBoundingClientRect())
+      .filter((box) => box.right > width + 0.5 || box.width < 120);
+    found.sizes.push([name, width, cut.length]);
+  }
+  const suite = frames.find(([name, width]) => name === "suite.html" && width === 1280)[2];
+  const page = suite.contentDocument, parts = [...page.querySelectorAll("section > details")];
+  page.querySelectorAll("details").forEach((one) => { one.open = false; });
+  const link = page.querySelector('td a[href="#c"]');
+  link.click();
+  await new Promise((done) => setTimeout(done, 200));
+  found.opened = parts.filter((one) => one.open).map((one) => one.querySelector(".part").id);
+  const folded = page.getElementById("a").closest("details");
+  found.hidden = folded.querySelector(".part").checkVisibility();
+  found.labels = [...page.querySelectorAll(".scroll")].map((one) => one.getAttribute("aria-label"));
+  found.hints = page.querySelectorAll(".hints title").length;
+  found.scripts = page.scripts.length;
+}).catch((error) => { found.error = String(error); }).finally(() => {
+  document.body.replaceChildren(JSON.stringify(found));
+});
+</script></body>"""
+
+PICTURES = """<!doctype html><body style="margin: 0; display: flex; gap: 8px; background: #888">FRAMES</body>"""
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Write reports of one audit, of several audits, of all their sections, and of versions."""
+    made = {"a": sample.no_violation(), "b " + "long" * 30: sample.violation(), "c": sample.inconclusive()}
+    results = [dataclasses.replace(result, name=name) for name, result in made.items()]
+    compared = dpaudit_reports.comparison(
+        {
+            "sum": {f"lib==1.{i} numpy==2.{i}": result for i, result in enumerate(results)},
+            "laplace": {"lib==1.0": results[0]},
+        },
+        {("laplace", "lib==1.1"): "could not be run: no module named lib"},
+    )
+    dpaudit_reports.write_report(results[1:2], tmp_path / "one.html")
+    dpaudit_reports.write_report(results, tmp_path / "suite.html")
+    dpaudit_reports.write_report(results[:2], tmp_path / "full.html", full=True)
+    dpaudit_reports.write_report(compared, tmp_path / "comparison.html")
+    return tmp_path
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_reports_fit_a_phone_and_are_legible(pages: Path, dark: bool) -> None:
+    names = ("one.html", "suite.html", "full.html", "comparison.html")
+    frames = [[name, width] for name in names for width in (375, 1280)]
+    (pages / "harness.html").write_text(HARNESS.replace("FRAMES", json.dumps(frames)))
+    found = browser.found(pages / "harness.html", pages / "profile", dark=dark)
+    _keep_pictures(pages, names, dark)
+    assert "error" not in found
+    for name, width, needed in found["wide"]:
+        assert needed <= width, f"{name} needs {needed} of {width} pixels"
+    for name, paper, contrast in found["colors"]:
+        assert (paper < 0.05) is dark, f"{name} has paper of luminance {paper}"
+        assert contrast >= 4.5, f"{name} has text of contrast {contrast}, and WCAG 2.2 demands 4.5"
+    assert found["targets"] == []
+    assert all(cut == 0 for _, _, cut in found["sizes"])
+    assert found["opened"] == ["c"], "a link opens the part, and no other"
+    assert found["hidden"] is False
+    assert "table: Method" not in found["labels"]
+    assert found["hints"] > 40
+    assert found["scripts"] == 0
+
+
+def _keep_pictures(pages: Path, names: tuple[str, ...], dark: bool) -> None:
+    if not browser.SCREENSHOTS:
+        return
+    for name in names:
+        frames = "".join(f'<iframe src="{name}" width="{width}" height="3000"></iframe>' for width in (375, 1280))
+        (pages / "pictures.html").write_text(PICTURES.replace("FRAMES", frames))
+        picture = f"{Path(name).stem}-{'dark' if dark else 'light'}.png"
+        browser.screenshot(pages / "pictures.html", pages / "profile", picture, size=(1670, 3000), dark=dark)

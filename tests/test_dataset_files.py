@@ -1,0 +1,154 @@
+"""Datasets in files: what a config may name, how a file is read, and how a change makes a neighbour."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from dpaudit.config import ConfigError, read_configs
+from dpaudit.config.dataset_files import changed, read_dataset
+
+PEOPLE = "name,age,zip,income\nAda,36,02139,1e3\nBo,,00501,2.5\n\nCy,7,94105,-3\n"
+ROWS: list[dict[str, Any]] = [
+    {"name": "Ada", "age": 36, "zip": "02139", "income": 1000.0},
+    {"name": "Bo", "age": None, "zip": "00501", "income": 2.5},
+    {"name": "Cy", "age": 7, "zip": "94105", "income": -3.0},
+]
+CONFIG = """\
+name: ages
+claim: pure(epsilon=1)
+mechanism: {python: ages.py:total}
+pairs:
+  - {d0: people.csv, d1: {drop: 0}}
+trials: 60
+seed: 1
+"""
+AGES = "def total(people, rng): return sum(p['age'] or 0 for p in people) + rng.laplace(scale=40.0)\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "counts.json").write_text("[1, 2, 3]")
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    (tmp_path / "ages.py").write_text(AGES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_rows_of_a_csv_file_are_records(here: Path) -> None:
+    """A column is numeric only if all cells are plain numbers, so codes with leading zeros stay text."""
+    assert read_dataset("people.csv", here) == ROWS
+    (here / "people.csv").write_bytes(b"\xef\xbb\xbf" + PEOPLE.replace("\n", "\r\n").encode())
+    assert read_dataset("people.csv", here) == ROWS
+    assert read_dataset("counts.json", here) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("d1", "expected", "relation", "label"),
+    [
+        ("{drop: 1}", [ROWS[0], ROWS[2]], "add_remove", "people.csv without record 1"),
+        (
+            "{replace: {2: {age: 90}}}",
+            [*ROWS[:2], {**ROWS[2], "age": 90}],
+            "replace_one",
+            "people.csv with record 2 replaced",
+        ),
+        (
+            "{add: {name: D, age: 1, zip: '1', income: 0}}",
+            [*ROWS, {"name": "D", "age": 1, "zip": "1", "income": 0}],
+            "add_remove",
+            "people.csv with one more record",
+        ),
+        ("counts.json", [1, 2, 3], "unspecified", ""),
+    ],
+)
+def test_a_change_makes_the_neighbour(here: Path, d1: str, expected: list[Any], relation: str, label: str) -> None:
+    (here / "c.yaml").write_text(CONFIG.replace("{drop: 0}", d1))
+    (pair,) = read_configs([here / "c.yaml"])[0].pairs
+    assert (pair.d0, pair.d1, pair.relation, pair.label) == (ROWS, expected, relation, label)
+
+
+def test_a_mapping_without_a_file_is_a_dataset(here: Path) -> None:
+    (here / "c.yaml").write_text(CONFIG.replace("people.csv", "[1]"))
+    (pair,) = read_configs([here / "c.yaml"])[0].pairs
+    assert pair.d1 == {"drop": 0}
+    assert changed([1, 2], {"replace": {0: 5}}, "x") == [5, 2]
+
+
+WRONG = {
+    "{drop: 3}": "c.yaml:5: pairs[0]: people.csv: has no record 3; it has 3 records, from 0 to 2",
+    "{drop: -1}": "drop must be the number of a record, counted from 0, such as {drop: 17}",
+    "{drop: [1]}": "drop must be the number of a record",
+    "{drop: 1, add: 2}": "if d0 is a file, d1 must be a file or a change such as {drop: 17}",
+    "[1]": "if d0 is a file, d1 must be a file or a change",
+    "{dorp: 1}": "unknown change 'dorp'; did you mean drop?",
+    "{replace: 3}": "replace must name one record by its number, counted from 0",
+    "{replace: {0: {aeg: 1}}}": "people.csv: has no column 'aeg'; did you mean age?",
+    "{replace: {0: 5}}": "people.csv: a record must be a mapping of columns to values, such as {name: ...}",
+    "{add: {age: 1}}": "people.csv: the added record lacks name, zip, income",
+    "other.csv": "c.yaml:5: pairs[0]: other.csv: cannot be read: No such file or directory",
+    "short.csv": "short.csv: line 3 has 1 cells, but there are 2 columns",
+    "twice.csv": "twice.csv: every column must have a name, and no two columns the same name",
+    "empty.csv": "empty.csv: must begin with a line of column names",
+    "quote.csv": "quote.csv: ",
+    "latin.csv": "latin.csv: cannot be read: the text is not encoded as UTF-8",
+    "broken.json": "broken.json:2: is not valid JSON: Expecting value",
+    "deep.json": "deep.json: ",
+    "pipe.csv": "pipe.csv: cannot be read: is not a regular file but a folder, device or pipe",
+    "../people.csv": "../people.csv: cannot be read: No such file or directory",
+}
+
+
+@pytest.mark.parametrize("d1", WRONG)
+def test_wrong_files_and_changes_are_refused(here: Path, d1: str, command: Callable[..., Result]) -> None:
+    """All are refused before any run, and no message quotes the content of a file."""
+    (here / "short.csv").write_text("a,b\n1,2\n3\n")
+    (here / "twice.csv").write_text("a,a\n1,2\n")
+    (here / "empty.csv").write_text("\n")
+    (here / "quote.csv").write_text('a,b\n"secret,2\n')
+    (here / "latin.csv").write_bytes(b"name\n\xe4\n")
+    (here / "broken.json").write_text("[1,\n secret]")
+    (here / "deep.json").write_text("[" * 200_000)
+    os.mkfifo(here / "pipe.csv")
+    (here / "c.yaml").write_text(CONFIG.replace("{drop: 0}", d1))
+    done = command("run", "c.yaml")
+    assert done.exit_code == 2
+    assert WRONG[d1] in done.stderr
+    assert "secret" not in done.stderr
+    assert len(done.stderr) < 500
+
+
+def test_large_files_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.config.dataset_files._MAX_CELLS", 11)
+    with pytest.raises(ConfigError, match="has more than 11 values"):
+        read_configs([here / "c.yaml"])
+    monkeypatch.setattr("dpaudit.config.dataset_files._MAX_FILE_BYTES", 20)
+    with pytest.raises(ConfigError, match="is larger than 20 bytes"):
+        read_configs([here / "c.yaml"])
+
+
+def test_an_audit_of_a_file_runs_and_is_listed(here: Path, command: Callable[..., Result]) -> None:
+    """The claim is true: the age 36 needs noise of scale 36 for epsilon 1.  The seed is fixed."""
+    listed = command("run", "c.yaml", "--dry-run")
+    assert '  pairs[0].d0 (file): "people.csv"' in listed.stdout
+    done = command("run", "c.yaml", "--no-pdf", "-q")
+    assert done.exit_code in (0, 3), done.output
+    result = (here / "dpaudit-results" / "ages.json").read_text()
+    assert "people.csv without record 0" in result
+    assert "d0: people.csv" in result
+
+
+def test_the_example_of_the_documentation_is_read(here: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "choosing.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(pairs:\n.*?)```", page, re.DOTALL)
+    (here / "c.yaml").write_text(CONFIG[: CONFIG.index("pairs:")] + example)
+    (here / "people.csv").write_text("age,city\n" + "30,Paris\n" * 18)
+    relations = [pair.relation for pair in read_configs([here / "c.yaml"])[0].pairs]
+    assert relations == ["add_remove", "replace_one", "add_remove"]
