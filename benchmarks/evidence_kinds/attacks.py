@@ -43,6 +43,13 @@ def _numbers(dataset: list[float], n: int, rng: Rng) -> Any:
     return sum(dataset) + rng.laplace(size=n)
 
 
+def _rows(dataset: list[float], rng: Rng) -> Any:
+    """Return a table in which one category occurs more often on d1."""
+    return [{"city": str(city)} for city in rng.choice(["Bonn", "Jena", "Ulm"], 5, p=_CITIES[int(sum(dataset) > 0)])]
+
+
+_CITIES = ([0.4, 0.4, 0.2], [0.3, 0.3, 0.4])
+
 ATTACKS: Mapping[str, Any] = {
     "auto": noisy_vector,
     "events": _labels,
@@ -58,6 +65,7 @@ ATTACKS: Mapping[str, Any] = {
     "reachable_floats": _bits,
     "time": _timed,
     "spline": noisy_vector,
+    "table_queries": _rows,
     "threshold": _numbers,
     "time_and_output": _timed,
     "trees": noisy_vector,

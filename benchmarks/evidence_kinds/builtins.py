@@ -25,6 +25,11 @@ _NAMES = {"relation": "add_remove", "size": 6, "whole": True, "bounds": [0, 4], 
 _ANSWER = {"relation": "one_value", "size": 1}
 _BIT = {"relation": "one_value", "size": 1, "bounds": [0, 1], "whole": True, "out_of_domain": False}
 _SIGNED = {"size": 8, "bounds": [-1.0, 1.0]}
+_TINY = {
+    "relation": "add_remove",
+    "tiny": True,
+    "schema": {"city": ["Bonn", "Jena", "Ulm"], "sex": ["f", "m"], "age": [0, 100]},
+}
 _SAMPLED = "subsampled(gaussian(mu={}), rate=0.25, relation=add_remove)"
 _ONE = {"epsilon": 1.0}
 
@@ -84,6 +89,11 @@ MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         for name in BUILTIN
         if name.startswith("dp_")
     },
+    **{
+        name: (str(BUILTIN[name]().claim), "gaussian(mu=0.5)", {}, _TINY)
+        for name in BUILTIN
+        if name.startswith("synthetic_")
+    },
     "geometric_by_trials": (
         "pure(epsilon=1)",
         "pure(epsilon=0.5)",
@@ -97,6 +107,12 @@ _RIGHT = {
     *(
         "dp_gd",
         "dp_sgd",
+        "synthetic_marginals",
+        "synthetic_histogram",
+        "synthetic_mst",
+        "synthetic_privbayes",
+        "synthetic_rounds",
+        "synthetic_pate",
         "noisy_max_2",
         "svt_1",
         "svt_2",

@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import BUILTIN
+from dpaudit.config.pair_models import SearchConfig
 from dpaudit.pairs.search import SearchPairs
 
 
@@ -153,3 +154,13 @@ def test_right_ones_are_not_refuted(name: str) -> None:
     mechanism = BUILTIN[name]()
     search = SearchPairs(**mechanism.inputs)
     assert not audit(mechanism, mechanism.claim, list(search), trials=400, confidence=1 - 1e-6, seed=1).violated
+
+
+def test_two_numbers_in_the_schema_of_a_config_are_bounds() -> None:
+    """YAML has lists only, so that bounds were read as two categories."""
+    search = SearchConfig.model_validate(
+        {"relation": "add_remove", "size": 3, "schema": {"a": [0, 10], "b": ["x", "y"]}}
+    )
+    expected = SearchPairs(relation="add_remove", size=3, schema={"a": (0, 10), "b": ["x", "y"]})
+    assert repr(search.pairs()) == repr(list(expected))
+    assert any(row["a"] == 5 for pair in search.pairs() for row in pair.d1)

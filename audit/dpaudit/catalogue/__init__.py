@@ -39,6 +39,14 @@ from dpaudit.catalogue.responses import KaryResponse, OneTimeRappor, Rappor, Spi
 from dpaudit.catalogue.selection import Exponential, NoisyMax1, NoisyMax2, NoisyMax3, NoisyMax4
 from dpaudit.catalogue.sparse_vector import NumericalSvt, Svt1, Svt2, Svt3, Svt4, Svt5, Svt6, Svt34Parallel
 from dpaudit.catalogue.subsampling import SubsampledGaussian, SubsampledWrongly
+from dpaudit.catalogue.synthetic import Histogram, Marginals, MstLike, PateLike, PrivBayesLike, Rounds
+from dpaudit.catalogue.synthetic_mistakes import (
+    BoundsFromTable,
+    DomainFromTable,
+    EarlyStopping,
+    NoiseForShares,
+    SharedRecords,
+)
 from dpaudit.catalogue.training import DpGd, DpSgd
 from dpaudit.catalogue.training_mistakes import (
     AccumulatedBeforeClipping,
@@ -110,4 +118,15 @@ BUILTIN: Mapping[str, Callable[..., Foreign]] = {
     "dp_gd_accumulated_before_clipping": AccumulatedBeforeClipping,
     "dp_sgd_reused_seed": ReusedSeed,
     "dp_sgd_shuffled_as_poisson": ShuffledAsPoisson,
+    "synthetic_marginals": Marginals,
+    "synthetic_histogram": Histogram,
+    "synthetic_mst": MstLike,
+    "synthetic_privbayes": PrivBayesLike,
+    "synthetic_rounds": Rounds,
+    "synthetic_pate": PateLike,
+    "synthetic_marginals_bounds_from_data": BoundsFromTable,
+    "synthetic_marginals_domain_from_data": DomainFromTable,
+    "synthetic_marginals_noise_for_shares": NoiseForShares,
+    "synthetic_rounds_early_stopping": EarlyStopping,
+    "synthetic_pate_shared_records": SharedRecords,
 }

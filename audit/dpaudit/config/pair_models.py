@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 from dpaudit.config.dataset_files import CHANGES, changed, check_change, in_words, is_file, read_dataset
 from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation
+from dpaudit.pairs.records import numeric
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.values import Dataset, Foreign, Record
 
@@ -48,6 +50,10 @@ class SearchConfig(Strict):
         validation_alias=AliasChoices("out_of_domain", "strays"),  # the second is the name in earlier versions
         description="also try values beyond the bounds, NaN and None",
     )
+    tiny: bool = Field(
+        False,
+        description="use tables of two to ten rows, with a new category, an extreme value or a row far from all others",
+    )
     most: Whole | None = Field(
         None, ge=1, le=1_000, description="maximum number of pairs; default 4 for relation all_values, otherwise 12"
     )
@@ -71,7 +77,14 @@ class SearchConfig(Strict):
 
     @property
     def _settings(self) -> dict[str, Foreign]:
-        return {**self.model_dump(exclude={"columns"}), "schema": self.columns}
+        return {**self.model_dump(exclude={"columns"}), "schema": self._columns}
+
+    @property
+    def _columns(self) -> dict[str, Sequence[Record]] | None:
+        """The schema with bounds as tuples, because YAML has only lists: two numbers are bounds."""
+        if self.columns is None:
+            return None
+        return {name: tuple(values) if numeric(tuple(values)) else values for name, values in self.columns.items()}
 
     def pairs(self) -> list[Pair]:
         """Return the pairs, in order."""

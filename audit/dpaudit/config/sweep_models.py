@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from dpaudit.config.pair_models import Strict
-from dpaudit.libraries.configured import LIBRARIES
+from dpaudit.libraries.configured import SWEPT
 from dpaudit.mechanisms.interpreters import check_version
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign, JsonObject
@@ -173,7 +173,7 @@ class EnvironmentConfig(Strict):
 class CatalogueConfig(Strict):
     """A catalogue of one library."""
 
-    library: str = Field(description=f"one of {', '.join(LIBRARIES)}")
+    library: str = Field(description=f"one of {', '.join(SWEPT)}")
     package: str = Field(description="name of the library on the package index")
     versions: list[str] = Field(min_length=1, description="versions for which the catalogue was checked")
     environments: list[EnvironmentConfig] = Field(default_factory=list)
@@ -182,9 +182,9 @@ class CatalogueConfig(Strict):
     @field_validator("library")
     @classmethod
     def _known(cls, library: str) -> str:
-        if library not in LIBRARIES:
-            otherwise = f"library must be one of {', '.join(LIBRARIES)}"
-            raise ValueError(f"unknown library {library[:100]!r}; {hint(library, LIBRARIES, otherwise)}")
+        if library not in SWEPT:
+            otherwise = f"library must be one of {', '.join(SWEPT)}"
+            raise ValueError(f"unknown library {library[:100]!r}; {hint(library, SWEPT, otherwise)}")
         return library
 
     @field_validator("package")

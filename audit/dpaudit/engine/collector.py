@@ -22,6 +22,7 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.target_rows import target_rows
 from dpaudit.sampling.beginning import Beginning
 from dpaudit.sampling.output_fingerprint import OutputsFingerprint
 from dpaudit.sampling.runs import ExecutionSettings
@@ -87,10 +88,9 @@ class Collector:
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # for each pair, outputs for tests of independence
 
     def __post_init__(self) -> None:
-        self.spent = [0] * len(self.learners)
+        self.spent, self._most = ([start] * len(self.learners) for start in (0, _MAX_BLOCK_BYTES))
         self._memories = [(Memory(), Memory()) for _ in self.learners]
         self.seen = [(Seen(), Seen()) for _ in self.learners]
-        self._most = [_MAX_BLOCK_BYTES] * len(self.learners)
 
     @property
     def open(self) -> bool:
@@ -335,7 +335,7 @@ def new_collector(
 
     return Collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, execution),
-        learners=[Learner(chosen, seed, index, Experts(worth)) for index in range(len(pairs))],
+        learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],
         allowed=trials,
         held=_held(mechanism),
     )

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.engine.query_words import query_names
 from dpaudit.learning import Score, members
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
@@ -19,6 +20,7 @@ _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by on
 _MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; outputs with continuous noise never recur
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
+_ANSWERS = ("number of rows ", "distance of ")  # beginnings of names of numbers, whatever their values
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
 
@@ -100,6 +102,9 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
     if isinstance(score.encoding, PartsEncoding):  # these features belong to parts of the output, so their names say so
         derived = [name if "output" in name else f"{name} among the parts" for name in derived]
     names = [*names, *derived]
+    if isinstance(score.encoding, PartsEncoding) and score.encoding.table_queries is not None:
+        names += query_names(score.encoding.table_queries)
+        columns = np.hstack([columns, examples.view(score.encoding, "queries")])
     centres = score.encoding.centre or ()
     if any(centres):  # derived columns are computed after the subtraction of the centres, so their names would be false
         names, columns = score.encoding.names, columns[:, : len(score.encoding.names)]
@@ -107,7 +112,7 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
     best, agreement, plain = "", 0.0, False
     for name, column, centre in zip(names, columns.T, centres, strict=True):
         words, share = best_condition(name, column, inside, centre)
-        binary = not centre and set(np.unique(column)) <= {0.0, 1.0}
+        binary = not centre and set(np.unique(column)) <= {0.0, 1.0} and not name.startswith(_ANSWERS)
         if share > agreement + (0.01 if plain or not binary else -0.01):  # a binary feature is easier to read
             best, agreement, plain = words, share, binary
     if agreement >= _SAME:
@@ -136,7 +141,7 @@ def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], cent
         low, high = float(ranked[end]), float(ranked[end + 1])
         with np.errstate(invalid="ignore"):
             above = column > low
-        if not centre and set(values) == {0.0, 1.0}:
+        if not centre and set(values) == {0.0, 1.0} and not name.startswith(_ANSWERS):
             states = " " in name  # the name is a statement, such as "output[1] is odd"
             words, opposite = (name, f"not: {name}") if states else (f"{name} = 1", f"{name} = 0")
         else:

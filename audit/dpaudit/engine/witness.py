@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.query_words import query_words
 from dpaudit.engine.region_words import PROBES, describe_region
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.clopper_pearson import clopper_pearson
@@ -201,6 +202,7 @@ def _witness(region: CountedRegion, claim: TradeoffFunction, pair: str, p_value:
             if i == strongest or weights[i] > 0.2
         ),
         region=describe_region(score, float(EDGES[k]), region.examples),
+        query=query_words(score, float(EDGES[k]), region.examples),
         threshold=float(EDGES[k]),
         alpha=x / n0,
         beta=z / n1,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, View
+from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, Targets, View
 
 Block = tuple[Outputs, Outputs]
 """Outputs of n runs on d0 and outputs of n runs on d1, each in the order of the runs."""
@@ -52,13 +52,14 @@ def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
     return seen
 
 
-def encoding_of(seen: Block, max_vocabulary: int) -> Encoding:
+def encoding_of(seen: Block, max_vocabulary: int, targets: Targets = (None, None)) -> Encoding:
     """Choose an encoding for a block of outputs.  For structured outputs, the encoding is learned from the latest
     outputs.
 
     Args:
         seen: The block of outputs.
         max_vocabulary: Maximum number of structured outputs of each dataset from which the encoding is learned.
+        targets: The rows in which the two datasets differ, if the datasets are tables.
     """
     arrays = [side.array for side in seen]
     if arrays[0] is not None and arrays[1] is not None:
@@ -68,7 +69,7 @@ def encoding_of(seen: Block, max_vocabulary: int) -> Encoding:
         if same:
             return PlainEncoding.of(np.concatenate([arrays[0], arrays[1]]))
     parts0, parts1 = (side.latest(max_vocabulary).parts() for side in seen)
-    return PartsEncoding.of([*parts0, *parts1], np.repeat([False, True], [len(parts0), len(parts1)]))
+    return PartsEncoding.of([*parts0, *parts1], np.repeat([False, True], [len(parts0), len(parts1)]), targets)
 
 
 def alike(new: Encoding, old: Encoding | None) -> bool:

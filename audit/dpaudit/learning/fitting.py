@@ -19,7 +19,7 @@ from dpaudit.learning.native_threads import one_thread
 from dpaudit.learning.safe_scoring import pointwise
 from dpaudit.learning.score import KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, Settings
-from dpaudit.outputs import VIEWS, Encoding, Recurring, View
+from dpaudit.outputs import VIEWS, Encoding, Recurring, Targets, View
 from dpaudit.sampling.streams import stream
 
 
@@ -32,6 +32,7 @@ class Fitting:
     pair: int
     settings: Settings
     mixing: Mixing
+    targets: Targets = (None, None)  # the rows in which the datasets of the pair differ
     trials: int = field(default=0, init=False)
     last_fit: int = field(default=0, init=False)  # number of trials at the last fit
     next_full_fit: int = field(default=FIRST_FIT, init=False)  # number of trials at the next fit of all attacks
@@ -157,7 +158,8 @@ class Fitting:
         """
         if self.encoding is not None and not self._unknown_outputs and self.trials < 2 * self._encoded_at:
             return False
-        encoding = encoding_of(seen, self.settings.max_vocabulary)
+        with one_thread():
+            encoding = encoding_of(seen, self.settings.max_vocabulary, self.targets)
         self._encoded_at, self._unknown_outputs = self.trials, False
         if alike(encoding, self.encoding):
             return False

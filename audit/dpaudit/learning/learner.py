@@ -24,7 +24,7 @@ from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import Settings
 from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import ArrayTypes, Encoding, Outputs
+from dpaudit.outputs import ArrayTypes, Encoding, Outputs, Targets
 from dpaudit.values import RawOutputs
 
 
@@ -39,6 +39,7 @@ class Learner:
         experts: Object that decides whether bets use the scores of one attack alone.  If None, all bets use the
             mixture.
         settings: Settings that determine when attacks are fitted, and to how many outputs.
+        targets: The rows in which the datasets of the pair differ, if the datasets are tables.
     """
 
     attacks: Sequence[Attack]
@@ -46,6 +47,7 @@ class Learner:
     pair: int
     experts: Experts | None = None
     settings: Settings = field(default_factory=Settings)
+    targets: Targets = (None, None)
     # copies of the attacks from before any fit; None for an attack that cannot be copied
     untouched: list[Attack | None] = field(init=False)
     _stacked: Stacked | None = field(default=None, init=False)  # the stacked score after the second stage
@@ -54,7 +56,7 @@ class Learner:
         settings = self.settings
         self.untouched = [as_it_was(attack) for attack in self.attacks]
         self._mixing = Mixing(self.experts, settings.choice_growth)
-        self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing)
+        self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing, self.targets)
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
         self._hindsight = Hindsight(settings.first_moment)
         self._rechecks = Rechecks(self.seed, self.pair)

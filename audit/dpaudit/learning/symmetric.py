@@ -55,7 +55,7 @@ def symmetric_columns(
     sides = [
         Outputs.read(_in_order(outputs, order)) for outputs, order in zip((outputs0, outputs1), orders, strict=True)
     ]
-    encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary)
+    encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary, learner.targets)
     matrices: list[Array] = [np.asarray(view_of(side, encoding, "features")) for side in sides]
     if any(len(matrix) < len(order) for matrix, order in zip(matrices, orders, strict=True)):
         matrices = [np.zeros((len(order), 0)) for order in orders]  # the encoding cannot represent some outputs

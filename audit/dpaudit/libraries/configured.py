@@ -20,8 +20,11 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import Foreign, JsonObject
 
-LIBRARIES = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
-"""The libraries whose objects a config can name."""
+SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
+"""The libraries whose constructors a sweep can list."""
+
+LIBRARIES = (*SWEPT, "synthesizer")
+"""The libraries whose objects a config can name; `synthesizer` stands for all generators of synthetic tables."""
 
 _INSIDE = Path(__file__).parent / "inside"
 

@@ -13,6 +13,7 @@ from dpaudit.outputs.derived import derived, derived_names
 from dpaudit.outputs.encoders import register_encoder
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
 from dpaudit.outputs.outcomes import OutputError, Raised, Timed
+from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.recurring import Places, Recurring
 from dpaudit.outputs.scaling import Scale
 
@@ -25,9 +26,11 @@ __all__ = [
     "PartsEncoding",
     "Places",
     "PlainEncoding",
+    "Queries",
     "Raised",
     "Recurring",
     "Scale",
+    "Targets",
     "Timed",
     "View",
     "derived",

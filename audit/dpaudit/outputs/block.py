@@ -113,7 +113,7 @@ class Outputs:
         return self._unknown_outputs[1]
 
     @overload
-    def view(self, encoding: Encoding, sees: Literal["features", "derived", "bits", "timed"]) -> Array: ...
+    def view(self, encoding: Encoding, sees: Literal["features", "derived", "bits", "queries", "timed"]) -> Array: ...
 
     @overload
     def view(self, encoding: Encoding, sees: str) -> View: ...
@@ -269,6 +269,12 @@ def _bits(outputs: Outputs, encoding: Encoding) -> Array:
     return encoding.bits(outputs.parts())
 
 
+def _queries(outputs: Outputs, encoding: Encoding) -> Array:
+    if isinstance(encoding, PlainEncoding):
+        return np.zeros((len(outputs), 0))
+    return encoding.queries(outputs.parts())
+
+
 def _natural(outputs: Outputs, encoding: Encoding) -> View:
     if isinstance(encoding, PlainEncoding):
         array = _plain(outputs, encoding)
@@ -295,6 +301,7 @@ _VIEWS: dict[str, Callable[[Outputs, Encoding], View]] = {
     "features": _features,
     "derived": _derived,
     "bits": _bits,
+    "queries": _queries,
     "natural": _natural,
     "timed": _timed,
 }

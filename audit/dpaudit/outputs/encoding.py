@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.outputs.association import association
 from dpaudit.outputs.bits import PER_NUMBER, bits
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import Plain, plain_array
+from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.values import Foreign, Output
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
@@ -114,14 +116,16 @@ class PartsEncoding:
     known_parts: frozenset[str]
     known_labels: frozenset[tuple[str, str]]
     exact: tuple[str, ...]  # names of the numbers whose binary representation is examined
+    table_queries: Queries | None = None  # queries of the tables among the parts; None if there are no tables
 
     @classmethod
-    def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_]) -> PartsEncoding:
+    def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets = (None, None)) -> PartsEncoding:
         """Fit an encoding to past outputs on both datasets of a pair.
 
         Args:
             past: The parts of each of the n past outputs.
             side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
+            targets: The rows in which the datasets differ, if the datasets are tables.
         """
         numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
         counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
@@ -153,6 +157,7 @@ class PartsEncoding:
             ),
             known_labels=known,
             exact=(),
+            table_queries=Queries.of(past, side, targets),
         )
         return whole._pruned(whole._matrix(past), side)
 
@@ -169,7 +174,7 @@ class PartsEncoding:
                 seen.add(key)
                 keep.append(j)
         if len(keep) > _MAX_COLUMNS:
-            strength = _association(matrix[:, keep], side)
+            strength = association(matrix[:, keep], side)
             keep = sorted(keep[i] for i in np.argsort(-strength, kind="stable")[:_MAX_COLUMNS])
         n, m = len(self.numbers), len(self.labels)
         kept = [j for j in keep if j < n]
@@ -181,6 +186,7 @@ class PartsEncoding:
             known_parts=self.known_parts,
             known_labels=self.known_labels,
             exact=tuple(self.numbers[j] for j in kept)[:_MAX_BITS],
+            table_queries=self.table_queries,
         )
 
     @property
@@ -246,6 +252,10 @@ class PartsEncoding:
             + (0 if known.issuperset(parts.counts) else len(parts.counts.keys() - known))
         )
 
+    def queries(self, outputs: Sequence[Parts]) -> Array:
+        """Return the answers to the queries of tables for n outputs, (n, queries)."""
+        return np.zeros((len(outputs), 0)) if self.table_queries is None else self.table_queries.features(outputs)
+
     def bits(self, outputs: Sequence[Parts]) -> Array:
         """Return the features of the bits of the numbers in `exact` as an array of shape (n, 3 max(1, len(exact)))."""
         found = [bits([parts.numbers.get(name, math.nan) for parts in outputs]) for name in self.exact]
@@ -279,28 +289,3 @@ def _centre(values: Foreign) -> int:
     """Return the median of integers if at least one absolute value exceeds 2**53, and 0 otherwise."""
     known = sorted(value for value in values if isinstance(value, int))
     return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0
-
-
-def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """Return the standardised difference of each column between the outputs on d0 and the outputs on d1.
-
-    The difference of a column is the maximum of the difference of its means and the difference of its rates of missing
-    values.
-    """
-    strength = np.zeros(matrix.shape[1])
-    with np.errstate(all="ignore"):
-        missing = np.isnan(matrix)
-        some = np.flatnonzero(missing.any(axis=0))  # indices of the columns with at least one missing value
-        strength[some] = _gap(missing[:, some].astype(float), side)
-        strength = np.maximum(strength, _gap(np.nan_to_num(matrix, posinf=1e300, neginf=-1e300), side))
-    return strength
-
-
-def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """Return the difference between the clipped column means on d0 and d1, in standard deviations of each column."""
-    low, high = np.quantile(columns.T.copy(), [0.02, 0.98], axis=1)
-    clipped = np.where(low < high, np.clip(columns, low, high), np.sign(columns - low))
-    difference = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)
-    error = clipped.std(axis=0) + 1e-300
-    gap: Array = np.nan_to_num(np.abs(difference) / error)
-    return gap

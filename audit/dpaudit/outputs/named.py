@@ -1,23 +1,10 @@
-"""Defines the parts of an output, which are named numbers, labels and counts, and converts values to labels."""
+"""Defines the parts of an output, which are named numbers, labels, counts and tables."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import decimal
-import enum
-import fractions
-import pathlib
-import uuid
-import zlib
-from collections.abc import Iterable
 
-import numpy as np
-
-from dpaudit.values import Foreign
-
-LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
-TEXT = 64  # maximum length of a text that is used as a label, in characters; longer texts are hashed
+from dpaudit.outputs.tables import Table
 
 
 @dataclasses.dataclass(slots=True)
@@ -27,30 +14,5 @@ class Parts:
     numbers: dict[str, int | float] = dataclasses.field(default_factory=dict)  # a missing number is encoded as NaN
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
     counts: dict[str, float] = dataclasses.field(default_factory=dict)  # the count of a missing name is 0
-
-
-def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
-    """Return the first `LISTED` elements of a set, sorted in an order that is the same in every process."""
-    kinds = set(map(type, elements))
-    in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)
-    return in_order[:LISTED]
-
-
-def label_of(value: object) -> str:
-    """Return a short text that represents a value.  Equal values have equal texts."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str) and len(value) <= TEXT:
-        return repr(value)
-    if isinstance(value, bool | int | float | np.number | np.bool_ | enum.Enum) or value is None:
-        return str(value)
-    if isinstance(value, tuple | list | frozenset):
-        written = f"({', '.join(map(label_of, sorted(value, key=str) if isinstance(value, frozenset) else value))})"
-        return written if len(written) <= TEXT else f"#{zlib.crc32(written.encode()):08x}"
-    if isinstance(value, str):
-        return f"#{zlib.crc32(value.encode('utf-8', 'replace')):08x}"
-    if isinstance(value, bytes):
-        return f"bytes {value.hex()}" if len(value) <= TEXT // 2 else f"#{zlib.crc32(value):08x}"
-    if isinstance(value, pathlib.PurePath | uuid.UUID | decimal.Decimal | fractions.Fraction | datetime.date):
-        return str(value)
-    return type(value).__name__
+    # tables among the parts, from which counting queries are answered
+    tables: dict[str, Table] = dataclasses.field(default_factory=dict, compare=False)

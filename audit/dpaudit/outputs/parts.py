@@ -9,11 +9,14 @@
 | bytes                             | the bytes as a label, length, entries                                          |
 | enum                              | name as a label                                                                |
 | tuple, list                       | length, each entry, last entry, number of each label, sum, extremes            |
-| dict, dataclass, namedtuple       | presence and number of keys, first key, parts of each value                    |
+| dict, dataclass, namedtuple       | presence and number of keys, first key, parts of each value; a table for       |
+|                                   | queries, if all values of a dict are sequences of one length, and of all       |
+|                                   | categories only the first rows one by one, if it has more than 64 rows         |
 | set                               | presence of each element, length                                               |
 | array of any library              | shape, entries (means of 64 pieces of a long array), sum, norm, extremes       |
-| data frame, rows in any order     | number of rows; columns, each summarised regardless of order; frequent rows;   |
-|                                   | names of rows and entries by name, if the rows have names                      |
+| data frame, structured array,     | number of rows; columns, each summarised regardless of order; frequent rows;   |
+| rows in any order                 | names of rows and entries by name, if the rows have names; a table for queries |
+| list of dicts                     | the same, and the parts of the first rows                                      |
 | series                            | the parts of an array, or of a dict if the rows have names                     |
 | Raised                            | type of the exception as a label, message as text                              |
 | object with a registered encoder  | parts of the value that the encoder returns                                    |
@@ -41,9 +44,12 @@ import numpy as np
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.encoders import encoder_of
 from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
-from dpaudit.outputs.named import LISTED, TEXT, Parts, label_of, some_elements
+from dpaudit.outputs.labels import LISTED, TEXT, label_of, some_elements
+from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Raised
-from dpaudit.outputs.vectors import ENTRIES, bag, floats, summary, vector
+from dpaudit.outputs.table_parts import table
+from dpaudit.outputs.tables import Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
+from dpaudit.outputs.vectors import ENTRIES, floats, summary, vector
 from dpaudit.values import Foreign, Output
 
 Reader = Callable[[Parts, str, Foreign, int], None]
@@ -186,6 +192,11 @@ def _array(parts: Parts, name: str, array: AnyArray, depth: int) -> None:
             array = np.stack([array.real, array.imag], axis=-1)
         elif array.dtype.kind in "mM":
             array = array.astype(np.int64)
+        elif array.dtype.names and array.ndim == 1:
+            parts.labels[kind] = "table"
+            parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = len(array), len(array.dtype.names)
+            table(parts, name, array_columns(array))
+            return
         else:
             parts.labels[kind] = "array"
             _sequence(parts, name, array.tolist() if array.ndim else [array.item()], depth)
@@ -201,7 +212,12 @@ def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) ->
     parts.numbers[f"length of {name}"] = length
     if length == 0:
         return
-    if length > ENTRIES:
+    separate = ENTRIES
+    if are_rows(entries):
+        columns = row_columns(entries)
+        table(parts, name, columns)
+        separate = max(1, ENTRIES // max(1, len(columns)))
+    elif length > ENTRIES:
         kinds = set(map(type, entries))
         if kinds <= {int, float, bool, np.float64, np.int64}:
             try:
@@ -209,9 +225,11 @@ def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) ->
                 return
             except OverflowError:
                 pass
-    for index, entry in enumerate(entries[:ENTRIES]):
+    for index, entry in enumerate(entries[:separate]):
         _add(parts, f"{name}[{index}]", entry, depth + 1)
     _add(parts, f"{name}[-1]", entries[-1], depth + 1)
+    if separate < ENTRIES:  # the frequent rows of a table are counted already
+        return
     looked_at = entries[:LISTED]
     numbers = floats(looked_at)
     if numbers:
@@ -236,8 +254,16 @@ def _listed(parts: Parts, name: str, value: Sequence[object], depth: int) -> Non
         _sequence(parts, name, value, depth)
 
 
-def _mapping(parts: Parts, name: str, value: Mapping[Foreign, object], depth: int) -> None:
+def _mapping(parts: Parts, name: str, value: Mapping[Foreign, Foreign], depth: int) -> None:
     parts.labels[f"type of {name}"] = type(value).__name__
+    columns = mapping_columns(value)
+    if columns is not None and (rows := len(next(iter(columns.values())).codes)) <= ENTRIES:
+        parts.tables[name] = Table.of(columns)
+    elif columns is not None:
+        parts.numbers[f"rows of {name}"] = rows
+        table(parts, name, columns)
+        separate = max(1, ENTRIES // len(columns))
+        value = {key: value[key][:separate] if columns[key].numbers is None else value[key] for key in value}
     _entries(parts, name, value, depth)
 
 
@@ -285,36 +311,15 @@ def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
 def _frame(parts: Parts, name: str, frame: Foreign, depth: int) -> None:
     """Add the parts of a data frame, which is treated as an unordered collection of rows with optional names."""
     parts.labels[f"type of {name}"] = "data frame"
-    columns = [str(column) for column in frame.columns]
-    parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = frame.shape[0], len(columns)
-    numeric: dict[str, AnyArray] = {}
-    values: list[list[object]] = []
-    for title, key in zip(columns[:ENTRIES], frame.columns, strict=False):
-        parts.counts[f"column {title!r} in {name}"] = 1
-        entries = column(frame[key])
-        where = f"{name}[{title!r}]"
-        parts.labels[f"type of {where}"] = entries.dtype.name if entries.dtype.kind in "biufmM" else "labels"
-        values.append(entries[:LISTED].tolist())
-        if entries.dtype.kind in "biufmM":
-            numeric[where] = entries.astype(np.float64)
-            bag(parts, where, numeric[where])
-        for label, count in Counter(map(label_of, values[-1])).most_common(ENTRIES):
-            parts.counts[f"number of {label} in {where}"] = count
+    parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = frame.shape[0], frame.shape[1]
+    columns = frame_columns(frame)
+    table(parts, name, columns)
     names = [label_of(row) for row in row_names(frame, LISTED)]
     _names(parts, name, names)
     if len(names) <= ENTRIES and len(set(names)) == len(names):
-        for row, *entries_of_row in zip(names, *values, strict=False):
-            for title, entry in zip(columns, entries_of_row, strict=False):
-                _add(parts, f"{name}[{title!r}][{row}]", entry, depth + 1)
-    alike = Counter(label_of(row) for row in zip(*values, strict=True))
-    parts.numbers[f"largest number of equal rows of {name}"] = max(alike.values(), default=0)
-    for row, count in alike.most_common(ENTRIES):
-        parts.counts[f"number of rows {row} in {name}"] = count
-    paired = list(numeric)[:6]
-    for i, first in enumerate(paired):
-        for second in paired[:i]:
-            with np.errstate(all="ignore"):
-                parts.numbers[f"mean of {second} times {first}"] = float(np.nanmean(numeric[first] * numeric[second]))
+        for place, row in enumerate(names):
+            for title, entries in columns.items():
+                _add(parts, f"{name}[{title!r}][{row}]", entries.entry(place), depth + 1)
 
 
 _READERS: tuple[tuple[type | tuple[type, ...], Reader], ...] = (

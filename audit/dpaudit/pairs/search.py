@@ -13,13 +13,15 @@ the bounds, NaN, empty datasets and equal records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.records import Records, Schema, check_bounds, numeric, of_numbers, of_table, rounded
+from dpaudit.pairs.tiny_tables import tiny_tables
 from dpaudit.text.spelling import relation_meant
 from dpaudit.values import Dataset, Record
 from dpaudit.values.content import key
@@ -27,10 +29,6 @@ from dpaudit.values.content import key
 Moves = Literal["add_remove", "replace_one", "one_value", "all_values"]
 MOVES: tuple[str, ...] = get_args(Moves)
 
-Schema = Mapping[str, Sequence[Record]]
-"""A mapping from each column to (low, high) or to a list of categories."""
-
-_FAR_WIDTHS = 1000.0  # distance of out-of-range values from the bounds, in multiples of the width of the bounds
 _MAX_DRAWS = 100  # maximum number of calls of the user's generator for each requested pair
 
 
@@ -55,6 +53,8 @@ class SearchPairs:
             records are dicts.
         out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN
             and None.  By default, such records are generated if `bounds` or `schema` is given.
+        tiny: Whether datasets are tables of two to ten rows, and the target is a new category, an extreme value, a row
+            far from all others, or a duplicate; requires `schema`.  `size` limits the number of rows.
         generator: A function that replaces the built-in patterns.  The function receives a numpy Generator and returns
             a Pair, or a sequence of records from which neighbouring datasets are made.
         build: A function that converts each generated dataset, such as `numpy.array` or `pandas.DataFrame`.
@@ -74,6 +74,7 @@ class SearchPairs:
     whole: bool = False
     schema: Schema | None = None
     out_of_domain: bool | None = None
+    tiny: bool = False
     generator: Callable[[np.random.Generator], Iterable[Record] | Pair] | None = None
     build: Callable[[Dataset], Dataset] | None = None
     most: int | None = None
@@ -90,11 +91,13 @@ class SearchPairs:
         if self.step is not None and not 0 < self.step < math.inf:
             raise ValueError(f"step must be > 0 and finite, got {self.step}")
         if self.bounds is not None:
-            _check_bounds("bounds", self.bounds)
+            check_bounds("bounds", self.bounds)
         if self.whole and any(value != math.floor(value) for value in (*(self.bounds or ()), self.step or 1)):
             raise ValueError(f"with whole=True, bounds and step must be integers, got {self.bounds} and {self.step}")
         if self.schema is not None:
             self._check_schema(self.schema)
+        if self.tiny and (self.schema is None or not self.size >= 2):
+            raise ValueError("tiny tables need a schema, and a size of at least 2")
 
     def _check_schema(self, schema: Schema) -> None:
         if self._moves_values or self.bounds is not None:
@@ -104,8 +107,8 @@ class SearchPairs:
         for column, values in schema.items():
             if isinstance(values, str) or len(values) == 0:
                 raise ValueError(f"schema: {column} must be (low, high) or a list of categories, got {values!r}")
-            if _numeric(values):
-                _check_bounds(f"schema: {column}", values)
+            if numeric(values):
+                check_bounds(f"schema: {column}", values)
 
     @property
     def _moves_values(self) -> bool:
@@ -145,10 +148,12 @@ class SearchPairs:
             return self._drawn(self.generator)
         if self._moves_values:
             return self._vectors()
-        kinds = _of_numbers(self.bounds, self.whole) if self.schema is None else _of_table(self.schema)
+        if self.tiny and self.schema is not None:
+            return tiny_tables(self.schema, self.relation, self.size, unusual=bool(self.out_of_domain))
+        kinds = of_numbers(self.bounds, self.whole) if self.schema is None else of_table(self.schema)
         return self._records(kinds)
 
-    def _records(self, kinds: _Records) -> Iterator[Pair]:
+    def _records(self, kinds: Records) -> Iterator[Pair]:
         """Yield pairs of datasets that have the same records except for one record."""
         low, high, middle = kinds.low, kinds.high, kinds.middle
         many = self.size - 1
@@ -189,7 +194,7 @@ class SearchPairs:
         low, high = self.bounds or (0.0, 2.0)
         step = self.step if self.step is not None else (1.0 if self.bounds is None else None)
         shares = (0.5,) if self.bounds is None else (0.5, 0.0, 1.0, 0.25, 0.75)
-        bases = [_rounded(low + share * (high - low), self.whole) for share in shares]
+        bases = [rounded(low + share * (high - low), self.whole) for share in shares]
         move = (high - low) if step is None else step
 
         def up(value: float) -> float:
@@ -213,7 +218,7 @@ class SearchPairs:
         yield [base, *rest], [down(base), *rest], "one below"
         if self.size > 1:
             yield [*rest, base], [*rest, up(base)], "last one above"
-            slope = [_rounded(base + (up(base) - base) * i / (self.size - 1), self.whole) for i in range(self.size)]
+            slope = [rounded(base + (up(base) - base) * i / (self.size - 1), self.whole) for i in range(self.size)]
             yield slope, [up(slope[0]), *slope[1:]], "slope, first above"
 
     def _all_move(
@@ -266,84 +271,3 @@ class SearchPairs:
             elif other := list(again):
                 new = other[int(rng.integers(len(other)))]
                 yield Pair([*before, one, *after], [*before, new, *after], "replace_one", f"record {place} replaced")
-
-
-@dataclass(frozen=True, slots=True)
-class _Records:
-    """The records from which `SearchPairs` makes datasets."""
-
-    at: Callable[[float], Record]  # function that maps 0 to the smallest record and 1 to the largest record
-    unusual: Sequence[tuple[str, Record]]  # labels and values of records that a mechanism must clamp or drop
-    bounded: bool  # whether the records have bounds that the mechanism can check
-
-    @property
-    def low(self) -> Record:
-        return self.at(0.0)
-
-    @property
-    def high(self) -> Record:
-        return self.at(1.0)
-
-    @property
-    def middle(self) -> Record:
-        return self.at(0.5)
-
-
-def _of_numbers(bounds: tuple[float, float] | None, whole: bool) -> _Records:
-    low, high = bounds or (0.0, 1.0)
-    far = _FAR_WIDTHS * (high - low)
-    return _Records(
-        lambda share: _rounded(low + share * (high - low), whole),
-        [
-            ("one NaN", math.nan),
-            ("one above the bounds", _rounded(high + far, whole)),
-            ("one below the bounds", _rounded(low - far, whole)),
-        ],
-        bounds is not None,
-    )
-
-
-def _of_table(schema: Schema) -> _Records:
-    def at(share: float) -> dict[str, Record]:
-        row: dict[str, Record] = {}
-        for column, values in schema.items():
-            if _numeric(values):
-                row[column] = _rounded(
-                    values[0] + share * (values[1] - values[0]), all(isinstance(v, int) for v in values)
-                )
-            else:
-                row[column] = values[round(share * (len(values) - 1))]
-        return row
-
-    unusual: list[tuple[str, Record]] = []
-    numbers = [column for column, values in schema.items() if _numeric(values)]
-    if numbers:
-        beyond = {
-            column: schema[column][1] + _FAR_WIDTHS * (schema[column][1] - schema[column][0]) for column in numbers
-        }
-        unusual += [
-            ("one NaN", {**at(0.0), **dict.fromkeys(numbers, math.nan)}),
-            ("one above the bounds", {**at(0.0), **beyond}),
-        ]
-    labels = [column for column in schema if column not in numbers]
-    if labels:
-        unusual += [("one without a category", {**at(1.0), **dict.fromkeys(labels)})]
-    return _Records(at, unusual, True)
-
-
-def _check_bounds(name: str, bounds: Sequence[Record]) -> None:
-    if not (len(bounds) == 2 and -math.inf < bounds[0] < bounds[1] < math.inf):
-        raise ValueError(f"{name} must be (low, high), both finite and low < high, got {bounds!r}")
-
-
-def _numeric(values: Sequence[Record]) -> bool:
-    """Return whether the entry of a schema is a tuple of two numbers, and thus the bounds of a numeric column."""
-    return (
-        isinstance(values, tuple)
-        and len(values) == 2
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
-    )
-
-
-def _rounded(value: float, whole: bool) -> float:
-    return math.floor(value) if whole else float(value)

@@ -87,6 +87,8 @@ class Witness:
     pair: str  # label of the pair of datasets
     attack: str  # names of the attacks with the largest contributions, joined by "+"
     region: str  # description of the rejection region in words
+    # the query of synthetic tables that tells the datasets apart best, with its answers on both; "" for other outputs
+    query: str = ""
     # lower bound of the estimated log-likelihood ratio in the rejection region, in nats; nan in files of older versions
     threshold: float = math.nan
     alpha: float  # observed type I error of the rejection region; nan for guesses
@@ -131,7 +133,8 @@ class Witness:
             return f"{self.region}; {_needed(self)} ({self.pair})"
         about = "; ".join([f"pair {self.pair}", f"attack {self.attack}", *_outputs_counted(self)])
         rates = f"{percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1"
-        return f"{self.region}: {rates}{comparison} ({about})".replace("\u00a0", " ")
+        query = f"; {self.query}" if self.query else ""
+        return f"{self.region}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
 
 
 def _needed(found: Witness) -> str:

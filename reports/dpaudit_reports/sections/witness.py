@@ -50,9 +50,17 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
     return (
         heading,
         Paragraph(_in_words(result, found)),
+        *query_of(found),
         _table(result, found),
         Paragraph(f"{_origin(result, found, kind)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
     )
+
+
+def query_of(found: Witness) -> tuple[Block, ...]:
+    """State the query of synthetic tables that tells the datasets apart best."""
+    if not found.query:
+        return ()
+    return (Paragraph(("The most telling query of the released tables: ", Strong(found.query), ".")),)
 
 
 def _heading(kind: RegionStatus, found: Witness | None) -> str:

@@ -49,7 +49,7 @@ class Called:
         inside = importlib.import_module("dpaudit.libraries.inside." + library)
         made = inside.called(call, arguments)
         self._run = inside.runner(made)
-        self.libraries = (inside.MODULE,)
+        self.libraries = (getattr(made, "library", None) if library == "synthesizer" else inside.MODULE,)
         self._read = inside.facts
         self._made, self._d_in = made, d_in
 

@@ -1,0 +1,160 @@
+"""The public domain of a table: reads records as cells of the domain, and writes cells as synthetic tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.values import Dataset, Record
+
+Schema = Mapping[str, Sequence[Any]]
+"""For each column [low, high], which are two numbers, or a list of categories."""
+
+Cells = npt.NDArray[np.intp]
+"""The cell of each record in each column, (records, columns); -1 for an entry outside the domain."""
+
+SMALL: Schema = {"city": ("Bonn", "Jena", "Ulm"), "sex": ("f", "m"), "age": (0, 100)}
+
+_MAX_CELLS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The columns of a table.  A column of numbers has `bins` cells of equal width, other columns one per category."""
+
+    columns: tuple[str, ...]
+    bounds: tuple[tuple[float, float] | None, ...]
+    categories: tuple[tuple[Record, ...], ...]
+    bins: int
+
+    @classmethod
+    def of(cls, schema: Schema, bins: int) -> Domain:
+        """Return the domain of a schema.
+
+        Raises:
+            ValueError: If the schema has no column, a column has no category, or bounds are not low < high.
+        """
+        if not isinstance(schema, Mapping) or not schema:
+            raise ValueError(f"schema must map columns to [low, high] or to categories, got {schema!r}")
+        if not isinstance(bins, int) or not 1 <= bins <= _MAX_CELLS:
+            raise ValueError(f"bins must be in 1..{_MAX_CELLS}, got {bins!r}")
+        bounds, categories = [], []
+        for column, entries in schema.items():
+            if isinstance(entries, str) or not isinstance(entries, Sequence) or not entries:
+                raise ValueError(f"schema: {column} must be [low, high] or a list of categories, got {entries!r}")
+            low_high = _bounds(column, entries)
+            bounds.append(low_high)
+            categories.append(() if low_high else tuple(entries))
+        return cls(tuple(schema), tuple(bounds), tuple(categories), bins)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells of each column."""
+        return tuple(
+            self.bins if bound else len(names) for bound, names in zip(self.bounds, self.categories, strict=True)
+        )
+
+    def cells(self, dataset: Dataset) -> Cells:
+        """Read records.
+
+        A number beyond its bounds is moved to the next bound.  A missing entry or an unknown category has no cell.
+
+        Args:
+            dataset: A list of dicts, a dict of columns, or a data frame.
+        """
+        columns = columns_of(dataset, self.columns)
+        found = [
+            _binned(entries, bound, self.bins) if bound else _placed(entries, names)
+            for entries, bound, names in zip(columns, self.bounds, self.categories, strict=True)
+        ]
+        return np.array(found, dtype=np.intp).reshape(len(self.columns), -1).T
+
+    def tables(self, cells: Cells, rng: np.random.Generator) -> list[dict[str, AnyArray]]:
+        """Write cells of n tables, (n, rows, columns), as dicts of columns; a number is uniform in its cell."""
+        written = []
+        for j, (bound, names) in enumerate(zip(self.bounds, self.categories, strict=True)):
+            if bound is None:
+                written.append(_array(names)[cells[..., j]])
+                continue
+            inside = rng.random(cells.shape[:2])
+            written.append(bound[0] + (bound[1] - bound[0]) * (cells[..., j] + inside) / self.bins)
+        return [dict(zip(self.columns, table, strict=True)) for table in zip(*written, strict=True)]
+
+    def every_cell(self) -> Cells:
+        """Return all cells of the domain, (cells, columns).
+
+        Raises:
+            ValueError: If there are too many cells.
+        """
+        if math.prod(self.sizes) > _MAX_CELLS:
+            raise ValueError(f"the domain must have at most {_MAX_CELLS:,} cells, got {math.prod(self.sizes):,}")
+        return np.array(list(itertools.product(*map(range, self.sizes))), dtype=np.intp)
+
+
+def counts_of(cells: Cells, columns: Sequence[int], sizes: Sequence[int]) -> Array:
+    """Return the number of records in each cell of the marginal of some columns; its shape is that of the marginal.
+
+    A record without a cell in one of these columns is not counted.
+    """
+    found = np.zeros([sizes[j] for j in columns])
+    chosen = cells[:, list(columns)]
+    np.add.at(found, tuple(chosen[(chosen >= 0).all(axis=1)].T), 1.0)
+    return found
+
+
+def drawn(noisy: Array, uniform: Array) -> Cells:
+    """Draw cells in proportion to noisy counts, which are post-processed: negative counts are 0.
+
+    Args:
+        noisy: Noisy counts of the cells, (n, cells).  If none is positive, all cells are equally likely.
+        uniform: Uniform random numbers, (n, rows).
+
+    Returns:
+        The drawn cells, (n, rows).
+    """
+    weights = np.maximum(noisy, 0.0)
+    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
+    upper = np.cumsum(weights, axis=1)
+    return np.asarray((uniform[:, :, None] * upper[:, None, -1:] >= upper[:, None, :-1]).sum(axis=2))
+
+
+def columns_of(dataset: Dataset, names: Sequence[str]) -> list[list[Record]]:
+    """Return the entries of each column of a list of dicts, a dict of columns, or a data frame."""
+    if isinstance(dataset, Mapping) or hasattr(dataset, "columns"):
+        return [list(dataset[name]) for name in names]
+    return [[row.get(name) for row in dataset] for name in names]
+
+
+def _array(names: Sequence[Record]) -> AnyArray:
+    """Return categories as an array that keeps their types."""
+    return np.array(names) if len(set(map(type, names))) == 1 else np.fromiter(names, dtype=object, count=len(names))
+
+
+def _bounds(column: str, entries: Sequence[Any]) -> tuple[float, float] | None:
+    if len(entries) != 2 or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in entries):
+        return None
+    low, high = map(float, entries)
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"schema: {column} must be [low, high], both finite and low < high, got {list(entries)}")
+    return low, high
+
+
+def _binned(entries: list[Record], bound: tuple[float, float], bins: int) -> list[int]:
+    low, high = bound
+    numbers = np.array([x if isinstance(x, int | float) else math.nan for x in entries], dtype=np.float64)
+    share = (np.clip(numbers, low, high) - low) / (high - low)
+    with np.errstate(invalid="ignore"):
+        cell = np.minimum(np.floor(share * bins), bins - 1)
+    return np.where(np.isnan(cell), -1, np.nan_to_num(cell)).astype(int).tolist()  # type: ignore[no-any-return]
+
+
+def _placed(entries: list[Record], names: Sequence[Record]) -> list[int]:
+    place = {name: index for index, name in enumerate(names)}
+    return [place.get(entry, -1) if entry.__hash__ else -1 for entry in entries]

@@ -1,0 +1,88 @@
+"""Describes the query of synthetic tables that tells the two datasets apart best, with its answers on both datasets.
+
+For example: "rows with city = Ulm: 0 without the record, 1 to 4 with it".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.learning import Score
+from dpaudit.numerics.arrays import Array
+from dpaudit.outputs import Outputs, PartsEncoding, Queries
+
+_LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
+_INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
+
+
+def query_names(queries: Queries) -> list[str]:
+    """Return the names of the queries as they occur in the description of a region."""
+    return [f"number of {name}" if name.startswith("rows ") else name for name in queries.names]
+
+
+def query_words(score: Score, threshold: float, examples: Outputs | None) -> str:
+    """Describe the query whose answers tell the datasets apart best.
+
+    Args:
+        score: A combined score of attacks.
+        threshold: The threshold of the score in the region of a witness.
+        examples: Outputs of d0, followed by the same number of outputs of d1; None if there are none.
+
+    Returns:
+        The description; "" if outputs are no tables, if no query is telling, or if no output is in the region.
+    """
+    encoding = score.encoding
+    if examples is None or not isinstance(encoding, PartsEncoding) or encoding.table_queries is None:
+        return ""
+    answers, half = np.asarray(examples.view(encoding, "queries")), len(examples) // 2
+    inside = score(examples) > threshold
+    if not half or not answers.shape[1] or not inside.any():
+        return ""
+    agreement = [_agreement(column[:half], column[half:]) for column in answers.T]
+    best = int(np.argmax(agreement))
+    if agreement[best] < _LEAST_AGREEMENT:
+        return ""
+    on0, on1 = _sides(encoding.table_queries)
+    first, second = stated(answers[:half, best], answers[half:, best])
+    return f"{encoding.table_queries.names[best]}: {first} {on0}, {second} {on1}"
+
+
+def _sides(queries: Queries) -> tuple[str, str]:
+    row0, row1 = queries.targets
+    if row0 is None and row1 is not None:
+        return "without the record", "with it"
+    if row0 is not None and row1 is None:
+        return "with the record", "without it"
+    return "on d0", "on d1"
+
+
+def _agreement(first: Array, second: Array) -> float:
+    """Return the mean share of answers on either dataset that the best cut identifies; NaN counts as the largest."""
+    values = np.concatenate([first, second])
+    order = np.argsort(values, kind="stable")
+    ranked = np.nan_to_num(values[order], nan=np.inf)
+    of_first = np.repeat([True, False], [len(first), len(second)])[order]
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], False))
+    if not len(ends):
+        return 0.5
+    gain = np.cumsum(of_first)[ends] / len(first) - np.cumsum(~of_first)[ends] / len(second)
+    return float(0.5 + np.abs(gain).max() / 2)
+
+
+def stated(first: Array, second: Array) -> tuple[str, str]:
+    """State the answers on both datasets: all answers if those on the two datasets do not overlap."""
+    known = [side[~np.isnan(side)] for side in (first, second)]
+    if not all(len(side) for side in known):
+        return _range(known[0], ""), _range(known[1], "")
+    apart = known[0].max() < known[1].min() or known[1].max() < known[0].min()
+    if apart:
+        return _range(known[0], ""), _range(known[1], "")
+    inner = [np.quantile(side, _INNER, method="nearest") for side in known]
+    return _range(inner[0], "mostly "), _range(inner[1], "mostly ")
+
+
+def _range(answers: Array, before: str) -> str:
+    if not len(answers):
+        return "no rows"
+    low, high = f"{answers.min():.4g}", f"{answers.max():.4g}"
+    return before + (low if low == high else f"{low} to {high}")

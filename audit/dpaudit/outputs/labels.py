@@ -1,0 +1,49 @@
+"""Converts values to short texts, so that equal values have equal texts."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from dpaudit.values import Foreign
+
+LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
+_TIMES = datetime.date | datetime.time | datetime.timedelta
+TEXT = 64  # maximum length of a text that is used as a label, in characters; longer texts are hashed
+
+
+def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
+    """Return the first `LISTED` elements of a set, sorted in an order that is the same in every process."""
+    kinds = set(map(type, elements))
+    in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)
+    return in_order[:LISTED]
+
+
+def label_of(value: object) -> str:
+    """Return a short text that represents a value.  Equal values have equal texts."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size <= TEXT):
+        value = value.tolist()
+    if isinstance(value, str) and len(value) <= TEXT:
+        return repr(value)
+    if isinstance(value, bool | int | float | np.number | np.bool_ | enum.Enum) or value is None:
+        return str(value)
+    if isinstance(value, tuple | list | frozenset):
+        written = f"({', '.join(map(label_of, sorted(value, key=str) if isinstance(value, frozenset) else value))})"
+        return written if len(written) <= TEXT else f"#{zlib.crc32(written.encode()):08x}"
+    if isinstance(value, Mapping):  # a nested value of a table, such as a struct of polars
+        return label_of(tuple(value.items()))
+    if isinstance(value, str):
+        return f"#{zlib.crc32(value.encode('utf-8', 'replace')):08x}"
+    if isinstance(value, bytes):
+        return f"bytes {value.hex()}" if len(value) <= TEXT // 2 else f"#{zlib.crc32(value):08x}"
+    if isinstance(value, pathlib.PurePath | uuid.UUID | decimal.Decimal | fractions.Fraction | _TIMES | complex):
+        return str(value)
+    return type(value).__name__

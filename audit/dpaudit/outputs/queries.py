@@ -1,0 +1,122 @@
+"""Computes counting queries of tables: how many rows satisfy up to three conditions, or resemble the target record.
+
+The queries are chosen among thousands by their association with the dataset among past outputs.  So the counts of an
+output depend only on this output and on past outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.numerics.arrays import Array
+from dpaudit.outputs.conditions import Condition, of_row, proposed
+from dpaudit.outputs.named import Parts
+from dpaudit.outputs.near_copies import Nearness
+from dpaudit.outputs.query_choice import chosen_queries
+from dpaudit.outputs.tables import Table
+
+_MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen
+_MAX_NAMES = 2  # maximum number of tables in one output that are queried
+
+Row = Mapping[str, object]
+Targets = tuple[Row | None, Row | None]
+"""The row of d0 that d1 lacks, and the row of d1 that d0 lacks; None if there is no such row or it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableQueries:
+    """Queries of one table among the parts of outputs."""
+
+    table: str
+    conditions: tuple[Condition, ...]
+    queries: tuple[tuple[int, ...], ...]  # indices of the conditions of each query
+    targets: tuple[Nearness, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each column."""
+        rows = "rows" if self.table == "output" else f"rows of {self.table}"
+        counted = [f"{rows} with {' and '.join(str(self.conditions[i]) for i in query)}" for query in self.queries]
+        return [*counted, *(name for near in self.targets for name in near.names(rows))]
+
+    def counts(self, table: Table | None) -> Array:
+        """Return the answers to all queries of one table.  A missing table has no rows."""
+        if table is None:
+            return np.array([*[0.0] * len(self.queries), *(number for near in self.targets for number in near.nothing)])
+        holds = [condition.holds(table) for condition in self.conditions]
+        counted = [float(np.count_nonzero(_all(holds, query))) for query in self.queries]
+        return np.array([*counted, *(number for near in self.targets for number in near.near(table))])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queries:
+    """The queries of all tables of an output."""
+
+    tables: tuple[TableQueries, ...]
+    targets: Targets
+
+    @classmethod
+    def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets) -> Queries | None:
+        """Choose queries by past outputs; None if the outputs contain no table.
+
+        Args:
+            past: The parts of each of the n past outputs.
+            side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
+            targets: The rows in which the datasets differ.
+        """
+        names = dict.fromkeys(name for parts in past for name in parts.tables)
+        if not names:
+            return None
+        latest = np.concatenate([np.flatnonzero(side == which)[-_MAX_TABLES:] for which in (False, True)])
+        some, side = [past[i].tables for i in latest], side[latest]
+        chosen = [_chosen(name, [tables.get(name) for tables in some], side, targets) for name in names]
+        return cls(tuple(one for one in chosen if one is not None)[:_MAX_NAMES], targets)
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each column."""
+        return [name for table in self.tables for name in table.names]
+
+    def features(self, outputs: Sequence[Parts]) -> Array:
+        """Return the answers to all queries for n outputs, (n, queries)."""
+        if not self.tables or not outputs:
+            return np.zeros((len(outputs), len(self.names)))
+        return np.array(
+            [np.concatenate([one.counts(parts.tables.get(one.table)) for one in self.tables]) for parts in outputs]
+        )
+
+
+def _chosen(
+    name: str, found: Sequence[Table | None], side: npt.NDArray[np.bool_], targets: Targets
+) -> TableQueries | None:
+    """Choose the queries of one table; None if the table occurs too rarely."""
+    tables = [table for table in found if table is not None]
+    if 2 * len(tables) < len(found):
+        return None
+    rows = [row for row in targets if row is not None]
+    of_targets = [condition for row in rows for condition in of_row(row, tables)]
+    queries = chosen_queries(found, side, proposed(tables), of_targets)
+    conditions = tuple(dict.fromkeys(condition for query in queries for condition in query))
+    return TableQueries(
+        name,
+        conditions,
+        tuple(tuple(conditions.index(condition) for condition in query) for query in queries),
+        tuple(Nearness.of(row, tables, _word(row, targets)) for row in rows),
+    )
+
+
+def _all(holds: list[npt.NDArray[np.bool_]], query: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    found = holds[query[0]]
+    for i in query[1:]:
+        found = found & holds[i]
+    return found
+
+
+def _word(row: Row, targets: Targets) -> str:
+    if targets[0] is None or targets[1] is None:
+        return "the record"
+    return "the record of d0" if row is targets[0] else "the record of d1"

@@ -1,0 +1,103 @@
+"""Defines the records from which `SearchPairs` makes datasets: numbers within bounds, or rows of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dpaudit.values import Record
+
+Schema = Mapping[str, Sequence[Record]]
+"""A mapping from each column to (low, high) or to a list of categories."""
+
+_FAR_WIDTHS = 1000.0  # distance of out-of-range values from the bounds, in multiples of the width of the bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records from which `SearchPairs` makes datasets."""
+
+    at: Callable[[float], Record]  # function that maps 0 to the smallest record and 1 to the largest record
+    unusual: Sequence[tuple[str, Record]]  # labels and values of records that a mechanism must clamp or drop
+    bounded: bool  # whether the records have bounds that the mechanism can check
+
+    @property
+    def low(self) -> Record:
+        """The smallest record."""
+        return self.at(0.0)
+
+    @property
+    def high(self) -> Record:
+        """The largest record."""
+        return self.at(1.0)
+
+    @property
+    def middle(self) -> Record:
+        """The record halfway between the smallest and the largest."""
+        return self.at(0.5)
+
+
+def of_numbers(bounds: tuple[float, float] | None, whole: bool) -> Records:
+    """Return the records that are numbers within bounds."""
+    low, high = bounds or (0.0, 1.0)
+    far = _FAR_WIDTHS * (high - low)
+    return Records(
+        lambda share: rounded(low + share * (high - low), whole),
+        [
+            ("one NaN", math.nan),
+            ("one above the bounds", rounded(high + far, whole)),
+            ("one below the bounds", rounded(low - far, whole)),
+        ],
+        bounds is not None,
+    )
+
+
+def of_table(schema: Schema) -> Records:
+    """Return the records that are rows of a table with a schema."""
+
+    def at(share: float) -> dict[str, Record]:
+        row: dict[str, Record] = {}
+        for column, values in schema.items():
+            if numeric(values):
+                row[column] = rounded(
+                    values[0] + share * (values[1] - values[0]), all(isinstance(v, int) for v in values)
+                )
+            else:
+                row[column] = values[round(share * (len(values) - 1))]
+        return row
+
+    unusual: list[tuple[str, Record]] = []
+    numbers = [column for column, values in schema.items() if numeric(values)]
+    if numbers:
+        beyond = {
+            column: schema[column][1] + _FAR_WIDTHS * (schema[column][1] - schema[column][0]) for column in numbers
+        }
+        unusual += [
+            ("one NaN", {**at(0.0), **dict.fromkeys(numbers, math.nan)}),
+            ("one above the bounds", {**at(0.0), **beyond}),
+        ]
+    labels = [column for column in schema if column not in numbers]
+    if labels:
+        unusual += [("one without a category", {**at(1.0), **dict.fromkeys(labels)})]
+    return Records(at, unusual, True)
+
+
+def check_bounds(name: str, bounds: Sequence[Record]) -> None:
+    """Raise ValueError unless the bounds are two finite numbers, low < high."""
+    if not (len(bounds) == 2 and -math.inf < bounds[0] < bounds[1] < math.inf):
+        raise ValueError(f"{name} must be (low, high), both finite and low < high, got {bounds!r}")
+
+
+def numeric(values: Sequence[Record]) -> bool:
+    """Return whether the entry of a schema is a tuple of two numbers, and thus the bounds of a numeric column."""
+    return (
+        isinstance(values, tuple)
+        and len(values) == 2
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    )
+
+
+def rounded(value: float, whole: bool) -> float:
+    """Return a number, rounded down to an integer if `whole`."""
+    return math.floor(value) if whole else float(value)

@@ -1,0 +1,125 @@
+"""Tables of any library: the same columns, whatever the type of the table, with dates, nested and missing values."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pytest
+
+from dpaudit.outputs.labels import label_of
+from dpaudit.outputs.named import Parts
+from dpaudit.outputs.parts import parts_of
+from dpaudit.outputs.tables import MAX_ROWS, frame_columns, mapping_columns, read_column
+
+CITIES = ["Ulm", "Bonn", "Ulm"]
+AGES = [31.0, float("nan"), 40.5]
+BORN = [datetime.date(1990, 1, 2), None, datetime.date(1980, 3, 4)]
+ROWS = [{"city": c, "age": a, "born": b} for c, a, b in zip(CITIES, AGES, BORN, strict=True)]
+TABLES: dict[str, Any] = {
+    "pandas": pandas.DataFrame({"city": CITIES, "age": AGES, "born": pandas.to_datetime(BORN)}),
+    "pandas, objects": pandas.DataFrame({"city": CITIES, "age": AGES, "born": pandas.Series(BORN, dtype=object)}),
+    "polars": polars.DataFrame({"city": CITIES, "age": AGES, "born": BORN}),
+    "structured array": np.array(
+        list(zip(CITIES, AGES, np.array(BORN, dtype="M8[D]"), strict=True)),
+        dtype=[("city", "U9"), ("age", "f8"), ("born", "M8[D]")],
+    ),
+    "rows": ROWS,
+    "columns": {"city": CITIES, "age": AGES, "born": BORN},
+}
+
+
+@pytest.mark.parametrize("kind", list(TABLES))
+def test_tables_of_all_kinds_hold_the_same_columns(kind: str) -> None:
+    table = parts_of(TABLES[kind]).tables["output"]
+    assert table.rows == 3
+    assert np.array_equal(table.numbers["age"], AGES, equal_nan=True)
+    assert [table.categories["city"]["'Ulm'"] == code for code in table.codes["city"]] == [True, False, True]
+    assert table.times == {"born"}
+    days = table.numbers["born"] / 86_400e6
+    assert days[0] == datetime.date(1990, 1, 2).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    assert np.isnan(days[1])
+
+
+@pytest.mark.parametrize("kind", list(TABLES)[:-1])
+def test_marginals_and_domains_are_parts(kind: str) -> None:
+    parts = parts_of(TABLES[kind])
+    assert parts.counts["number of 'Ulm' in output['city']"] == 2
+    assert parts.counts["missing values of output['age']"] == parts.counts["missing values of output['born']"] == 1
+    assert parts.numbers["least of output['age']"] == 31
+    assert parts.numbers["mean of output['age']"] == 35.75
+    assert parts.numbers["largest number of equal rows of output"] == 1
+
+
+def test_the_order_of_rows_of_an_array_carries_nothing() -> None:
+    array = TABLES["structured array"]
+    first, second = parts_of(array), parts_of(array[::-1])
+    assert (first.numbers, first.labels, first.counts) == (second.numbers, second.labels, second.counts)
+    assert parts_of(ROWS).labels["output[0]['city']"] == "'Ulm'"  # but the order of a list is part of the output
+
+
+@pytest.mark.parametrize(
+    ("entries", "labels"),
+    [
+        ([[1, 2], [3], [1, 2]], ["(1, 2)", "(3)"]),
+        ([{"a": 1}, {"a": 2}, {"a": 1}], ["(('a', 1))", "(('a', 2))"]),
+        (polars.Series([[1, 2], [3], [1, 2]]), ["(1, 2)", "(3)"]),
+        (polars.Series([{"a": 1}, {"a": 2}, {"a": 1}]), ["(('a', 1))", "(('a', 2))"]),
+        ([True, "1", True], ["True", "'1'"]),
+        ([datetime.time(1), datetime.timedelta(2), datetime.time(1)], ["01:00:00", "2 days, 0:00:00"]),
+    ],
+)
+def test_nested_and_mixed_values_are_categories(entries: Any, labels: list[str]) -> None:
+    found = read_column(entries)
+    assert [label_of(value) for value in found.values] == labels
+    assert found.codes.tolist() == [0, 1, 0]
+    assert found.counts.tolist() == [2, 1]
+
+
+def test_exact_numbers_and_times_with_a_zone_are_numbers() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=1))
+    for entries, first in (([datetime.datetime(1970, 1, 1, 1, tzinfo=zone), None], 0), ([Decimal("0.5"), None], 0.5)):
+        found = read_column(entries).numbers
+        assert found is not None
+        assert np.array_equal(found, [first, np.nan], equal_nan=True)
+    assert read_column([2**60, 2**60 + 1]).counts.tolist() == [1, 1]
+    assert read_column([10**30, 10**30 + 1]).numbers is None
+
+
+def test_columns_with_one_title_are_all_read() -> None:
+    frame = pandas.DataFrame([[1, 2]], columns=["a", "a"])
+    assert [entries.values for entries in frame_columns(frame).values()] == [[1], [2]]
+    assert list(frame_columns(frame)) == ["a", "a (2)"]
+
+
+def test_columns_may_differ_from_run_to_run() -> None:
+    tables = [parts_of(rows).tables["output"] for rows in ([{"a": 1}], [{"b": "x"}, {"a": 2}])]
+    assert [list(table.numbers) + list(table.codes) for table in tables] == [["a"], ["a", "b"]]
+    assert np.array_equal(tables[1].numbers["a"], [np.nan, 2], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "mapping", [{}, {"a": []}, {"a": [1], "b": [1, 2]}, {"a": "xy"}, {1: [1]}, {"a": [1], "b": 2}, {"a": {"b": 1}}]
+)
+def test_other_dicts_are_no_tables(mapping: Any) -> None:
+    assert mapping_columns(mapping) is None
+    assert not parts_of(mapping).tables
+
+
+@pytest.mark.parametrize("empty", [pandas.DataFrame(), pandas.DataFrame({"a": []}), polars.DataFrame({"a": []}), []])
+def test_an_empty_table_is_read(empty: Any) -> None:
+    assert isinstance(parts_of(empty), Parts)
+
+
+def test_a_large_table_keeps_its_marginals_and_its_first_rows() -> None:
+    rows = MAX_ROWS + 10
+    numbers = np.zeros(rows)
+    numbers[-1] = 7
+    parts = parts_of(pandas.DataFrame({"n": numbers}))
+    assert parts.tables["output"].rows == MAX_ROWS
+    assert parts.tables["output"].numbers["n"].nbytes == MAX_ROWS
+    assert (parts.numbers["rows of output"], parts.counts["number of 7.0 in output['n']"]) == (rows, 1)
