@@ -14,7 +14,8 @@ PART is one of:
 - limits: upper limits on the median of any valid bound; see `one_run_limits`.  It takes minutes.
 - validity: the share of bounds in both tables that exceed the true value; use --seeds 1000.
 - counterexample: a mechanism that satisfies G_1 although its canaries are dependent.  With probability 0.3937, it
-  applies randomised response with epsilon = 1.5 to all records.  Otherwise, its output reveals nothing.
+  applies randomised response with epsilon = 1.5 to all records.  Otherwise, its output reveals nothing.  The part
+  also shows how often `audit_scores` with independence="canaries" warns of dependence, in several runs and in one.
 - guesses: several rules for the number of guesses without assumptions about the canaries; use --seeds 101.
 
 Every audit has a separate seed.  The result of each audit is saved in the store, so that an interrupted command can be
@@ -33,13 +34,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dependent_canaries import ORDERED, gaussian_runs, ordered, response, warned
 from one_run_limits import S, limit_any, limit_independent, limit_mixture
-from scipy.special import expit
 
 from dpaudit.claims import GaussianDP
 from dpaudit.inference import one_run
 from dpaudit.inference.guesses import guess, right_guesses
-from dpaudit.inference.scores import confident, dependence, levels, several, tight, weighted
+from dpaudit.inference.scores import confident, levels, several, tight, weighted
 from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
@@ -114,15 +115,6 @@ def anything(scores: Array, included: Any) -> Row:
     return {"mu": mu, "epsilon": epsilon(mu), "seconds": time.process_time() - began}
 
 
-def response(seed: int, m: int, runs: int) -> tuple[Array, Any]:
-    """Return the scores of the counterexample, (m, runs), and whether a fair coin included each canary."""
-    rng = np.random.default_rng(seed)
-    included = rng.random((m, runs)) < 0.5
-    told = rng.random((m, runs)) < expit(1.5)
-    revealed = rng.random(runs) < 0.3937
-    return np.where(revealed, np.where(included == told, 1.0, -1.0), 0.0), included
-
-
 def counterexample(seed: int, m: int = 1000) -> Row:
     scores, included = response(seed, m, 1)
     claim = GaussianDP(1.0)
@@ -132,21 +124,12 @@ def counterexample(seed: int, m: int = 1000) -> Row:
     for runs in (2, 5):
         scores, included = response(seed + 10**6, m, runs)
         shows = len(np.unique(np.abs(scores[0]))) > 1  # informative and uninformative runs both occurred
-        p = dependence.between_groups(scores, included, rng=np.random.default_rng(seed), draws=199)
-        found |= {f"shows{runs}": float(shows), f"warned{runs}": float(p <= S)}
-        p = dependence.between_groups(*gaussian_runs(m, runs, seed), rng=np.random.default_rng(seed), draws=199)
-        found[f"false{runs}"] = float(p <= S)
+        found |= {f"shows{runs}": float(shows), f"warned{runs}": warned(scores, included, seed)}
+        found[f"false{runs}"] = warned(*gaussian_runs(m, runs, seed), seed)
+    for kind in ORDERED:
+        found[f"ordered {kind}"] = warned(*ordered(kind, seed, m), seed)
+    found["false1"] = warned(*gaussian_runs(m, 1, seed), seed)
     return found
-
-
-def gaussian_runs(m: int, runs: int, seed: int) -> tuple[Array, Any]:
-    """Return scores of independent canaries, (m, runs), and whether a fair coin included each canary.
-
-    The shift of the scores differs between canaries.
-    """
-    rng = np.random.default_rng(seed)
-    included = rng.random((m, runs)) < 0.5
-    return rng.normal(included * rng.exponential(1.0, (m, 1)), 1.0), included
 
 
 class Store:
@@ -246,6 +229,9 @@ def counterexamples(store: Store, seeds: range) -> None:
         return f"{np.mean(chosen):.3f} of {len(chosen)}"
 
     print(f"refutes a true claim: independent {share('independent')}, nothing assumed {share('anything')}")
+    for kind in ORDERED:
+        print(f"one run, {kind}: warned {share(f'ordered {kind}')}", flush=True)
+    print(f"one run: warned of independent canaries {share('false1')}")
     for runs in (2, 5):
         print(
             f"{runs} runs: warned {share(f'warned{runs}', f'shows{runs}')} that show dependence; "

@@ -113,8 +113,11 @@ def test_a_column_names_the_run_of_every_score(suffix: str, tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     assert AuditResult.from_json(tmp_path / "r.json").trials_used == 2
     done = CliRunner().invoke(app, ["scores", str(file), "--independence", "canaries"])
+    assert done.exit_code == 0, done.output
+    assert "2 runs with 600 canaries" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, ["scores", str(file), "--independence", "runs"])
     assert done.exit_code == 2, done.output
-    assert "is allowed only with --independence none" in " ".join(done.output.split())
+    assert "is allowed only for canaries" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(
@@ -295,3 +298,21 @@ def test_messages_name_options_and_not_arguments(tmp_path: Path) -> None:
     (tmp_path / "ok.csv").write_text("score,included\n")
     done = CliRunner().invoke(app, ["replay", str(tmp_path / "ok.csv")])
     assert "ok.csv is not a result file of dpaudit: it must be JSON" in " ".join(done.output.split())
+
+
+def test_guesses_and_families_are_options(tmp_path: Path) -> None:
+    file, out = written(tmp_path, ".npz"), tmp_path / "r.json"
+    for given, guesses in (("50", 50), ("20,50", 70)):
+        arguments = ["scores", str(file), "--independence", "none", "--guesses", given, "-o", str(out)]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+        evidence = AuditResult.from_json(out).evidence
+        assert evidence.guessed is not None
+        assert evidence.guessed.guesses == guesses
+    for arguments, words in (
+        (["--guesses", "many"], "--guesses must be a whole number, or several such as 100,350; got 'many'"),
+        (["--guesses", "20,50"], "several numbers of guesses require --independence none"),
+        (["--assuming", "repeated(?, n=2)"], "--assuming: the ? in 'repeated(?, n=2)' takes the place of claim"),
+    ):
+        done = CliRunner().invoke(app, ["scores", str(file), "--independence", "canaries", *arguments])
+        assert done.exit_code == 2, done.output
+        assert words in " ".join(done.output.split())

@@ -15,13 +15,7 @@ from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.power import (
-    in_family,
-    least_detectable,
-    least_detectable_fixed,
-    least_in_family,
-    power_margin,
-)
+from dpaudit.inference.power import in_family, least_detectable, least_detectable_fixed, least_in_family, power_margin
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.evidence import (

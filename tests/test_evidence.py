@@ -15,6 +15,7 @@ from dpaudit.claims import GaussianDP, LaplaceDP, PureDP
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.result import evidence as evidence_module
 from dpaudit.result.evidence import (
+    CanariesInRunsEvidence,
     CanaryLevelsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
@@ -56,6 +57,7 @@ KINDS: dict[str, Evidence] = {
     "one run": OneRunEvidence(canaries=100, guesses=40, right=35),
     "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
     "scores of canaries": CanaryScoresEvidence(m=100, included=45, half=0, guesses=40, right=35),
+    "scores of canaries in runs": CanariesInRunsEvidence(m=100, included=45, half=0, guesses=40, right=35, runs=3),
     "levels of canaries": CanaryLevelsEvidence.of(100, 45, (14, 50, 72), half=False),
     "scores of one run": OneRunScoresEvidence(m=100, included=50, half=1, guesses=40, right=35),
     "scores of drawn canaries": DrawnCanariesEvidence(n0=55, n1=45, guesses=40, right=35),

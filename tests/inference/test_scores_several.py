@@ -60,38 +60,9 @@ def _two(m: int, r: int, right: int) -> float:
     return _p_value(GaussianDP(1.0), [(m, r), (m, r)], right)
 
 
-def test_independent_canaries_rarely_look_dependent() -> None:
-    """Simulates 200 sets of unequal canaries in three runs.  Fails by chance < 1 in 10**6 at the stated level."""
-    rng, warned = np.random.default_rng(9), 0
-    strength = rng.exponential(1.0, (40, 1))
-    for _ in range(200):
-        coins = rng.random((40, 3)) < 0.5
-        scores = rng.normal(coins * strength, 1.0) * (1 + strength)
-        warned += dependence.between_groups(scores, coins, rng=rng, draws=19) <= 0.05
-    assert warned <= binom.ppf(1 - 1e-6, 200, 0.05)
-
-
-@pytest.mark.parametrize("kind", ["shift", "scale", "revealing"])
-def test_a_common_state_is_detected_in_several_runs(kind: str) -> None:
-    """Four runs differ strongly."""
-    rng = np.random.default_rng(10)
-    coins, noise, state = rng.random((200, 4)) < 0.5, rng.normal(size=(200, 4)), np.array([0.0, 0.0, 1.0, 1.0])
-    scores = {
-        "shift": noise + coins + state,
-        "scale": (noise + coins) * (1 + state),
-        "revealing": noise + 2 * state * (coins - 0.5),
-    }[kind]
-    assert dependence.between_groups(scores, coins, rng=rng, draws=99) <= 0.01
-
-
-def test_one_run_shows_no_dependence_and_unfair_coins_are_detected() -> None:
-    assert dependence.between_groups(np.zeros((5, 1)), np.zeros((5, 1)), rng=np.random.default_rng(0)) == 1.0
+def test_unfair_coins_are_detected() -> None:
     assert dependence.coins_p_value(500, 500) == 1.0
     assert dependence.coins_p_value(400, 600) < 1e-9
-    with pytest.raises(ValueError, match="must be numbers"):
-        dependence.between_groups([[np.nan, 1.0]], [[0, 1]], rng=np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"\(canaries, runs\)"):
-        dependence.between_groups([1.0], [0], rng=np.random.default_rng(0))
 
 
 # --- the smallest p-value

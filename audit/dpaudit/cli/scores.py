@@ -24,7 +24,7 @@ _Independence = Annotated[
         metavar="runs|canaries|none",
         autocompletion=completing(("runs", "canaries", "none")),
         help="runs: each score comes from its own run.  canaries: all scores come from one run and are assumed to be "
-        "independent.  none: the scores come from one run or several runs (column run), without any assumption.",
+        "independent.  none: no assumption.  Canaries may come from several runs (column run).",
     ),
 ]
 _Inclusion = Annotated[
@@ -36,6 +36,7 @@ _Inclusion = Annotated[
     ),
 ]
 
+_MOST_DIGITS = 18  # maximum length of a number of guesses
 _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
 _CHOICES: dict[str | None, Any] = {"runs": "runs", "canaries": "canaries", "none": None}
@@ -50,6 +51,13 @@ _Assuming = Annotated[
     typer.Option(
         metavar="FAMILY",
         help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".',
+    ),
+]
+_GuessesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER[,NUMBER...]",
+        help="Number of guesses, fixed before you see the scores.  Several numbers: one run, with --independence none.",
     ),
 ]
 _Output = Annotated[
@@ -72,6 +80,7 @@ def scores(
     confidence: _Confidence = DEFAULTS.confidence,
     delta: _Delta = 1e-5,
     assuming: _Assuming = None,
+    guesses: _GuessesOption = None,
     seed: Annotated[int | None, whole_option(help="Random seed for the order of equal scores.")] = None,
     output: _Output = None,
 ) -> None:
@@ -82,8 +91,8 @@ def scores(
     exit code is 0 if the bounds are valid.
 
     Instead of these columns, an NPZ file may hold two arrays: scores0 (runs on d0, excluded canaries) and scores1 (runs
-    on d1, included canaries).  A column `run` names the run of each canary, and is used only with
-    `--independence none`.
+    on d1, included canaries).  A column `run` names the run of each canary.  With `--independence canaries`, canaries
+    must be in their order in the run, or in random order: a test of this order looks for dependence.
 
     The confidence holds for a single audit of a complete file.  Repeated audits of a growing file refute a true claim
     more often.  For results that arrive one by one, use OnlineAudit (docs/scores.md).
@@ -94,13 +103,9 @@ def scores(
         from dpaudit.engine.scores import CHOICES, audit_scores
 
     assumed = _chosen(independence, CHOICES)
-    _check_values(claim, confidence, delta, output)
-    if assuming is not None and "?" not in assuming and assuming.strip() != "gaussian":
-        refuse(
-            '--assuming must be gaussian or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
-            f"got {assuming!r}{_meant(assuming, ['gaussian'])}"
-        )
+    _check_values(claim, confidence, delta, assuming, output)
     _check_inclusion(included_at_random, assumed, DESIGNS)
+    numbers = _guesses(guesses)
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
@@ -112,6 +117,7 @@ def scores(
                 claim,
                 independence=assumed,
                 included_at_random=included_at_random,  # type: ignore[arg-type]
+                guesses=numbers,
                 run=read.run,
                 confidence=confidence,
                 seed=seed,
@@ -123,13 +129,30 @@ def scores(
     except BadScores as error:
         refuse(f"{error}{file_meant(file, _SCORES)}")
     except (ValueError, TypeError, ImportError, OSError) as error:
-        refuse(str(error))
+        refuse(_with_options(str(error)))
     for line in lines:
         show(line)
     leave(_exit_code(result))
 
 
-def _check_values(claim: str | None, confidence: float, delta: float, output: Path | None) -> None:
+def _check_family(assuming: str) -> None:
+    """Refuse a value of --assuming that is no family of claims."""
+    from dpaudit.inference.scores.families import family_of
+
+    if "?" not in assuming and assuming.strip() != "gaussian":
+        refuse(
+            '--assuming must be gaussian or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
+            f"got {assuming!r}{_meant(assuming, ['gaussian'])}"
+        )
+    try:
+        family_of(assuming)(1.0)
+    except ValueError as error:
+        refuse(f"--assuming: {error}")
+
+
+def _check_values(
+    claim: str | None, confidence: float, delta: float, assuming: str | None, output: Path | None
+) -> None:
     """Refuse wrong values of options before the file is read."""
     from dpaudit.claims import parse_claim
 
@@ -139,6 +162,8 @@ def _check_values(claim: str | None, confidence: float, delta: float, output: Pa
             parse_claim(claim)
     except ValueError as error:
         refuse(str(error))
+    if assuming is not None:
+        _check_family(assuming)
     if not 0 <= delta <= 1:
         refuse(f"--delta must lie in [0, 1], got {delta:g}")
     if output is not None:
@@ -177,12 +202,23 @@ def _check_inclusion(given: str, independence: str | None, designs: dict[str, st
 
 
 def _check_run(run: Any, independence: str | None, file: Path) -> None:
-    """Refuse a column `run` if all scores are assumed to be independent."""
-    if run is not None and independence is not None:
+    """Refuse a column `run` if every score has a run of its own."""
+    if run is not None and independence == "runs":
         refuse(
-            f"{file} has a column run, which is allowed only with --independence none; got --independence "
-            f"{independence}.  Choose none, or remove the column run"
+            f"{file} has a column run, which is allowed only for canaries; got --independence runs.  Choose canaries "
+            "or none, or remove the column run"
         )
+
+
+def _guesses(given: str | None) -> int | list[int] | None:
+    """Read the option --guesses."""
+    if given is None:
+        return None
+    parts = given.split(",")
+    if not all(part.strip().isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+        refuse(f"--guesses must be a whole number, or several such as 100,350; got {given!r}")
+    numbers = [int(part) for part in parts]
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
@@ -193,7 +229,13 @@ def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]
     if assuming is not None:
         bound = result.assumed_bound(delta, assuming)
         lines.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
-    return [line.replace('included_at_random="fixed_number"', "--included-at-random fixed_number") for line in lines]
+    return [_with_options(line) for line in lines]
+
+
+def _with_options(line: str) -> str:
+    """Replace arguments of Python in a message by options."""
+    line = line.replace('included_at_random="fixed_number"', "--included-at-random fixed_number")
+    return line.replace("independence=None", "--independence none")
 
 
 def _exit_code(result: AuditResult) -> int:

@@ -13,6 +13,7 @@ from typing import Literal
 import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.config.inputs import inputs_of
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
@@ -225,6 +226,8 @@ class PlannedAudit:
         config = self.config
         texts = (None if config.claim == FROM_MECHANISM else config.claim, config.detect)
         claim, detect = (None if text is None else checked(parse_claim(text)) for text in texts)
+        if detect is not None:
+            pair_curves(detect)
         return claim, detect
 
     def load(self) -> tuple[Foreign, TradeoffFunction]:

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Iterable
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
@@ -48,6 +49,20 @@ def claim_of(name: str, given: object) -> TradeoffFunction:
     if name == "detect" and number is not None:
         hint += "; factors such as 1.2 are for assert_private"
     raise TypeError(f"{name} must be {hint}, got {shown(given)}")
+
+
+def violation_of(given: object) -> TradeoffFunction | None:
+    """Return the violation that the argument `detect` states, as a claim object or as text; None if there is none.
+
+    Raises:
+        TypeError: As in `claim_of`.
+        ValueError: As in `claim_of`, or if no pair of datasets is known that attains this violation.
+    """
+    if given is None:
+        return None
+    found = claim_of("detect", given)
+    pair_curves(found)
+    return found
 
 
 def pairs_of(given: object) -> list[Pair]:

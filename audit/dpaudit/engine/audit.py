@@ -19,6 +19,7 @@ from dpaudit.engine.arguments import (
     execution_settings_of,
     limited,
     pairs_of,
+    violation_of,
 )
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
@@ -143,7 +144,7 @@ def audit(
         TypeError: If an argument has a wrong type.
         MechanismError: If the mechanism fails before anything was measured.
     """
-    claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)
+    claim, detect = claim_of("claim", claim), violation_of(detect)
     pair_list = pairs_of(pairs)
     check_mechanism(mechanism)
     settings = AuditSettings(

@@ -21,16 +21,9 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
 from dpaudit.inference.independence import MIN_OUTPUTS
-from dpaudit.inference.power import (
-    Law,
-    fixed_margin,
-    largest_epsilon,
-    least_detectable,
-    least_detectable_fixed,
-    power_margin,
-    rule_of_three_rate,
-)
-from dpaudit.inference.sequential.alternatives import scaled
+from dpaudit.inference.power import Law, fixed_margin, least_detectable, least_detectable_fixed, power_margin
+from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
+from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import Counts, Evidence, overstated
@@ -88,7 +81,9 @@ class _Sequential:
     def margin(self, truth: Law) -> float:
         """Return a number that is nonnegative if the audit detects the given law with probability `POWER`."""
         level, tested = self._significance * self._share, self.run.tested
-        return power_margin(strategy(tested), tested, truth, self.shown, significance=level, power=POWER)
+        coins = self.evidence.coin_selected
+        bets = strategy(tested)
+        return power_margin(bets, tested, truth, self.shown, significance=level, power=POWER, coin_selected=coins)
 
     def enough(self, truth: TradeoffFunction) -> int | None:
         """Estimate the number of runs on each dataset that would detect a violation; None if it is unknown."""
@@ -154,10 +149,11 @@ class _Fixed:
 
     def enough(self, truth: TradeoffFunction) -> int | None:
         pairs = len(self.run.collector.learners)
-        law, made = scaled(truth, 1.0), int(self.collector.trials)
+        laws, made = pair_laws(truth), int(self.collector.trials)
+        tested, level = self.run.tested, self._significance
         for times in _TIMES if pairs == 1 else ():
             sizes = {name: size * times for name, size in self._sizes.items()}
-            if fixed_margin(self.run.tested, law, **sizes, significance=self._significance, power=POWER) >= 0:
+            if all(fixed_margin(tested, law, **sizes, significance=level, power=POWER) >= 0 for law in laws):
                 return made * times
         return None
 
@@ -274,7 +270,7 @@ def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Seq
     # the power would not change the verdict
     if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:
         return facts
-    if method.margin(scaled(asked.detect, 1.0)) >= 0:
+    if all(method.margin(law) >= 0 for law in pair_laws(asked.detect)):
         return facts
     missed = f"{few} {asked.detect.label} with {POWER:.0%} probability{_enough(asked.detect, method)}"
     return dataclasses.replace(facts, detect_missed=Reason(missed, About.TOO_FEW))

@@ -20,7 +20,8 @@ from dpaudit.engine.rows import attack_rows
 from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
-from dpaudit.inference.power import largest_epsilon, least_detectable, power_margin, rule_of_three_rate
+from dpaudit.inference.power import least_detectable, power_margin
+from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential.bands import anytime_band
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
@@ -249,7 +250,7 @@ class OnlineAudit:
         return self._bets.log_wealth(self._bets.gains(self._log_prices, counts, coin_selected=True))
 
     def _note(self) -> None:
-        """Append the current wealth to the path.  If the path is too long, keep every second point and the maximum."""
+        """Append the current wealth to the path.  Of a path that is too long, keep half and the maximum."""
         self._path.append((self.steps, self._log_e))
         if len(self._path) > 2 * PATH:
             peak = max(self._path, key=lambda look: look[1])
@@ -334,9 +335,8 @@ def _notes(audit: OnlineAudit) -> list[str]:
 def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
     """Return the violations that this number of steps would have detected if all steps had the same law."""
     significance = 1 - audit.confidence
-    margin = partial(
-        power_margin, audit._bets, audit._tested, trials=evidence.trials, significance=significance, power=POWER
-    )
+    sizes = {"trials": evidence.trials, "significance": significance, "power": POWER, "coin_selected": True}
+    margin = partial(power_margin, audit._bets, audit._tested, **sizes)
     least = least_detectable(audit._tested, margin) if evidence.trials else None
     return Detectable(
         claim="" if least is None else str(least),

@@ -14,7 +14,7 @@ from dpaudit.inference.e_bh import significance
 from dpaudit.inference.fixed.regions import deviations
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import Law, growths
-from dpaudit.inference.sequential.alternatives import Alternative, scaled
+from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
 from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
@@ -112,6 +112,10 @@ def plan(
 ) -> Plan:
     """Estimate the trials needed to refute a claim if the mechanism is exactly as private as `truth`.
 
+    The mechanism is run on a pair of datasets that exists: with subsampling, one dataset has an additional record
+    (`claims.operations.pair_curves`).  If its two directions differ, each number is that of the direction with more
+    trials.
+
     *The best test.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1) to a
     pair (P, Q) that satisfies the claim.  A sequential test with significance s needs at least ln(1/s)/KL* trials on
     average (Wald 1945; for the nearest pair the log-likelihood ratio is optimal).  The best test with a fixed number of
@@ -125,7 +129,8 @@ def plan(
 
     Args:
         claim: The claim, or text for `parse_claim`.
-        truth: The mechanism's true trade-off function, or text for `parse_claim`.
+        truth: The mechanism's true trade-off function, or text for `parse_claim`.  A bound that the mechanism does not
+            attain, such as zcdp(rho=1) for Gaussian noise, gives too small numbers.
         power: Probability of a refutation, between 1 - confidence and 1.
         confidence: Confidence of the audit, between 0 and 1.
         seed: Seed of the simulation.
@@ -135,7 +140,8 @@ def plan(
 
     Raises:
         TypeError: If `claim` or `truth` is neither a claim nor text.
-        ValueError: If `confidence` is not between 0 and 1, or `power` is not between 1 - confidence and 1.
+        ValueError: If `confidence` is not between 0 and 1, `power` is not between 1 - confidence and 1, or no pair of
+            datasets is known that attains `truth`.
     """
     claim, truth = claim_of("claim", claim), claim_of("truth", truth)
     check_confidence(confidence)
@@ -143,11 +149,24 @@ def plan(
         raise ValueError(
             f"power must lie between 1 - confidence = {float(significance(confidence))} and 1, got {power}"
         )
-    tested, law = claim.symmetrized(), scaled(truth.symmetrized(), 1.0)
+    each = [_for_law(claim.symmetrized(), law, power, confidence, seed) for law in pair_laws(truth)]
+    worst = {name: max(numbers[name] for numbers in each) for name in each[0]}
+    return Plan(claim=claim, truth=truth, power=power, confidence=confidence, **worst)
+
+
+def _for_law(tested: TradeoffFunction, law: Law, power: float, confidence: float, seed: int) -> dict[str, float]:
+    """Return the numbers of trials of a `Plan` for one pair of datasets.
+
+    Args:
+        tested: The claim, symmetrized.
+        law: The laws of the likelihood ratio's bins on the two datasets.
+        power: As in `plan`.
+        confidence: As in `plan`.
+        seed: As in `plan`.
+    """
     growth = _least_divergence(tested, law)
     if growth <= 0:
-        nothing = dict.fromkeys(("mean_trials", "trials", "threshold_trials", "limit_trials", "limit_mean"), math.inf)
-        return Plan(claim=claim, truth=truth, power=power, confidence=confidence, **nothing)
+        return dict.fromkeys(("mean_trials", "trials", "threshold_trials", "limit_trials", "limit_mean"), math.inf)
     needed = float(ndtri(confidence) + ndtri(power))
     limit = log_threshold(confidence) / growth
     bets = strategy(tested)
@@ -155,17 +174,13 @@ def plan(
     known = _quantile(stops, power)
     if len(stops) * (1 - power) < _MIN_SIMULATED_BEYOND:
         known = max(known, _by_then(bets, tested, law, log_threshold(confidence), power))
-    return Plan(
-        claim=claim,
-        truth=truth,
-        power=power,
-        confidence=confidence,
-        mean_trials=FIRST_FIT + LEARNING * float(np.mean(stops)),
-        trials=FIRST_FIT + HEAD_START + SLOWEST * known,
-        threshold_trials=_threshold_trials(tested, law, needed),
-        limit_trials=needed**2 / (2 * growth),
-        limit_mean=limit,
-    )
+    return {
+        "mean_trials": FIRST_FIT + LEARNING * float(np.mean(stops)),
+        "trials": FIRST_FIT + HEAD_START + SLOWEST * known,
+        "threshold_trials": _threshold_trials(tested, law, needed),
+        "limit_trials": needed**2 / (2 * growth),
+        "limit_mean": limit,
+    }
 
 
 def enough_trials(
@@ -175,7 +190,7 @@ def enough_trials(
 
     Args:
         claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
-        truth: The mechanism's true trade-off function.
+        truth: The mechanism's true trade-off function, as in `plan`.
         confidence: Confidence of the audit, between 0 and 1.
         power: Probability of a refutation.
 
@@ -183,8 +198,8 @@ def enough_trials(
         The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
         large to be stated.
     """
-    law = scaled(truth.symmetrized(), 1.0)
-    known = _by_then(strategy(claim), claim, law, log_threshold(confidence), power)
+    bets, threshold = strategy(claim), log_threshold(confidence)
+    known = max(_by_then(bets, claim, law, threshold, power) for law in pair_laws(truth))
     trials = FIRST_FIT + HEAD_START + SLOWEST * known
     if not trials < _MAX_TRIALS_STATED:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_designs import check_design
 from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of, has_levels
@@ -35,6 +36,10 @@ def plan_scores(
 ) -> int | None:
     """Compute how many scores `audit_scores` needs to refute a claim, if the mechanism is only as private as `truth`.
 
+    The scores are those of a pair of datasets that exists: with subsampling, one dataset has an additional record, and
+    no single pair attains the curve of the claim (`claims.operations.pair_curves`).  If the two directions of the pair
+    differ, the stated power holds in both.
+
     Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  With weaker scores, an audit
     needs more of them.
 
@@ -44,7 +49,8 @@ def plan_scores(
 
     Args:
         claim: The claim, or its text.
-        truth: The curve of the mechanism, or its text.
+        truth: The curve of the mechanism, or its text.  A bound that the mechanism does not attain, such as
+            zcdp(rho=1) for Gaussian noise, gives too small numbers.
         independence: As in `audit_scores`.
         included_at_random: As in `audit_scores`; a fixed number is taken to be half of the canaries.
         confidence: As in `audit_scores`.
@@ -57,7 +63,8 @@ def plan_scores(
 
     Raises:
         TypeError: If an argument has a wrong type.
-        ValueError: If `independence` is left out, or a number is out of its range.
+        ValueError: If `independence` is left out, a number is out of its range, or no pair of datasets is known that
+            attains `truth`.
     """
     check_independence(independence)
     inclusion = check_design(independence, included_at_random)
@@ -67,6 +74,7 @@ def plan_scores(
     if independence != "runs" and power > both_sides.MOST_POWER:
         raise ValueError(f"power must be at most {both_sides.MOST_POWER} for canaries, got {power}")
     claimed, true = claim_of("claim", claim), claim_of("truth", truth)
+    pair_curves(true)  # raises the error before the search
 
     if np.all(true.symmetrized().beta(_ALPHAS) >= claimed.symmetrized().beta(_ALPHAS)):
         return None

@@ -13,6 +13,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.settings.limits import shown
 
 FEWEST = 2  # minimum number of scores in each array
+MOSTLY = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes
 SCORE_ADVICE = (
     "a score must be a number; give such runs a score by a rule that uses neither their dataset nor their coin"
 )
@@ -37,8 +38,8 @@ def read_scores(scores0: Any, scores1: Any) -> Given:
 
     Raises:
         TypeError: If an argument holds no scores.
-        ValueError: If a score is NaN, if all scores are equal, if there are too few scores, or if one side
-            consists of numbers and the other side holds no number.
+        ValueError: If a score is NaN or missing, if all scores are equal, if there are too few scores, if one side
+            consists of numbers and the other side holds no number, or if nearly all values are numbers.
     """
     sides = (_listed(scores0, "scores0"), _listed(scores1, "scores1"))
     for name, side in zip(("scores0", "scores1"), sides, strict=True):
@@ -60,7 +61,32 @@ def read_scores(scores0: Any, scores1: Any) -> Given:
                 f"scores{i} are numbers, but scores{1 - i} are not, such as {example}; give numbers on both sides, "
                 "or outputs of one kind on both sides, from which a score is then learned"
             )
-    return Given((list(sides[0]), list(sides[1])), None)
+    outputs = list(sides[0]), list(sides[1])
+    _check_mixed(outputs)
+    return Given(outputs, None)
+
+
+def _check_mixed(outputs: tuple[list[Any], list[Any]]) -> None:
+    """Raise ValueError if values other than numbers are probably missing or damaged scores, and not outputs."""
+    wrong = [
+        (side, place) for side, values in enumerate(outputs) for place, one in enumerate(values) if not _score(one)
+    ]
+    total = len(outputs[0]) + len(outputs[1])
+    if len(wrong) == total:
+        return
+    for side, place in wrong:
+        if outputs[side][place] is None:
+            raise ValueError(
+                f"{_missing(f'scores{side}', place, 'None')}; if None is an output from which a score shall be "
+                'learned, give text in its place, such as "none"'
+            )
+    if total - len(wrong) > MOSTLY * total:
+        side, place = wrong[0]
+        raise ValueError(
+            f"scores{side}[{place}] is {shown(_plain(outputs[side][place]))}, but {total - len(wrong):,} of {total:,} "
+            f"values are numbers; {SCORE_ADVICE}; if a score shall be learned from these values, give all of them as "
+            "text"
+        )
 
 
 def _listed(given: Any, name: str) -> Any:
@@ -120,12 +146,17 @@ def _missing(name: str, place: int, what: str) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a value is a missing-value marker of pandas or numpy; None is an ordinary output."""
+    """Return whether a value is a missing-value marker of pandas or numpy; `_check_mixed` decides about None."""
     return value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _score(value: Any) -> bool:
+    """Return whether a value is a number other than NaN."""
+    return _is_number(value) and value == value
 
 
 def _is_number(value: Any) -> bool:

@@ -33,24 +33,32 @@ def check_design(independence: Independence, inclusion: Any) -> Inclusion:
     return "fixed_number" if inclusion == "fixed_number" else "coins"
 
 
-def run_labels(given: Any, sizes: tuple[int, int], independence: Independence) -> tuple[Labels, Labels] | None:
+def run_labels(
+    given: Any, sizes: tuple[int, int], independence: Independence, inclusion: Inclusion
+) -> tuple[Labels, Labels] | None:
     """Return the run of every score as a number from 0; None if there is one run.
 
     Args:
         given: The labels of both sides, or None.
         sizes: Number of scores on each side.
         independence: As in `audit_scores`.
+        inclusion: As in `audit_scores`.
 
     Raises:
         TypeError: If `given` is not a pair of lists.
-        ValueError: If labels do not match the scores, are missing, or are given although all scores are independent.
+        ValueError: If labels do not match the scores, are missing, or do not fit the design.
     """
     if given is None:
         return None
-    if independence is not None:
+    if independence == "runs":
         raise ValueError(
-            f"run states which canaries share a run; with independence={independence!r}, all scores are independent, "
-            "so run has no effect; leave run out, or set independence=None"
+            'run states which canaries share a run; with independence="runs", every score comes from a run of its own, '
+            "so leave run out, or choose another independence"
+        )
+    if independence == "canaries" and inclusion == "fixed_number":
+        raise ValueError(
+            'independent canaries of several runs must be included by coins; for included_at_random="fixed_number" in '
+            "several runs, set independence=None"
         )
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise TypeError(f"run must be two lists: the runs of scores0, and the runs of scores1; got {shown(given)}")

@@ -15,6 +15,7 @@ from dpaudit.inference.guesses import guess
 from dpaudit.inference.scores import confident, fixed_number, levels, runs, several, weighted
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import (
+    CanariesInRunsEvidence,
     CanaryLevelsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
@@ -36,7 +37,7 @@ Guesses = int | Sequence[int] | None
 Labels = npt.NDArray[np.intp]
 _Together = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence | DrawnCanariesEvidence | DrawnRunEvidence
 _InSteps = CanaryLevelsEvidence | WeightedGuessesEvidence | SeveralRunsEvidence | SeveralDrawnRunsEvidence
-ScoresEvidence = _Together | _InSteps
+ScoresEvidence = _Together | _InSteps | CanariesInRunsEvidence
 
 
 def has_levels(m: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion) -> bool:

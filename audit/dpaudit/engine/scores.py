@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.copied_scores import copied
+from dpaudit.engine.dependent_canaries import count_pooled, signs_of_dependence
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.observed_curve import observed_curve
 from dpaudit.engine.provenance import provenance_of
@@ -29,7 +31,8 @@ from dpaudit.engine.score_guesses import (
     order_matters,
 )
 from dpaudit.engine.verdict import Facts, ruling
-from dpaudit.inference.power import least_in_family, rule_of_three_rate
+from dpaudit.inference.power import least_in_family
+from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
@@ -45,8 +48,9 @@ from dpaudit.text.rounding import upper
 CHOICES = {
     "runs": "every score comes from a separate run, and runs are independent; exact for any claim",
     "canaries": (
-        "all scores come from one run, and each canary was included at random; given which canaries were included, "
-        "scores of different canaries are assumed to be independent, which one run cannot prove"
+        "all scores come from one run, or from several that `run` names, and each canary was included at random; given "
+        "which canaries were included, scores of different canaries are assumed to be independent, which one run "
+        "cannot prove"
     ),
     None: (
         "all scores come from one run, or from several that `run` names; only the random inclusion of canaries is "
@@ -93,8 +97,9 @@ def audit_scores(
     are added and stop at a refutation, because every call may refute a true claim.  To test after every output, use
     `OnlineAudit`.
 
-    Numbers are used as scores directly, and all of them are evidence.  If any output is not a number (text, a vector,
-    None), a score is learned from a randomly chosen third of the outputs, and only the other outputs are evidence.
+    Numbers are used as scores directly, and all of them are evidence.  If outputs are not numbers (text, vectors), a
+    score is learned from a randomly chosen third of the outputs, and only the other outputs are evidence.  A few values
+    among numbers that are not numbers are refused, and so is None among numbers.
 
     Args:
         scores0: Scores of runs on d0, or of canaries that were left out: (n0,), higher means more like d1 or more like
@@ -104,10 +109,12 @@ def audit_scores(
         claim: A claim, or its text.  If None, the result is a measurement: its bounds hold, and its verdict is
             INCONCLUSIVE, because no claim is tested.
         independence: The assumption about the scores, which must be stated.  "runs": every score comes from a separate
-            run, and runs are independent.  "canaries": all scores come from one run.  Given which canaries were
-            included, scores of different canaries are assumed to be independent.  Each score is assumed to depend only
-            on whether its own canary was included.  Every verdict states this assumption.  None: all scores come from
-            one run, or from several (see `run`).  Only the random inclusion is assumed.
+            run, and runs are independent.  "canaries": all scores come from one run, or from several (see `run`).
+            Given which canaries were included, scores of different canaries are assumed to be independent.  Each score
+            is assumed to depend only on whether its own canary was included.  Every verdict states this assumption.
+            If a permutation test rejects it at 0.1 %, the result is INCONCLUSIVE; for this test, give the canaries in
+            their order in the run, or in random order.  None: all scores come from one run, or from several.  Only the
+            random inclusion is assumed.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: Must be "fixed": all scores are given at once, so they are tested once.
         seed: Seed that breaks ties between scores and chooses the outputs to learn from; None draws a fresh seed, which
@@ -121,7 +128,8 @@ def audit_scores(
         included_at_random: How the included canaries were chosen.  "coins": an independent fair coin decided for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
         run: The run of each canary, if canaries come from several independent runs: two lists of names or numbers, for
-            `scores0` and `scores1`.  Requires `independence=None`, numeric scores, and new coins for each run.
+            `scores0` and `scores1`.  Requires numeric scores, new coins for each run, and None or "canaries" as
+            `independence`.  With "canaries", canaries of the same run are also assumed to be independent.
         name: Name of the audit in reports.
 
     Returns:
@@ -185,7 +193,7 @@ def audit_given(
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
     seed = fresh_seed() if seed is None else seed
-    labels = run_labels(design.run, given.sizes, design.independence)
+    labels = run_labels(design.run, given.sizes, design.independence, design.inclusion)
     if design.inclusion == "fixed_number":
         check_drawn(labels, given.sizes)
     rows: tuple[AttackRow, ...] = (GIVEN,)
@@ -197,6 +205,8 @@ def audit_given(
         learned = learned_scores(*given.outputs, attacks, seed, coins=design.independence != "runs")
         values0, values1, rows = learned.scores0, learned.scores1, learned.rows
         dependent = (*learned.dependent, *dependent)
+    if design.independence == "canaries":
+        dependent = (*dependent, *signs_of_dependence(values0, values1, labels, seed))
     ties = stream(seed, "ties")
     if labels is None:
         half = not design.own_coins and half_included(*given.sizes)
@@ -204,17 +214,13 @@ def audit_given(
             values0, values1, design.independence, design.guesses, ties, half, design.inclusion, claimed
         )
     else:
-        evidence, counts = count_in_runs((values0, values1), labels, design.guesses, ties, design.inclusion)
+        pooled = design.independence == "canaries"
+        count = count_pooled if pooled else partial(count_in_runs, inclusion=design.inclusion)
+        evidence, counts = count((values0, values1), labels, design.guesses, ties)
     notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1, evidence) else ()
     alpha, beta = observed_curve(values0, values1)
-    return _result(
-        _Counted(evidence, counts, given.sizes, alpha, beta, rows, dependent, copied(given), notes, ignored),
-        claimed,
-        confidence,
-        provenance_of(seed=seed, mechanism=name),
-        name,
-        began,
-    )
+    counted = _Counted(evidence, counts, given.sizes, alpha, beta, rows, dependent, copied(given), notes, ignored)
+    return _result(counted, claimed, confidence, provenance_of(seed=seed, mechanism=name), name, began)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,14 @@ _MIN_LOG_PAYOFF = -60.0  # log payoffs of a bet are clipped at this value, in na
 
 
 def power_margin(
-    strategy: Strategy, claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float
+    strategy: Strategy,
+    claim: TradeoffFunction,
+    truth: Law,
+    trials: int,
+    *,
+    significance: float,
+    power: float,
+    coin_selected: bool = False,
 ) -> float:
     """Estimate the margin by which the log-wealth of the sequential test exceeds its threshold.
 
@@ -49,23 +56,31 @@ def power_margin(
         trials: Number of trials.
         significance: Significance of the test, in (0, 1).
         power: Probability with which the test attains the margin, in (0, 1).
+        coin_selected: Whether a fair coin selects the dataset of each output, so that a trial is two such outputs.
 
     Returns:
         The log-wealth in nats that is exceeded with probability `power` after `trials` trials, minus
         log(1/significance).
     """
-    growth, variance = growths(strategy, claim, truth)
+    growth, variance = growths(strategy, claim, truth, coin_selected=coin_selected)
     reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * variance)
     return float(np.max(reached)) + math.log(significance)
 
 
-def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Array, Array]:
+def growths(
+    strategy: Strategy, claim: TradeoffFunction, truth: Law, *, coin_selected: bool = False
+) -> tuple[Array, Array]:
     """Compute the mean and the variance of the change in log-wealth of each bet in one trial.
+
+    Let m0 and m1 be the means, and v0 and v1 the variances, of the payoffs of one output of each dataset.  If a trial
+    has one output of each, the variance is v0 + v1.  If coins select the datasets of two outputs, the variance is
+    v0 + v1 + (m0 - m1)^2 / 2.
 
     Args:
         strategy: The m bets of the sequential test.
         claim: The claim under test.
         truth: Probabilities of the bins under the mechanism.
+        coin_selected: As in `power_margin`.
 
     Returns:
         The means in nats and the variances in squared nats; two arrays of shape (m,).
@@ -74,6 +89,8 @@ def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Ar
     payoffs0, squares0, payoffs1, squares1 = _payoffs(strategy)
     mean0, mean1 = payoffs0 @ p, payoffs1 @ q
     variance = (squares0 @ p - mean0**2) + (squares1 @ q - mean1**2)
+    if coin_selected:
+        variance = variance + (mean0 - mean1) ** 2 / 2
     return mean0 + mean1 - strategy.log_prices(claim), np.maximum(variance, 0.0)
 
 
@@ -296,51 +313,3 @@ def _readable(value: float) -> float:
     """Round a positive number up to three significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return float(f"{math.ceil(value / unit * (1 - 1e-9)) * unit:.3g}")
-
-
-def rule_of_three_rate(trials: float) -> float:
-    """Return the probability of an event that occurs in none of `trials` runs with probability 5 %.
-
-    By the rule of three, the result is approximately 3/trials.
-
-    Args:
-        trials: Number of runs, >= 0.
-
-    Returns:
-        The probability of the event in one run.  It is 1 if `trials` is 0.
-    """
-    return float(-np.expm1(math.log(0.05) / trials)) if trials else 1.0
-
-
-def largest_epsilon(trials: float, *, significance: float) -> float:
-    """Return the epsilon above which no valid test can refute epsilon-DP with certainty.
-
-    Theorem:
-        Let a test of the claim "the mechanism is epsilon-DP" use n runs on d0 and n runs on d1, summed over all pairs
-        of datasets.  If the claim is true, let the test refute it with probability at most s.  Then the test refutes
-        the claim with probability at most s (1 + e^-epsilon)^(2n) under every mechanism.  Now suppose that the test, if
-        it refutes the claim on any outcome, also refutes it on the outcome with the strongest evidence.  Then the test
-        never refutes an epsilon for which s (1 + e^-epsilon)^(2n) < 1.
-
-    Proof:
-        Let P and Q be the laws of an output of the mechanism on d0 and on d1.  Then P' = (e^epsilon
-        P + Q)/(1 + e^epsilon) and Q' = (P + e^epsilon Q)/(1 + e^epsilon) satisfy the claim.  P' and Q' are mixtures, so
-        all 2n samples from (P', Q') come from the components (P, Q) with probability (1 + e^-epsilon)^(-2n).  So s is
-        at least (1 + e^-epsilon)^(-2n) times the probability of a refutation under (P, Q).  To prove the second
-        statement, let P and Q each put all mass on the output that is the strongest evidence.  Then the test refutes
-        with probability 1 or 0.  The wealth of `strategy` and the evidence of `exact_binomial` are monotone in every
-        output, so the second statement applies to both tests.  Hence `epsilon_lower(0)` never exceeds this value.
-
-        Other tests may refute a larger epsilon, but only with probability at most s (1 + e^-epsilon)^(2n).
-
-    Args:
-        trials: Number n of runs on each dataset, summed over all pairs.  May be a half-integer if the total number of
-            outputs is odd.
-        significance: Significance s of the test, in (0, 1).
-
-    Returns:
-        The epsilon in nats.  It is 0 if there are no trials.
-    """
-    if trials <= 0:
-        return 0.0
-    return max(0.0, -math.log(math.expm1(-math.log(significance) / (2 * trials))))

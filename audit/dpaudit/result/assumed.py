@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of
+from dpaudit.inference.scores.text_families import TextFamily
 from dpaudit.result.evidence import Evidence
 from dpaudit.text.rounding import lower, lower_as
 
@@ -63,7 +64,8 @@ def bound_inside(
 
     Proof:
         The bound exceeds the epsilon of the claim at t only if the bound of the parameter exceeds t.  Each kind of
-        evidence states in `parameter_lower` why this has probability at most 1 - confidence.
+        evidence states in `parameter_lower` why this has probability at most 1 - confidence.  For the parameters of a
+        family that is written as text, also whole numbers, `text_families` completes the proof.
 
     Closed forms, such as those of Gaussian and Laplace claims, are exact.  Compositions are computed with the error
     that `claims.operations.accounting` states, so the epsilon of the exact claim may be slightly smaller.
@@ -81,16 +83,19 @@ def bound_inside(
     if not 0 <= delta <= 1:
         raise ValueError(f"delta must lie in [0, 1], got {delta}")
     family = family_of(assuming)
+    text = family if isinstance(family, TextFamily) else None
     assumption = "; and ".join(filter(None, [_in_words(assuming), evidence.words.assumption]))
     if not valid:
         return AssumedBound(0.0, assumption, 0.0)
-    parameter = evidence.parameter_lower(family, significance=1 - confidence, precision=_PRECISION)
-    if parameter > 0:
-        check_nested(family, parameter, _APART * parameter)
-        check_nested(family, parameter / 2, parameter)
+    precision = _PRECISION if text is None else text.precision(_PRECISION)
+    place = evidence.parameter_lower(family, significance=1 - confidence, precision=precision)
+    if place > 0:
+        check_nested(family, place, _APART * place)
+        check_nested(family, place / 2, place)
     else:
         check_nested(family, 1.0, _APART)
-    return AssumedBound(epsilon_inside(family, parameter, delta), assumption, parameter)
+    parameter = text.parameter(place) if text is not None and place > 0 else place
+    return AssumedBound(epsilon_inside(family, place, delta), assumption, parameter)
 
 
 def _in_words(assuming: str | Family) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from dpaudit.claims import PureDP, TradeoffFunction
-from dpaudit.inference import power as planning
+from dpaudit.inference import resolution
 from dpaudit.inference.scores.families import Family
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.canary_runs_evidence import CanariesInRunsEvidence
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
 from dpaudit.result.histograms import Counts
@@ -30,6 +31,7 @@ from dpaudit.values import Json, JsonObject
 
 __all__ = [
     "KINDS",
+    "CanariesInRunsEvidence",
     "CanaryLevelsEvidence",
     "CanaryScoresEvidence",
     "Counts",
@@ -222,6 +224,7 @@ KINDS: tuple[type[Evidence], ...] = (
     OneRunEvidence,
     RunScoresEvidence,
     CanaryScoresEvidence,
+    CanariesInRunsEvidence,
     CanaryLevelsEvidence,
     OneRunScoresEvidence,
     DrawnCanariesEvidence,
@@ -267,7 +270,7 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
     """Check the statement that an audit can certify no epsilon above `largest_epsilon` at delta = 0.
 
     The check compares the statement with the bound of the evidence.  If the bound is slow to compute, and
-    `inference.power.largest_epsilon` proves the statement for this number of runs, the bound is not computed.  If the
+    `inference.resolution.largest_epsilon` proves the statement for this number of runs, the bound is not computed.  If the
     bound inverts a test, and this test does not refute `largest_epsilon`, the bound is not computed either.
 
     Args:
@@ -278,7 +281,7 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
     Returns:
         A description of the contradiction; "" if the evidence is consistent with the statement.
     """
-    proved = planning.largest_epsilon(evidence.trials, significance=1 - confidence)
+    proved = resolution.largest_epsilon(evidence.trials, significance=1 - confidence)
     if evidence.slow and largest_epsilon >= proved * (1 - 1e-9):
         return ""
     testable = evidence.inverted and 0 <= largest_epsilon < math.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.claims import GaussianDP
-from dpaudit.inference.power import largest_epsilon
+from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Verdict

@@ -6,7 +6,8 @@ import math
 import re
 
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
-from dpaudit.inference.power import in_family, rule_of_three_rate
+from dpaudit.inference.power import in_family
+from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Detectable, Verdict

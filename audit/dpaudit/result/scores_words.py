@@ -10,7 +10,10 @@ CANARIES_ASSUMED = (
     "given the coins, the scores of different canaries are independent of each other, and each depends on its own coin "
     "only"
 )
-"""The assumption of `independence="canaries"`.  One run cannot test this assumption; see `scores.dependence`."""
+"""The assumption of `independence="canaries"`.
+
+One run cannot show a state that all of its canaries share; see `scores.dependence` and `scores.exchangeability`.
+"""
 
 _COINS = "For each canary, a separate fair coin decided whether it was included in the data. "
 _ERRORS = (
@@ -171,6 +174,14 @@ _RUNS_OF_CANARIES = (
 )
 _AGAIN_IN_RUNS = "To repeat it, make new runs with new coins, and audit them."
 _IN_RUNS = "{runs} with {canaries} canaries"
+OF_CANARIES_IN_RUNS = replace(
+    OF_CANARIES,
+    principle=OF_CANARIES.principle.replace(
+        "the scores of different canaries are assumed", "the scores of different canaries, also of one run, are assumed"
+    ),
+    again=_AGAIN_IN_RUNS,
+    spent=_IN_RUNS,
+)
 OF_SEVERAL_RUNS = replace(
     OF_ANY_CANARIES, principle=_COINS + _RUNS_OF_CANARIES, again=_AGAIN_IN_RUNS, assumption=RUNS_ASSUMED, spent=_IN_RUNS
 )

@@ -131,6 +131,7 @@ class SequentialEvidence(CountedEvidence):
         # as in the engine: half of the initial wealth is divided equally among several pairs
         share = 1 / (2 * len(self.counts)) if len(self.counts) > 1 else 1.0
         level, law = (1 - confidence) * share, scaled(truth, 1.0)
+        # without the variance of coins, which files of earlier versions ignored
         margin = power_margin(self._bets(), self.tested(claim), law, self.tries, significance=level, power=power)
         return margin >= -MARGIN_TOLERANCE
 

@@ -172,7 +172,7 @@ class SeveralRunsEvidence(_OfRuns):
 
     @property
     def _halves(self) -> bool:
-        return _all_halves(self.runs)
+        return all_halves(self.runs)
 
     @property
     def _kinds(self) -> Sequence[Run]:
@@ -226,10 +226,10 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
 
 @lru_cache(maxsize=16)  # the answer is needed for every p-value
-def _all_halves(runs: tuple[Run, ...]) -> bool:
-    """Whether every run includes half of its canaries (rounded), and fair coins do so with probability below 5 %.
+def all_halves(runs: tuple[Run, ...]) -> bool:
+    """Return whether every run includes half of its canaries, and fair coins do so with probability below 5 %.
 
-    Runs of one canary, whose half is 0 or 1 of it, are never suspicious.
+    Halves are rounded.  Runs of one canary, whose half is 0 or 1 of it, are never suspicious.
     """
     if not all(half_included(m - included, included) for m, included, _ in runs):
         return False

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
-from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
+from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, scaled
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.settings.audit import POWER as AUDIT_POWER
@@ -105,7 +105,7 @@ def _laws(claim: TradeoffFunction, detect: Detect) -> tuple[Law, ...]:
     Both randomised response and Laplace noise can violate a pure claim, and Laplace noise is harder to detect.
     """
     if not isinstance(detect, float):
-        return (scaled(detect.symmetrized(), 1.0),)
+        return pair_laws(detect)
     match claim:
         case GaussianDP():
             return (scaled(claim, detect),)

@@ -68,7 +68,7 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
     if relation not in RELATIONS:
         meant = relation_meant(relation, RELATIONS)
         raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}{meant}")
-    if _nested(claim) >= MAX_NESTED:
+    if subsamplings(claim) >= MAX_NESTED:
         raise ValueError(
             f"more than {MAX_NESTED} subsamplings are nested; without compositions in between, one subsampling with "
             "the product of the rates gives the same curve"
@@ -80,11 +80,11 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
     return Subsampled(claim, rate, relation)
 
 
-def _nested(claim: TradeoffFunction) -> int:
-    """Return the number of subsamplings that are nested in a claim."""
+def subsamplings(claim: TradeoffFunction) -> int:
+    """Return the number of subsamplings that are nested in a claim; 0 if the claim contains none."""
     parts = (part for part, _ in getattr(claim, "_parts", ()))
     inner = [one for one in (getattr(claim, "_claim", None), *parts) if isinstance(one, TradeoffFunction)]
-    return max(map(_nested, inner), default=0) + isinstance(claim, Subsampled)
+    return max(map(subsamplings, inner), default=0) + isinstance(claim, Subsampled)
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -11,6 +11,14 @@ and g(w) = P[included | W = w] rises with w.  For a symmetric curve g(1 - w) = 1
 
     c(x) = a(2 x) / 2    for x <= 1/2,        c(x) = x - 1/2 + c(1 - x)    for x >= 1/2.             (1)
 
+For any other curve h, a cut with type I error alpha has the rank x, and h(alpha) / 2 of all canaries are included and
+below the cut:
+
+    c(x) = h(alpha) / 2    with    1 - alpha + h(alpha) = 2 x.                                         (2)
+
+If ranks are counted from 1 downwards, canaries that are left out take the place of the included ones, and the integral
+of their probability is x - 1/2 + c(1 - x).  If d0 and d1 are exchanged, the two integrals change places.
+
 **Theorem.**  For each number of guesses there are two cuts: the ranks of the last canary that is guessed "left out",
 and of the last canary that is guessed "included", counted from the extremes inwards.  Given all cuts, each canary
 between two neighbouring cuts x < y is included with probability (c(y) - c(x)) / (y - x).  The canary at a cut x is
@@ -40,13 +48,16 @@ import numpy as np
 from scipy.special import betaincinv, ndtr, xlog1py, xlogy
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.scores.confident import wrong_share
 from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics.bisect import Flags, bisect_each
 from dpaudit.numerics.caches import kept, read_only
 
 _DRAWS = 40_000
 _ERRORS = 3.0  # standard deviations of a normal variable; reduces a probability near 0.9 by about 0.5 %
+_STEPS = 50  # bisection steps for Eq. (2); the error is below 1e-15
 _KNOTS = (1 - np.cos(np.linspace(0, np.pi, 2_000))) / 2  # c is interpolated between them with an error below 1e-6
 _SEED = 8_128
 
@@ -70,11 +81,12 @@ def attained(
 ) -> float:
     """Return the probability of `right` or more right guesses from independent likelihood ratios.
 
-    The result is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
+    If the two directions of a pair of datasets have different curves, the smaller probability is returned.  The result
+    is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
     For weighted draws, it is computed with their effective number (Kish 1965).
 
     Args:
-        truth: The curve of the mechanism, which is made symmetric.
+        truth: The claim that the mechanism attains; see `claims.operations.pair_curves`.
         m: Number of canaries.
         numbers: Numbers of guesses, at most m, in ascending order.  A number may occur several times.
         right: Number of right guesses, summed over all numbers of guesses.
@@ -82,7 +94,11 @@ def attained(
     """
     if right <= 0:
         return 1.0
-    values, weights = _right_guesses(truth, m, numbers, included)
+    return min(_attained(curve, m, numbers, right, included) for curve in pair_curves(truth))
+
+
+def _attained(curve: Curve, m: int, numbers: tuple[int, ...], right: int, included: int | None) -> float:
+    values, weights = _right_guesses(curve, m, numbers, included)
     total = float(weights.sum())
     share = float(weights[np.searchsorted(values, right) :].sum()) / total if total else 0.0
     draws = total**2 / float(weights @ weights) if total else 0.0
@@ -90,17 +106,15 @@ def attained(
 
 
 @kept(8)  # an audit of several runs needs many tails of one law
-def _right_guesses(
-    truth: TradeoffFunction, m: int, numbers: tuple[int, ...], included: int | None
-) -> tuple[Array, Array]:
+def _right_guesses(curve: Curve, m: int, numbers: tuple[int, ...], included: int | None) -> tuple[Array, Array]:
     """Return simulated values of V, sorted, and their weights."""
     drawn, rng = _drawn_ranks(m, tuple(sorted(set(numbers)))), np.random.default_rng()
     rng.bit_generator.state = drawn.state
-    wrong = _integral(truth.symmetrized(), _KNOTS)
+    wrong, mirrored = _integrals(curve)
     counts = [sum(number >= one for number in numbers) for one in sorted(set(numbers))]
     groups = [
         *_groups(drawn.low, wrong, drawn.steps, counts, into=True),
-        *_groups(drawn.high, wrong, drawn.steps_high, counts, into=False),
+        *_groups(drawn.high, mirrored, drawn.steps_high, counts, into=False),
         _Group(m - numbers[-1], _mean(wrong, *drawn.middle), 0, into=True),
     ]
     solved = max(range(len(groups)), key=lambda i: groups[i].size) if included is not None else len(groups) - 1
@@ -184,11 +198,9 @@ def _groups(
 ) -> Iterator[_Group]:
     """Yield the guesses on one side: those between two cuts, and that at each cut.
 
-    By symmetry, guesses "included" have the law of guesses "left out" if ranks are counted from 1 downwards.
-
     Args:
-        ranks: 0 and the cuts of each number of guesses, ascending.
-        wrong: Values of c at the knots.
+        ranks: 0 and the cuts of each number of guesses, ascending; for guesses "included", counted from 1 downwards.
+        wrong: Integral of the probability of a wrong guess, at the knots.
         steps: Number of canaries that each cut adds to the previous ones.
         counts: How many numbers of guesses contain these canaries.
         into: Whether the guesses are "left out", so that the canaries of wrong guesses are included.
@@ -196,7 +208,8 @@ def _groups(
     slope = np.diff(wrong) / np.diff(_KNOTS)
     for size, weight, (x, y) in zip(steps, counts, pairwise(ranks), strict=True):
         if size:
-            at_cut = slope[np.minimum(y.knot + 1, len(slope) - 1)]  # at least g(y), because g rises
+            # the slope to the right of y, which is at least that at y, because the probability rises
+            at_cut = slope[np.minimum(y.knot + 1, len(slope) - 1)]
             yield _Group(size - 1, _mean(wrong, x, y), weight, into)
             yield _Group(1, np.clip(at_cut, 0.0, 1.0), weight, into)
 
@@ -208,6 +221,18 @@ def _mean(wrong: Array, x: _Rank, y: _Rank) -> Array:
     return np.clip((second - first) / np.maximum(y.rank - x.rank, 1e-300), 0.0, 1.0)
 
 
-def _integral(claim: TradeoffFunction, x: Array) -> Array:
-    """Return c(x) of Eq. (1) for a symmetric claim."""
-    return wrong_share(claim, 2 * np.minimum(x, 1 - x)) / 2 + np.maximum(x - 0.5, 0.0)
+@kept(8)  # the integrals do not depend on the number of canaries
+def _integrals(curve: Curve) -> tuple[Array, Array]:
+    """Return c at the knots x, and the same integral for ranks that are counted from 1 downwards."""
+    x = _KNOTS
+    if isinstance(curve, TradeoffFunction):  # a symmetric claim; Eq. (1)
+        wrong = read_only(wrong_share(curve, 2 * np.minimum(x, 1 - x)) / 2 + np.maximum(x - 0.5, 0.0))
+        return wrong, wrong
+
+    def below(alpha: Array) -> Flags:
+        return np.asarray(1 - alpha + curve.forward(alpha) >= 2 * x)
+
+    alpha = bisect_each(below, np.zeros_like(x), np.ones_like(x), steps=_STEPS).inside
+    wrong = read_only(np.clip(x - (1 - alpha) / 2, 0.0, x))  # h(alpha) / 2 by Eq. (2)
+    mirrored = read_only(np.clip(x - 0.5 + wrong[::-1], 0.0, x))  # the knots are symmetric about 1/2
+    return (mirrored, wrong) if curve.backward else (wrong, mirrored)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.claims import GaussianDP, TradeoffFunction, parse_claim
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.inference.scores.text_families import text_family
 
 Family = Callable[[float], TradeoffFunction]
 
@@ -23,16 +23,17 @@ def family_of(assuming: str | Family) -> Family:
     """Return the family of claims that `assuming` names.
 
     Args:
-        assuming: "gaussian"; a claim's text with one `?` in place of a number, such as
+        assuming: "gaussian"; a claim's text with one `?` in place of a number, such as "mu=?" or
             "repeated(subsampled(gaussian(mu=?), rate=0.082, relation='add_remove'), n=2500)"; or a function from the
             parameter to a claim.
 
     Returns:
-        A function from the parameter to the claim.
+        A function from the parameter to the claim.  For text, it is a `TextFamily`, a function from the place of the
+        parameter.
 
     Raises:
         ValueError: If `assuming` is neither text nor a function, or does not have exactly one `?` in the place of a
-            number.
+            number of `text_families.PARAMETERS`.
     """
     if callable(assuming):
         return assuming
@@ -45,14 +46,7 @@ def family_of(assuming: str | Family) -> Family:
             f'assuming must be "gaussian" or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
             f"got {assuming!r}, which has {assuming.count('?')}"
         )
-    if not re.search(r"[=(,]\s*\?\s*[,)]", assuming):
-        raise ValueError(f"the ? in {assuming!r} must take the place of a number")
-    before, after = assuming.split("?")
-
-    def member(parameter: float) -> TradeoffFunction:
-        return parse_claim(f"{before}{parameter!r}{after}")
-
-    return member
+    return text_family(assuming)
 
 
 def epsilon_inside(family: Family, parameter: float, delta: float) -> float:
@@ -77,7 +71,7 @@ def check_nested(family: Family, low: float, high: float) -> None:
     """Check on two members that a family promises less as its parameter grows.
 
     The two members are compared at 80 points.  The caller must know that all members are nested.  Every claim of
-    dpaudit promises less as its mu, epsilon, delta, rho, rate or n grows.
+    dpaudit promises less as one of `text_families.PARAMETERS` grows.
 
     Args:
         family: Function from the parameter to the claim.

@@ -40,6 +40,7 @@ import numpy.typing as npt
 from scipy.special import betainc, betaincinv, ndtr
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.fixed.clopper_pearson import check_count
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
@@ -115,10 +116,10 @@ def p_value(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
 def attained(truth: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
     """Return the probability that k or more of the r highest scores are of d1, if scores are likelihood ratios.
 
-    The result is that of the corollary, rounded down.
+    The result is that of the corollary, rounded down, for the direction of the pair of datasets with less power.
 
     Args:
-        truth: The curve of the mechanism, which is made symmetric.
+        truth: The claim that the mechanism attains; see `claims.operations.pair_curves`.
         n0: Number of runs on d0.
         n1: Number of runs on d1.
         r: Number of scores that count as high.
@@ -126,7 +127,9 @@ def attained(truth: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float
     """
     if k <= max(0, r - n0):
         return 1.0  # every order of the scores gives at least this number
-    return _chance(truth.symmetrized(), n0, n1, r, k, _NEAR, up=False) if k <= min(r, n1) else 0.0
+    if k > min(r, n1):
+        return 0.0
+    return min(_chance(curve, n0, n1, r, k, _NEAR, up=False) for curve in pair_curves(truth))
 
 
 def parameter_lower(
@@ -211,7 +214,7 @@ def epsilon_lower(n0: int, n1: int, r: int, k: int, *, delta: float, significanc
     return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), n0, n1, r, k, significance=significance)
 
 
-def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: float, *, up: bool = True) -> float:
+def _chance(claim: Curve, n0: int, n1: int, r: int, k: int, reach: float, *, up: bool = True) -> float:
     """Return an upper or a lower bound of the corollary's E P[Binomial(n1, g(U')) >= k], where g = 1 - f."""
     high, mass = _cells(float(r - k + 1), float(n0 - r + k), reach)
     ends = high if up else np.concatenate([[0.0], high[:-1]])

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
@@ -147,11 +148,11 @@ def _fading(count: int) -> list[float]:
 
 
 @lru_cache(maxsize=512)
-def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:
+def scaled(claim: Curve, factor: float) -> tuple[Array, Array]:
     """Return the least-private pair of laws that satisfies a claim, after exponential tilting.
 
     Args:
-        claim: The claim that determines the pair.
+        claim: The claim, or the curve of a pair of datasets, that determines the pair.
         factor: Factor by which the tilting multiplies the log-likelihood ratio.  If 1, the pair is not tilted.
 
     Returns:
@@ -218,7 +219,21 @@ def _largest(holds: Callable[[float], bool]) -> float:
     return bisect(holds, inside=0.0, outside=40.0, steps=40).inside
 
 
-def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
+def pair_laws(truth: TradeoffFunction) -> tuple[tuple[Array, Array], ...]:
+    """Return the laws on a pair of datasets that attains a claim, one law for each direction whose curve differs.
+
+    See `claims.operations.pair_curves`.
+
+    Args:
+        truth: The claim that the mechanism attains.
+
+    Raises:
+        ValueError: If no pair of datasets is known that attains the claim.
+    """
+    return tuple(scaled(curve, 1.0) for curve in pair_curves(truth))
+
+
+def _tilted(claim: Curve, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
     """Yield the least-private pair of a claim after exponential tilting by each scale.
 
     The pair is computed from a polygon with corners on the claim's curve.

@@ -1,0 +1,176 @@
+"""Permutation tests of whether canaries are exchangeable: between several runs, and along the order of one run.
+
+If scores are independent given the coins, and canaries are of one kind, neither the run of a canary nor its place in
+the list tells anything about its score.  A state that all canaries of a run share, such as a bad seed, makes runs
+differ.  A state that changes within a run, such as the quality of a shard, makes places differ.
+
+**Which canaries must be exchangeable.**  The tests assume that the pairs (score, coin) have the same law in all runs,
+and that the scores of one side have the same law at all places.  Canaries of several kinds are allowed if their order
+is random.  Canaries that are listed kind by kind, or of other kinds in other runs, are refused by the tests although
+they may be independent.  If all runs have the same canaries in random order, the tests rarely reject.
+
+**Theorem.**  If the pairs are exchangeable, each p-value p of this module satisfies P[p <= s] <= s for every s.
+
+*Proof.*  Let T be the statistic of the observed scores, and T_1, T_2, ... the statistics of copies in which the pairs
+are randomly permuted.  The scores and the copies are exchangeable, so each T is equally likely to be the largest of the
+first l + 1.  Let the draws end at the first T_l >= T, or after n - 1 draws.  The p-value is 1 / l or 1 / n.  The event
+p <= 1 / l means that T is larger than each of l - 1 copies, which has probability at most 1 / l.  (Besag & Clifford
+1991, Biometrika 78, 301-304, with h = 1.)
+
+The statistics are maxima of several statistics that are converted to normal deviates.  The conversion uses constants
+only, so any inaccuracy changes the power but not the level.
+
+**Long lists.**  If there are more than `_MOST` canaries, features are averaged over groups of equal size: of random
+canaries of a run, or of neighbours in the list.  The canaries that remain are left out.  Groups of exchangeable
+canaries are exchangeable.
+
+**What the tests cannot show.**  See the theorem of `dependence`: one run with a common state of all its canaries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.numerics.arrays import Array
+
+LEVEL = 1e-3
+"""Probability with which `between_runs` and `along_the_list` together warn of independent canaries of one kind."""
+
+_DRAWS = 2_000  # with one copy fewer, the smallest p-value is LEVEL / 2
+_MOST = 10_000  # maximum number of canaries, or of groups of canaries, that are permuted
+_LEAST = 20  # minimum number of scores of one side whose order is tested
+_ROUNDING = 1e-9  # statistics that differ by less are called equal, which increases the p-value
+_BLOCKS = (2, 4, 16)  # numbers of blocks into which a list is divided
+
+Labels = npt.NDArray[np.intp]
+
+
+def between_runs(scores0: Array, scores1: Array, run0: Labels, run1: Labels, *, rng: np.random.Generator) -> float:
+    """Return a p-value of "the run of a canary tells nothing about its score and its coin".
+
+    The statistic measures how much three means differ between runs: those of the score, of its distance from the
+    middle, and of the score with the sign of the coin.  Scores are replaced by their ranks.
+
+    Args:
+        scores0: Scores of canaries that were left out, (n0,); no NaN.
+        scores1: Scores of canaries that were included, (n1,).
+        run0: Runs of `scores0`, as numbers from 0.
+        run1: Runs of `scores1`.
+        rng: Generator of the permutations.
+
+    Returns:
+        The p-value, at least `LEVEL` / 2; 1 if there is one run.
+    """
+    place = _ranks(np.concatenate([scores0, scores1]))
+    sign = np.where(np.arange(len(place)) < len(scores0), -1.0, 1.0)
+    features, run = np.stack([place, np.abs(place), place * sign]), np.concatenate([run0, run1])
+    features, run = _in_groups(features, run, rng)
+    sizes = np.bincount(run).astype(np.float64)
+    runs = int(np.count_nonzero(sizes))
+    if runs < 2:
+        return 1.0
+    features = _standardised(features)
+
+    def statistic(labels: Labels) -> float:
+        totals = np.array([np.bincount(labels, one, minlength=len(sizes)) for one in features])
+        spread = (totals**2 / np.maximum(sizes, 1.0)).sum(axis=1)
+        return float(_deviate(spread, runs - 1).max())
+
+    observed = statistic(run)
+    return _p_value(observed, lambda: statistic(rng.permutation(run)))
+
+
+def along_the_list(scores0: Array, scores1: Array, *, rng: np.random.Generator) -> float:
+    """Return a p-value of "the places of scores in their lists tell nothing about the scores".
+
+    The statistics are the products of neighbouring features, and the differences of features between blocks of the
+    list.  The features are ranks and their distances from the middle.  Blocks are compared on both sides together, with
+    equal and with opposite signs, because a block that reveals its canaries moves both sides apart.
+
+    Args:
+        scores0: Scores of canaries that were left out, (n0,), in their order; no NaN.
+        scores1: Scores of canaries that were included, (n1,), in their order.
+        rng: Generator of the permutations.
+
+    Returns:
+        The p-value, at least `LEVEL` / 2; 1 if a side is sorted or has fewer than 20 scores, because its order then
+        says nothing.
+    """
+    if any(len(side) < _LEAST or _sorted(side) for side in (scores0, scores1)):
+        return 1.0
+    place = _ranks(np.concatenate([scores0, scores1]))
+    sides = []
+    for own in np.split(place, [len(scores0)]):
+        size = max(1, -(-len(own) // (_MOST // 2)))
+        features = np.stack([own, np.abs(own)])[:, : len(own) // size * size]
+        sides.append(_standardised(features.reshape(2, -1, size).mean(axis=2)))
+
+    def statistic(lists: list[Array]) -> float:
+        products = [(one[:, 1:] * one[:, :-1]).sum(axis=1) / math.sqrt(one.shape[1]) for one in lists]
+        found = [_deviate((products[0] + products[1]) ** 2 / 2, 1)]
+        for blocks in _BLOCKS:
+            means = [_block_sums(one, blocks) for one in lists]
+            for sign in (1.0, -1.0):
+                spread = ((means[0] + sign * means[1]) ** 2).sum(axis=1) / 2
+                found.append(_deviate(spread, blocks - 1))
+        return float(np.max(found))
+
+    return _p_value(statistic(sides), lambda: statistic([rng.permutation(one, axis=1) for one in sides]))
+
+
+def _deviate(square: Array, freedom: int) -> Array:
+    """Return approximate normal deviates of chi-squared variables (Wilson & Hilferty 1931)."""
+    share = 2 / (9 * freedom)
+    return np.asarray((np.cbrt(square / freedom) - (1 - share)) / math.sqrt(share))
+
+
+def _p_value(observed: float, draw: Callable[[], float]) -> float:
+    """Draw copies until one is at least as large as the observed statistic; see the module's theorem."""
+    for drawn in range(1, _DRAWS):
+        if draw() >= observed - _ROUNDING:
+            return 1 / drawn
+    return 1 / _DRAWS
+
+
+def _in_groups(features: Array, run: Labels, rng: np.random.Generator) -> tuple[Array, Labels]:
+    """Average the features of random groups of canaries of a run, if there are too many canaries."""
+    size = -(-len(run) // _MOST)
+    if size == 1:
+        return features, run
+    means, labels = [], []
+    for label in np.unique(run):
+        own = rng.permutation(np.flatnonzero(run == label))
+        groups = len(own) // size
+        means.append(features[:, own[: groups * size]].reshape(len(features), groups, size).mean(axis=2))
+        labels.append(np.full(groups, label))
+    return np.concatenate(means, axis=1), np.concatenate(labels)
+
+
+def _standardised(features: Array) -> Array:
+    """Return features with mean 0 and variance 1; features without variance become 0."""
+    centred = features - features.mean(axis=1, keepdims=True)
+    scale = centred.std(axis=1, keepdims=True)
+    return np.where(scale > _ROUNDING, centred / np.maximum(scale, _ROUNDING), 0.0)
+
+
+def _block_sums(features: Array, blocks: int) -> Array:
+    """Return the sums of features in consecutive blocks, divided by the roots of their sizes."""
+    ends = np.linspace(0, features.shape[1], blocks + 1).astype(np.intp)
+    sums: Array = np.add.reduceat(features, ends[:-1], axis=1) / np.sqrt(np.diff(ends))
+    return sums
+
+
+def _sorted(values: Array) -> bool:
+    rises = values[1:] >= values[:-1]
+    return bool(np.all(rises) or np.all(values[1:] <= values[:-1]))
+
+
+def _ranks(values: Array) -> Array:
+    """Return ranks between -1/2 and 1/2; equal values get their mean rank."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[places] / (len(values) + 1) - 0.5
+    return ranks

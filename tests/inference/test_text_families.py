@@ -1,0 +1,118 @@
+"""Families of claims that are written as text, with any one parameter free."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpaudit.claims import parse_claim
+from dpaudit.inference.scores import confident
+from dpaudit.inference.scores.families import epsilon_inside, family_of
+from dpaudit.inference.scores.text_families import MAX_WHOLE, TextFamily, text_family
+from dpaudit.result.assumed import bound_inside
+from dpaudit.result.evidence import RunScoresEvidence
+
+EVIDENCE = RunScoresEvidence(n0=400, n1=400, guesses=400, right=280)
+
+
+def refuted(text: str, parameter: float) -> bool:
+    shown = str(int(parameter)) if parameter == int(parameter) else repr(parameter)
+    return EVIDENCE.p_value(parse_claim(text.replace("?", shown))) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("mu=?", "gaussian(mu=?)"),
+        ("rho=?", "zcdp(rho=?)"),
+        ("(?, 1e-5)", "approximate(epsilon=?, delta=1e-5)"),
+        ("(0.1, ?)", "approximate(epsilon=0.1, delta=?)"),
+        ("gaussian(?)", "gaussian(mu=?)"),
+        ("repeated(gaussian(μ=?), n=4)", "repeated(gaussian(mu=?), n=4)"),
+    ],
+)
+def test_short_forms_and_positions_name_the_same_parameter(text: str, complete: str) -> None:
+    for place in (0.5, 21.0):
+        assert text_family(text)(place) == text_family(complete)(place)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "repeated(gaussian(mu=0.1), n=?)",
+        "repeated(pure(epsilon=0.1), n=?)",
+        "group(gaussian(mu=0.3), k=?)",
+        "repeated(group(gaussian(mu=0.1), k=?), n=4)",
+    ],
+)
+def test_bounds_of_whole_numbers_are_the_largest_refuted(text: str) -> None:
+    bound = bound_inside(EVIDENCE, 1e-5, text, confidence=0.95, valid=True)
+    assert bound.parameter == int(bound.parameter) > 1
+    assert refuted(text, bound.parameter)
+    assert not refuted(text, bound.parameter + 1)
+    assert float(bound) == parse_claim(text.replace("?", str(int(bound.parameter)))).epsilon(1e-5)
+
+
+@pytest.mark.parametrize("text", ["approximate(epsilon=0.1, delta=?)", "subsampled(gaussian(mu=3), rate=?)"])
+def test_bounds_of_shares_lie_between_0_and_1(text: str) -> None:
+    bound = bound_inside(EVIDENCE, 0.3, text, confidence=0.95, valid=True)
+    assert 0 < bound.parameter < 1
+    assert refuted(text, bound.parameter)
+    assert not refuted(text, 1.003 * bound.parameter)
+
+
+def test_the_guarantee_of_a_whole_number_is_exact() -> None:
+    """The p-value of the true member is the exact probability of a bound above it, for its worst mechanism."""
+    family, m, r, level = family_of("repeated(gaussian(mu=0.4), n=?)"), 60, 37, 0.05
+    assert isinstance(family, TextFamily)
+    bounds = [
+        family.parameter(confident.parameter_lower(family, m, r, v, significance=level)) for v in range(28, r + 1)
+    ]
+    for true in (2, 4, 7):
+        least = 28 + next(i for i, bound in enumerate(bounds) if bound > true)
+        chance = confident.p_value(parse_claim(f"repeated(gaussian(mu=0.4), n={true})"), m, r, least)
+        assert chance <= level
+    assert max(bounds) > 7
+
+
+def test_parameters_cover_their_range_and_do_not_fall() -> None:
+    places = [0.0, 1e-6, *(i / 4 for i in range(1, 257))]
+    for name, first, last in (("n=?", 1.0, MAX_WHOLE), ("delta=?", 2e-9, 1.0), ("rate=?", 2e-9, 1.0)):
+        values = [TextFamily("", name[:-2], "", "").parameter(place) for place in places]
+        assert values == sorted(values)
+        assert values[0] == pytest.approx(first, rel=0.1)
+        assert values[-1] == pytest.approx(last)
+    assert text_family("approximate(epsilon=1, delta=?)")(64.0).delta(0.0) < math.nextafter(1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("repeated(gaussian(mu=0.1) n=?)", "must take the place of a number"),
+        ("renyi(order=?, epsilon=1)", "takes the place of order; allowed are mu, epsilon"),
+        ("repeated(?, n=3)", "takes the place of claim"),
+        (
+            "repeated(gaussian(mu=-1), n=?)",
+            r"gaussian\(mu=-1\), n=\?\)' has no member at n = 2: mu",
+        ),
+        ("?", "must take the place of a number"),
+        ("(" * 20_000 + "?", "20,001 characters"),
+    ],
+)
+def test_texts_that_are_no_family_are_explained(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        family_of(text)(1.0)
+
+
+def test_a_composition_that_is_too_large_counts_as_not_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(text: str) -> None:
+        raise OverflowError("composing 1e+06 mechanisms needs a larger grid")
+
+    monkeypatch.setattr("dpaudit.inference.scores.text_families.parse_claim", too_large)
+    assert EVIDENCE.p_value(text_family("repeated(gaussian(mu=0.1), n=?)")(9.0)) == 1.0
+
+
+def test_epsilon_is_that_of_the_parameter() -> None:
+    family = family_of("repeated(gaussian(mu=0.1), n=?)")
+    assert epsilon_inside(family, math.log(4.5), 1e-5) == parse_claim("repeated(gaussian(mu=0.1), n=4)").epsilon(1e-5)

@@ -1,0 +1,104 @@
+"""Scores and arguments that `audit_scores` refuses, with messages that name the place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit import audit_scores
+
+
+def test_independence_must_be_chosen() -> None:
+    with pytest.raises(ValueError, match="it was left out") as error:
+        audit_scores([0.0, 1.0], [0.0, 1.0])
+    for part in ("'runs': every score", "'canaries': all scores", "None: all scores"):
+        assert part in str(error.value)
+    with pytest.raises(ValueError, match="got 'none'"):
+        audit_scores([0.0, 1.0], [0.0, 1.0], independence="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scores0", "scores1", "words"),
+    [
+        ([0.0, math.nan], [1.0, 2.0], r"scores0\[1\] is nan"),
+        ([0.0, 1.0], [1.0, 2.0, math.nan], r"scores1\[2\] is nan"),
+        ([1.0, 1.0], [1, 1], "all 4 scores are 1"),
+        ([1.0], [1.0, 2.0], "scores0 must hold at least 2 scores, got 1"),
+        ([], [1.0, 2.0], "scores0 must hold at least 2 scores, got 0"),
+        ([1.0, 2.0], ["a", "b"], "scores0 are numbers, but scores1 are not, such as 'a'"),
+        (["a", "b"], [1.0, 2.0], "scores1 are numbers, but scores0 are not"),
+        (["a"] * 40, ["b"] * 40, "too few to learn"),
+    ],
+)
+def test_scores_that_cannot_be_used(scores0: list[Any], scores1: list[Any], words: str) -> None:
+    for kind in (list, np.array):
+        with pytest.raises(ValueError, match=words):
+            audit_scores(kind(scores0), kind(scores1), independence="runs")
+
+
+def test_masked_and_missing_scores_are_refused() -> None:
+    """The number under a mask would otherwise be taken as a score."""
+    masked = np.ma.masked_array([0.0, 99.0, 1.0], mask=[False, True, False])
+    missing = pd.array([0.5, None, 1.5], dtype="Float64")
+    for scores, what in (
+        (masked, "masked"),
+        (masked[:, None], "masked"),
+        (list(masked), "--"),
+        (pd.Series(missing), "<NA>|nan"),
+        (list(missing), "<NA>"),
+        (np.array([0.0, pd.NA], dtype=object), "<NA>"),
+        (np.array([0.0, math.nan], dtype=object), "nan"),
+    ):
+        with pytest.raises(ValueError, match=rf"scores1\[1\] is ({what}); a score must be a number; give such runs"):
+            audit_scores([0.0, 1.0], scores, independence="runs")
+
+
+def test_integers_that_no_float_equals_are_refused() -> None:
+    for large in (2**53 + 1, -(2**63) + 1, 2**2000):
+        for scores in ([0, large], np.array([0, large], dtype=object if abs(large) > 2**64 else np.int64)):
+            with pytest.raises(ValueError, match=r"scores0\[1\] is -?\d+.*, an integer beyond 2\*\*53"):
+                audit_scores(scores, [0.0, 1.0], independence="runs")
+    audit_scores([0, 2**60], [1.0, 1e300], independence="runs")
+
+
+def test_object_arrays_and_unmasked_arrays_of_numbers_are_scores() -> None:
+    plain = audit_scores([0.0, 1.0, 2.0], [3.0, 4.0, 5.0], independence="runs", seed=1)
+    kinds = (np.ma.masked_array, lambda side: np.array(side, dtype=object), pd.Series, lambda side: pd.array(side))
+    for kind in kinds:
+        found = audit_scores(kind([0, 1, 2]), kind([3, 4, 5]), independence="runs", seed=1)
+        assert found.evidence.to_json() == plain.evidence.to_json()
+
+
+def test_arguments_of_a_wrong_type() -> None:
+    with pytest.raises(TypeError, match="scores0 must be an array"):
+        audit_scores("scores", [1.0, 2.0], independence="runs")
+    with pytest.raises(TypeError, match="scores1 must be an array"):
+        audit_scores([1.0, 2.0], 3.0, independence="runs")
+    with pytest.raises(ValueError, match="OnlineAudit"):
+        audit_scores([1.0, 2.0], [1.0, 3.0], independence="runs", method="sequential")
+    with pytest.raises(ValueError, match="confidence"):
+        audit_scores([1.0, 2.0], [1.0, 3.0], independence="runs", confidence=99)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (None, r"scores0\[7\] is None; a score must be a number; .* give text in its place"),
+        ("n/a", r"scores0\[7\] is 'n/a', but 399 of 400 values are numbers"),
+        ([1.0], r"scores0\[7\] is \[1.0\], but 399 of 400 values are numbers"),
+    ],
+)
+def test_few_values_that_are_no_numbers_do_not_switch_to_learned_scores(wrong: Any, words: str) -> None:
+    values = np.random.default_rng(0).normal(size=400).tolist()
+    values[7] = wrong
+    with pytest.raises(ValueError, match=words):
+        audit_scores(values[:200], values[200:], independence="runs")
+
+
+def test_none_among_outputs_that_are_no_numbers_is_an_output() -> None:
+    outputs = [None if i % 3 else "yes" for i in range(200)]
+    assert audit_scores(outputs, outputs[::-1], "eps=1", independence="runs", seed=1).trials_used == 133
