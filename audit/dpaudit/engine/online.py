@@ -335,8 +335,8 @@ def _notes(audit: OnlineAudit) -> list[str]:
 def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
     """Return the violations that this number of steps would have detected if all steps had the same law."""
     significance = 1 - audit.confidence
-    sizes = {"trials": evidence.trials, "significance": significance, "power": POWER, "coin_selected": True}
-    margin = partial(power_margin, audit._bets, audit._tested, **sizes)
+    each = partial(power_margin, audit._bets, audit._tested, significance=significance, power=POWER)
+    margin = partial(each, trials=evidence.trials, coin_selected=True)
     least = least_detectable(audit._tested, margin) if evidence.trials else None
     return Detectable(
         claim="" if least is None else str(least),

@@ -269,9 +269,9 @@ def check_method(values: Mapping[str, Json], method: str) -> None:
 def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:
     """Check the statement that an audit can certify no epsilon above `largest_epsilon` at delta = 0.
 
-    The check compares the statement with the bound of the evidence.  If the bound is slow to compute, and
-    `inference.resolution.largest_epsilon` proves the statement for this number of runs, the bound is not computed.  If the
-    bound inverts a test, and this test does not refute `largest_epsilon`, the bound is not computed either.
+    The check compares the statement with the bound of the evidence.  If the bound is slow to compute, and the theorem
+    of `inference.resolution.largest_epsilon` proves the statement for this number of runs, the bound is not computed.
+    If the bound inverts a test, and this test does not refute `largest_epsilon`, the bound is not computed either.
 
     Args:
         evidence: The evidence of the audit.
