@@ -15,6 +15,7 @@ from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
 
 _AT_LEAST, _AT_MOST = "≥\u00a0", "≤\u00a0"
+_REFUTED_DIGITS = 6  # digits of a claimed value that is refuted, although the bound itself does not exceed it
 _EXACT_DIGITS, _ROUNDING_ERROR = 6, 1e-9  # as in the text of a claim, `dpaudit.claims.rounded`
 _ORDINARY_DELTA = 1e-6  # delta of the headline for claims that state neither an epsilon nor a mu
 ABOVE_ALONE = "A bound above the claim comes from a separate test; the test of the verdict did not refute the claim."
@@ -69,7 +70,7 @@ class Bound:
     def certified_text(self) -> str:
         """Return the bound, rounded down, with enough digits to distinguish it from a smaller claimed value."""
         if self.refuted and not self.certified > self.claimed:
-            return f">\u00a0{at_least(self.claimed, 6).removeprefix(_AT_LEAST)}"
+            return f">\u00a0{at_least(self.claimed, _REFUTED_DIGITS).removeprefix(_AT_LEAST)}"
         return at_least(self.certified, self._digits())
 
     def claimed_text(self) -> str:
@@ -88,6 +89,8 @@ class Bound:
         return () if self.delta is None else (" at ", Math(f"δ\u00a0=\u00a0{number(self.delta)}"))
 
     def _digits(self) -> int:
+        if self.refuted and not self.certified > self.claimed:
+            return _REFUTED_DIGITS
         if not self.certified > self.claimed or math.isinf(self.certified):
             return 4
         margin = (self.certified - self.claimed) / self.certified

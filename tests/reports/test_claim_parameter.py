@@ -152,3 +152,4 @@ def test_the_claimed_value_beside_a_bound_is_exact_or_rounded_up() -> None:
     assert Bound("μ", None, 0.5, 1.00004).claimed_text() == "1.00004"
     assert Bound("μ", None, 0.5, 1.23400001).claimed_text() == "1.235"
     assert Bound("ε", 0.0, 0.5, 1.2345678, refuted=True).certified_text() == ">\u00a01.23456"
+    assert Bound("ε", 0.0, 0.5, 1.2345678, refuted=True).claimed_text() == "1.23457"
