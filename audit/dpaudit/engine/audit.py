@@ -269,6 +269,7 @@ def _about_bits(result: AuditResult) -> AuditResult:
         return result
     words = (
         f"the attack{'s' * (len(on_bits) > 1)} {' and '.join(on_bits)} used the low-order bits of floats, which can "
-        "reveal the dataset even if the noise has the claimed distribution; to test the distribution alone, audit with attacks=median_clipped"
+        "reveal the dataset even if the noise has the claimed distribution; to test the distribution alone, audit with "
+        "attacks=median_clipped"
     )
     return dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))
