@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -44,21 +45,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_rows_of_a_csv_file_are_records(here: Path) -> None:
     """A column is numeric only if all cells are plain numbers, so codes with leading zeros stay text."""
-    assert read_dataset("people.csv", here) == ROWS
+    assert read_dataset("people.csv", here)[0] == ROWS
     (here / "people.csv").write_bytes(b"\xef\xbb\xbf" + PEOPLE.replace("\n", "\r\n").encode())
-    assert read_dataset("people.csv", here) == ROWS
-    assert read_dataset("counts.json", here) == [1, 2, 3]
+    assert read_dataset("people.csv", here)[0] == ROWS
+    assert read_dataset("counts.json", here)[0] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("d1", "expected", "relation", "label"),
     [
-        ("{drop: 1}", [ROWS[0], ROWS[2]], "add_remove", "people.csv without record 1"),
+        ("{drop: 1}", [ROWS[0], ROWS[2]], "add_remove", "people.csv without record 1 (counted from 0)"),
         (
             "{replace: {2: {age: 90}}}",
             [*ROWS[:2], {**ROWS[2], "age": 90}],
             "replace_one",
-            "people.csv with record 2 replaced",
+            "people.csv with record 2 (counted from 0) replaced",
         ),
         (
             "{add: {name: D, age: 1, zip: '1', income: 0}}",
@@ -143,6 +144,26 @@ def test_an_audit_of_a_file_runs_and_is_listed(here: Path, command: Callable[...
     result = (here / "dpaudit-results" / "ages.json").read_text()
     assert "people.csv without record 0" in result
     assert "d0: people.csv" in result
+
+
+def test_a_replay_confirms_nothing_if_a_file_of_datasets_has_changed(
+    here: Path, command: Callable[..., Result]
+) -> None:
+    """The result shows only the beginning of a dataset, so the change is in its hash only.  The seeds are fixed."""
+    (here / "people.csv").write_text(PEOPLE + "".join(f"N{i},1,1,1\n" for i in range(50)))
+    (here / "ages.py").write_text(AGES.replace("scale=40.0", "scale=1.0"))
+    assert command("run", "c.yaml", "--no-pdf", "-q").exit_code == 1
+    file = "dpaudit-results/ages.json"
+    same = command("replay", file, "--seed", "2")
+    assert "Confirmed" in same.stdout, same.output
+    (here / "people.csv").write_text((here / "people.csv").read_text().replace("N49,1,", "N49,2,"))
+    other = command("replay", file, "--seed", "2")
+    assert "Confirmed" not in other.stdout
+    assert "people.csv has changed since the audit (SHA-256 " in other.stdout
+    values = json.loads(Path(file).read_text())
+    del values["environment"]["files of datasets"]
+    Path(file).write_text(json.dumps(values))
+    assert "the result records no hash of people.csv" in command("replay", file, "--seed", "2").stdout
 
 
 def test_the_example_of_the_documentation_is_read(here: Path) -> None:

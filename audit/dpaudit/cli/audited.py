@@ -33,6 +33,7 @@ def with_provenance(result: AuditResult, planned: PlannedAudit, promise: Promise
         command=command_line(),
         audit=planned.text,
         hidden=hidden_of(planned),
+        data_files=planned.data_files or None,
     )
     return replace(result, provenance=promise.recorded(provenance))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -104,9 +105,26 @@ class PlannedReplay:
                 progress=progress,
             )
         found = compared(found, _origin(self.audit, claim), mechanism, pairs)
-        changes = tuple(words for words in self.warnings if words == _UNCOMPARED)
+        changes = [words for words in self.warnings if words == _UNCOMPARED]
+        changes += changed_data(self.result.provenance.data_files or {}, self.audit.data_files)
         others = tuple(words for words in self.warnings if words != _UNCOMPARED)
         return replace(found, changes=(*found.changes, *changes), warnings=(*found.warnings, *others))
+
+
+def changed_data(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Describe which files with datasets differ from those of the audit.
+
+    Args:
+        then: The SHA-256 of each file, as the result records it.  Anybody may have edited the result.
+        now: The SHA-256 of each file that the replay has read.
+    """
+    found = []
+    for name, digest in now.items():
+        if name not in then:
+            found.append(f"the result records no hash of {name}, so the replay may have used other datasets")
+        elif then[name] != digest:
+            found.append(f"{name} has changed since the audit (SHA-256 {then[name][:12]} then, {digest[:12]} now)")
+    return [one_line(words) for words in found]
 
 
 def _origin(audit: PlannedAudit, claim: TradeoffFunction) -> Origin:

@@ -6,6 +6,7 @@ A file holds data only, so reading it runs no code.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -60,30 +61,36 @@ def check_change(change: Foreign) -> Change:
 
 
 def in_words(file: str, change: Foreign) -> str:
-    """Return a label of the pair, such as "people.csv without record 17"."""
+    """Return a label of the pair, such as "people.csv without record 17 (counted from 0)"."""
     ((kind, value),) = change.items()
     match kind:
         case "drop":
-            return f"{file} without record {value}"
+            return f"{file} without record {value} (counted from 0)"
         case "replace":
-            return f"{file} with record {next(iter(value))} replaced"
+            return f"{file} with record {next(iter(value))} (counted from 0) replaced"
         case _:
             return f"{file} with one more record"
 
 
-def read_dataset(name: str, folder: Path) -> Foreign:
-    """Return the dataset of a file: rows of a CSV file as dictionaries, or the content of a JSON file.
+def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
+    """Read the dataset of a file.
 
     Args:
         name: The file, relative to `folder`.
         folder: The folder of the config.
 
+    Returns:
+        The dataset, which is the rows of a CSV file as dictionaries, or the content of a JSON file; and the SHA-256 of
+        the text of the file.
+
     Raises:
         ValueError: If the file cannot be read; the message states where and why, and quotes no content.
     """
     try:
-        text = read_foreign(folder / name, _MAX_FILE_BYTES).removeprefix("\ufeff")
-        return _rows(text) if name.endswith(".csv") else json.loads(text)
+        text = read_foreign(folder / name, _MAX_FILE_BYTES)
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        content = text.removeprefix("\ufeff")
+        return _rows(content) if name.endswith(".csv") else json.loads(content), digest
     except OSError as error:
         raise ValueError(f"{name}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

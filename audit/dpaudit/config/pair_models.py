@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from dpaudit.config.dataset_files import CHANGES, changed, check_change, in_words, is_file, read_dataset
 from dpaudit.config.numbers import Number, Whole
@@ -105,6 +105,7 @@ class PairConfig(Strict):
     relation: Relation = "unspecified"
     label: str = ""
     search: SearchConfig | None = None
+    _digests: dict[str, str] = PrivateAttr(default_factory=dict)
     from_library: Literal[True] | None = Field(
         None, description="use the pairs that dpaudit generates for the object of `mechanism.library`"
     )
@@ -127,6 +128,15 @@ class PairConfig(Strict):
         """The names of files with datasets."""
         return [dataset for dataset in (self.d0, self.d1) if is_file(dataset)]
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of each file when it was last read."""
+        return dict(self._digests)
+
+    def _read(self, name: str, folder: Path) -> Dataset:
+        dataset, self._digests[name] = read_dataset(name, folder)
+        return dataset
+
     def pairs(self, folder: Path) -> list[Pair]:
         """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library.
 
@@ -142,8 +152,8 @@ class PairConfig(Strict):
             return self.search.pairs()
         if not self.files:
             return [Pair(self.d0, self.d1, self.relation, self.label)]
-        d0 = read_dataset(self.d0, folder) if is_file(self.d0) else self.d0
+        d0 = self._read(self.d0, folder) if is_file(self.d0) else self.d0
         if is_file(self.d1):
-            return [Pair(d0, read_dataset(self.d1, folder), self.relation, self.label)]
+            return [Pair(d0, self._read(self.d1, folder), self.relation, self.label)]
         relation = self.relation if "relation" in self.model_fields_set else CHANGES[check_change(self.d1)]
         return [Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))]

@@ -87,6 +87,11 @@ class PlannedAudit:
         ]
 
     @property
+    def data_files(self) -> dict[str, str]:
+        """The SHA-256 of each file with a dataset, when `pairs` last read it."""
+        return {name: digest for entry in self.config.pairs for name, digest in entry.digests.items()}
+
+    @property
     def _read(self) -> Read:
         """The claim and the pairs that are read from the object of `mechanism.library`, which is made first.
 
