@@ -35,6 +35,7 @@ FULL: dict[str, Any] = {
     "command": "dpaudit run c.yaml",
     "audit": "name: x\n",
     "hidden by masks": "nothing",
+    "files of datasets": {"people.csv": "0" * 64},
     "number of the command": "1a",
     "audits of the command": 2,
     "confidence of the command": 0.99,
