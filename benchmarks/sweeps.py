@@ -39,8 +39,10 @@ BUGS = {
     "opendp-0.14.1-discrete-laplace-scale-3": ("opendp==0.14.1", "make_laplace"),
     "opendp-0.14.2-randomised-response-bits": ("opendp==0.14.2", "make_randomized_response_bitvec"),
     "opendp-0.4.0-randomised-response": ("opendp==0.4.0", "make_randomized_response_bool"),
+    "opendp-0.16.0-randomised-response-lengths": ("opendp==0.16.0", "make_randomized_response_bitvec"),
     "diffprivlib-0.6.6-laplace": ("diffprivlib==0.6.6", "Laplace"),
     "diffprivlib-0.6.6-gaussian-analytic": ("diffprivlib==0.6.6", "GaussianAnalytic"),
+    "diffprivlib-0.6.6-regression": ("diffprivlib==0.6.6", "LinearRegression"),
     "diffprivlib-0.4.1-laplace": ("diffprivlib==0.4.1", "Laplace"),
     "diffprivlib-0.4.1-wishart": ("diffprivlib==0.4.1", "Wishart"),
 }

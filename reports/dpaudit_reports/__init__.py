@@ -7,6 +7,7 @@ Importing this package loads neither matplotlib nor Typst.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.text.papers import PAPERS
-from dpaudit_reports.drawing import plot_claim, plot_claims, plot_result, plot_tradeoff
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpaudit.result.sweeps import Sweep
     from dpaudit_reports.blocks import Document
     from dpaudit_reports.notebook import Shown
+    from dpaudit_reports.plots import plot_claim, plot_claims, plot_result, plot_tradeoff
     from dpaudit_reports.sections import Section
 
     Reported: TypeAlias = Sequence[AuditResult] | Document
@@ -48,6 +49,16 @@ __all__ = [
     "write_report",
     "write_site",
 ]
+
+
+_PLOTS = ("plot_claim", "plot_claims", "plot_result", "plot_tradeoff")
+
+
+def __getattr__(name: str) -> object:
+    """Import a function that draws, and matplotlib with it, at its first use."""
+    if name not in _PLOTS:
+        raise AttributeError(f"module 'dpaudit_reports' has no attribute {name!r}")
+    return getattr(importlib.import_module("dpaudit_reports.plots"), name)
 
 
 def comparison(

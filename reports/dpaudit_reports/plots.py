@@ -7,6 +7,7 @@ such a plot, only one line is added for each result, and each claim is drawn onc
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.text.spelling import hint
 from dpaudit_reports.bounds import certified_profile, profile_points
-from dpaudit_reports.claim_plots import LOOKS
+from dpaudit_reports.claim_plots import LOOKS, claims_figure
 from dpaudit_reports.claimed import label as label_of
 from dpaudit_reports.figures import residual
 from dpaudit_reports.figures.canvas import PANEL, style
@@ -32,6 +33,7 @@ from dpaudit_reports.scores import witness_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 KINDS = ("tradeoff", "profile", "evidence", "scores", "residual")
 CLAIM_KINDS = ("tradeoff", "profile")
@@ -51,7 +53,7 @@ def plot_result(
     claim: bool = True,
     legend: bool = True,
 ) -> Axes:
-    """Draw one plot of a result.
+    """Draw one plot of a result, as `result.plot` does.
 
     Args:
         result: The result of an audit.
@@ -92,7 +94,7 @@ def plot_claim(
     color: str | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw the trade-off function or the privacy profile of a claim.
+    """Draw the trade-off function or the privacy profile of a claim, as `claim.plot` does.
 
     Args:
         claim: The claim.
@@ -117,6 +119,24 @@ def plot_claim(
     if legend:
         ax.legend(loc="best")
     return ax
+
+
+def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
+    """Draw the claim's trade-off function and the errors that the attack reached.
+
+    Args:
+        result: The result of an audit.
+        ax: The axes to draw on; None makes a new figure.
+
+    Returns:
+        The axes.
+    """
+    return plot_result(result, "tradeoff", ax)
+
+
+def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
+    """Draw the trade-off functions and the privacy profiles of claims side by side in a new figure."""
+    return claims_figure(claims)
 
 
 def _check(kind: str, known: tuple[str, ...]) -> None:

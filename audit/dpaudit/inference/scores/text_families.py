@@ -18,8 +18,9 @@ the member x is true and is p(t) for some t.
 below any of these places.  p is continuous from the left in all rows of the table, so p(t) = x also at the supremum t,
 and T > t.  This event has probability at most s.  QED
 
-So the bound of a whole number is itself a whole number, and its guarantee is that of any other bound.  A parameter
-below p(0) needs no proof if T = 0, because the bound is then 0.
+So the bound of a whole number is itself a whole number, and its guarantee is that of any other bound.  If x is below
+p(0), the member at the place 0 is also true, because the family is nested, so P[T > 0] <= s; and if T = 0, the bound
+is 0.
 """
 
 from __future__ import annotations
