@@ -92,7 +92,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dpaudit-baseline",
         metavar="FILE",
-        help="accumulate evidence in FILE from run to run, with one budget for all runs",
+        help="accumulate evidence in FILE from session to session, with one budget for all sessions",
     )
     group.addoption(
         "--dpaudit-restart",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, Pair, Verdict, audit, batched
 from dpaudit.inference.grid import BINS
+from dpaudit.inference.sequential.alternatives import gaussian_noise
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.result.consistency import contradictions
 from dpaudit.result.evidence import OnlineEvidence, SequentialEvidence
 
@@ -127,6 +130,98 @@ def test_impossible_counts_at_the_largest_wealth_are_refused(changes: dict[str, 
     values = SequentialEvidence(target=CLAIM, counts=counts).to_json()
     with pytest.raises(ValueError, match=words):
         SequentialEvidence.from_json({**values, **changes}, CLAIM)
+
+
+def planned_in_config(detect: str, **options: Any) -> AuditResult:
+    """Return a result of an audit with `detect`, as `dpaudit run` writes it."""
+    found = audited(1.0, trials=300, detect=detect, **options)
+    config = f"name: one\nclaim: gaussian(mu=1)\ndetect: {detect}\n"
+    return dataclasses.replace(found, provenance=dataclasses.replace(found.provenance, audit=config))
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("detect", ["gaussian(mu=1.5)", "mu=2", "subsampled(gaussian(mu=8), rate=0.9)"])
+def test_a_planned_violation_is_read_back(detect: str, method: str) -> None:
+    found = planned_in_config(detect, method=method)
+    back = AuditResult.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert contradictions(back) == []
+    assert back.evidence.planned == found.evidence.planned
+    assert (found.evidence.planned is None) is (method == "fixed")
+    assert back.evidence.p_value(CLAIM) == found.evidence.p_value(CLAIM)
+
+
+def test_a_planned_violation_must_be_that_of_the_config() -> None:
+    found = planned_in_config("gaussian(mu=1.5)")
+    assert edited(found) == []
+    other = {"violations": ["gaussian(mu=3)"], "confidence": 0.95}
+    words = "its bets were planned to detect gaussian(mu=3), but its config states gaussian(mu=1.5)"
+    assert words in edited(found, evidence_planned=other, mu_lower=0.0)
+    two = {"violations": ["gaussian(mu=1.5)", "gaussian(mu=3)"], "confidence": 0.95}
+    assert any(
+        "but its config states gaussian(mu=1.5)" in one for one in edited(found, evidence_planned=two, mu_lower=0.0)
+    )
+    missing = "its config plans to detect gaussian(mu=1.5), but its evidence states no planned violation"
+    assert missing in edited(found, evidence_planned=None, mu_lower=0.0)
+    less = {"violations": ["gaussian(mu=1.5)"], "confidence": 0.5}
+    words = "its bets were planned at confidence 0.5, but its verdict holds at 0.95"
+    assert words in edited(found, evidence_planned=less, mu_lower=0.0)
+    bare = dataclasses.replace(found.provenance, audit="name: one\nclaim: gaussian(mu=1)\n")
+    words = "its bets were planned to detect gaussian(mu=1.5), but its config states no violation"
+    assert words in edited(dataclasses.replace(found, provenance=bare))
+
+
+def test_files_of_versions_without_planned_bets_are_read_as_before() -> None:
+    found = planned_in_config("gaussian(mu=1.5)")
+    assert isinstance(found.evidence, SequentialEvidence)
+    older = dataclasses.replace(found.evidence, planned=None)
+    about = dataclasses.replace(found.provenance, packages={"dpaudit": "0.0.9"})
+    values = dataclasses.replace(found, evidence=older, provenance=about, p_value=older.p_value(CLAIM)).to_dict()
+    assert "planned" not in values["evidence"]
+    assert contradictions(AuditResult.from_dict(json.loads(json.dumps(values)))) == []
+
+
+def test_a_planned_violation_chosen_for_the_counts_accuses_no_mechanism() -> None:
+    """The counts refute the claim only with the planned violation that the config does not state."""
+    rng, law = np.random.default_rng(1), gaussian_noise(1.2)
+    plan = Planned(violations=(GaussianDP(1.2),), confidence=0.95)
+    for _ in range(200):
+        counts = np.array([[rng.multinomial(300, side / side.sum()) for side in (law.p, law.q)]])
+        honest = SequentialEvidence(target=CLAIM, counts=counts)
+        chosen = dataclasses.replace(honest, planned=plan)
+        if chosen.p_value(CLAIM) < 0.05 < honest.p_value(CLAIM):
+            break
+    found = audited(1.0, trials=400)
+    about = dataclasses.replace(found.provenance, audit="name: one\nclaim: gaussian(mu=1)\n")
+    accusing = dataclasses.replace(
+        found,
+        evidence=chosen,
+        verdict=Verdict.VIOLATION,
+        p_value=chosen.p_value(CLAIM),
+        stopped_by="evidence",
+        provenance=about,
+    )
+    assert chosen.p_value(CLAIM) < 0.05 < honest.p_value(CLAIM)
+    words = "its bets were planned to detect gaussian(mu=1.2), but its config states no violation"
+    assert words in contradictions(accusing)
+
+
+@pytest.mark.parametrize(
+    ("planned", "words"),
+    [
+        ({"violations": [], "confidence": 0.95}, "must list 1 to 2 planned violations"),
+        ({"violations": ["mu=2"] * 3, "confidence": 0.95}, "must list 1 to 2 planned violations"),
+        ({"violations": "mu=2", "confidence": 0.95}, "must list 1 to 2 planned violations"),
+        ({"violations": ["nothing"], "confidence": 0.95}, "nothing"),
+        ({"violations": ["mu=2"], "confidence": 1.0}, "must lie between 0 and 1, got 1.0"),
+        ({"violations": ["mu=2"], "confidence": "0.95"}, "must be a number, got str"),
+        ({"violations": ["mu=2"]}, "confidence"),
+        (["mu=2"], "evidence"),
+    ],
+)
+def test_impossible_planned_violations_are_refused(planned: Any, words: str) -> None:
+    values = SequentialEvidence(target=CLAIM, counts=np.zeros((1, 2, BINS), dtype=np.int64)).to_json()
+    with pytest.raises((ValueError, KeyError, TypeError), match=words if isinstance(planned, dict) else "list"):
+        SequentialEvidence.from_json({**values, "planned": planned}, CLAIM)
 
 
 def test_a_stream_has_no_lost_pairs() -> None:

@@ -30,6 +30,7 @@ from dpaudit.testing.replaying import replay_in_test
 from dpaudit.testing.session import Allowance, Settings
 
 Edit = Callable[[dict[str, Any]], object]
+_PLANNED = {"violations": ["gaussian(mu=2)"], "confidence": 0.95}
 _CONFIG = """
 name: replayed
 seed: 0
@@ -104,6 +105,7 @@ def test_an_honest_result_is_reproduced(honest: Replay) -> None:
         (_in_config("trials: 200", "trials: 200\nmethod: fixed"), "method is sequential in the result, but fixed"),
         (_in_config("d1:\n  - 1", "d1:\n  - 0.5"), "dataset d1 of the pair neighbours is [1] in the result, but [0.5]"),
         (_row(relation="replace_one"), "relation of the pair neighbours is replace_one in the result, but unspecified"),
+        (lambda values: values["evidence"].update(planned=_PLANNED), "violation to detect is gaussian(mu=2) in the"),
         (_row(d0="[7]"), "dataset d0 of the pair neighbours is [7] in the result, but [0] in the replay"),
         (_row(difference="a record added"), "difference of the pair neighbours is a record added in the result"),
         (_row(label="others"), "the pair others is in the result, but not in the replay"),
@@ -254,3 +256,26 @@ def test_a_replay_in_a_test_compares_the_claim_of_the_test(tmp_path: Path, monke
     assert found.differences == ("the claim is gaussian(mu=1) in the result, but gaussian(mu=2) in the replay",)
     assert not found.conclusive
     assert "the result differs from its test: the claim is" in str(found)
+
+
+def test_a_replay_in_a_test_compares_the_violation_to_detect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs without pytest, and its assertion should detect mu = 1.5, not mu = 3."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_it.py").touch()
+    node, pair = "test_it.py::test_it", Pair([0], [0, 1])
+    result = audit(
+        _noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=100, seed=1, name="test_it", detect="mu=3"
+    )
+    result = _stating(result, test=node)
+
+    def run(_: object) -> None:
+        allowance = Allowance(node=node, share=1e-3, settings=Settings())
+        assert_private_as(
+            allowance, _noisy, GaussianDP(1.0), pair, detect=1.5, attacks="median_clipped", name="test_it"
+        )
+
+    monkeypatch.setattr(pytest, "main", run)
+    found = replay_in_test(result, trials=100, extend=False, seed=2, jobs=1)
+    words = "the violation to detect is gaussian(mu=3) in the result, but gaussian(mu=1.25) in the replay"
+    assert found.differences == (words,)
+    assert not found.conclusive

@@ -25,6 +25,15 @@ def test_a_store_of_other_parameters_is_refused(tmp_path: Path) -> None:
     refused(Gaussian(0.4), tmp_path / "s", "code")
 
 
+def test_a_store_of_another_violation_to_detect_is_refused(tmp_path: Path) -> None:
+    stored(Gaussian(1.0), tmp_path / "s", detect="gaussian(mu=2)")
+    stored(Gaussian(1.0), tmp_path / "s", detect="mu=2", trials=80)
+    refused(Gaussian(1.0), tmp_path / "s", "detect", detect="gaussian(mu=3)")
+    refused(Gaussian(1.0), tmp_path / "s", "detect")
+    stored(Gaussian(1.0), tmp_path / "without")
+    refused(Gaussian(1.0), tmp_path / "without", "detect", detect="gaussian(mu=2)")
+
+
 def test_a_store_of_another_lambda_closure_or_default_is_refused(tmp_path: Path) -> None:
     def made(scale: float) -> Any:
         return lambda dataset, rng: dataset[0] + rng.normal(0, scale)

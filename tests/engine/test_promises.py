@@ -298,7 +298,7 @@ def test_the_runs_that_would_do_are_enough_and_agree_with_the_plan(method: Any) 
     """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
     given: dict[str, Any] = {"confidence": 1 - 1e-7, "detect": GaussianDP(2.0), "method": method, "seed": 0}
     few = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=60, **given)
-    (words,) = re.findall(r"about ([\d,]+) would do", " ".join(few.warnings))
+    (words,) = re.findall(r"about ([\d,]+) runs per dataset would do", " ".join(few.warnings))
     needed, planned = (
         int(words.replace(",", "")),
         plan("gaussian(mu=1)", "gaussian(mu=2)", confidence=1 - 1e-7).trials,
@@ -308,15 +308,21 @@ def test_the_runs_that_would_do_are_enough_and_agree_with_the_plan(method: Any) 
     assert not any("too few to see" in warning for warning in enough.warnings)
 
 
-def test_no_number_of_runs_is_promised_for_several_pairs_or_what_keeps_the_claim() -> None:
+def test_no_number_of_runs_is_promised_for_several_pairs() -> None:
     """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
     given: dict[str, Any] = {"confidence": 1 - 1e-7, "trials": 200, "seed": 0}
     pairs = [PAIR, Pair([0, 0], [0, 1], relation="replace_one")]
     several = audit(Gaussian(1.0), GaussianDP(1.0), pairs, **given, detect=GaussianDP(1.1))
-    kept = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, **given, detect=GaussianDP(0.9))
-    for result in (several, kept):
-        assert any("too few to see" in warning for warning in result.warnings)
-        assert not any("would do" in warning for warning in result.warnings)
+    assert any("too few to see" in warning for warning in several.warnings)
+    assert not any("would do" in warning for warning in several.warnings)
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("kept", ["gaussian(mu=0.9)", "gaussian(mu=1)", "pure(epsilon=0.1)"])
+def test_a_violation_to_detect_must_violate_the_claim(method: str, kept: str) -> None:
+    words = re.escape(f"detect must be a violation of gaussian(mu=1), but every mechanism that is {kept} satisfies")
+    with pytest.raises(ValueError, match=words):
+        audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=200, seed=0, detect=kept, method=method)
 
 
 def test_blocks_of_large_outputs_are_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ import pytest
 from dpaudit import GaussianDP, Pair, audit, batched
 from dpaudit.testing import failures
 
+from ..test_docs import AS_SHOWN
+
 pytest_plugins = ["pytester"]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "regression-tests.md"
 
@@ -79,6 +81,20 @@ def test_the_documentation_names_all_options(elsewhere: Callable[..., Any]) -> N
     text = DOCUMENT.read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(--dpaudit-[a-z-]+)", text, re.MULTILINE))
     assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", elsewhere("", "--help").out, re.MULTILINE))
+
+
+def test_the_first_example_finds_half_of_the_noise(run: Callable[..., Any], pytester: pytest.Pytester) -> None:
+    """The page shows the failure, with the versions of constraints.txt."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    pytester.makepyfile(test_stats=code)
+    assert run(None).counts == {"passed": 1}
+    pytester.makepyfile(test_stats=code.replace("scale=1 / len(dataset)", "scale=0.5 / len(dataset)"))
+    failed = run(None)
+    assert failed.counts == {"failed": 1}
+    shown = text.split("the test above fails:\n\n")[1].split("\n\n")[0]
+    for line in shown.splitlines() if AS_SHOWN else ():
+        assert line.strip().removesuffix(" ...") in failed.out, line
 
 
 def test_the_wheel_holds_the_plugin() -> None:

@@ -119,4 +119,5 @@ def test_earlier_losses_do_not_hide_a_later_violation() -> None:
 
 
 def test_probabilities_in_words() -> None:
-    assert [one_in(p) for p in (1e-3, 0.05, 1e-6)] == ["one run of 1,000", "one run of 20", "one run of 1,000,000"]
+    assert [one_in(p) for p in (1e-3, 0.05)] == ["one session of 1,000", "one session of 20"]
+    assert one_in(1e-6) == "one session of 1,000,000"

@@ -41,7 +41,7 @@ def test_a_failure_shows_and_keeps_the_evidence(run: Run, pytester: pytest.Pytes
         r"same runs  pytest test_project.py::test_wrong --dpaudit-seed 0",
         r"new runs   pytest test_project.py::test_wrong --dpaudit-seed 1",
         r"2 audits: ▲ 1 violation, ○ 1 no violation found$",
-        r"split over 2 tests: a true claim fails this suite in at most one run of 1,000$",
+        r"split over 2 tests: a true claim fails this suite in at most one session of 1,000$",
     ):
         assert re.search(line, done.out, re.MULTILINE), line
     assert "assertion.py" not in done.out  # the traceback ends in the user's test
@@ -129,7 +129,7 @@ def test_the_budget_is_split_over_what_is_selected(
     assert done.counts["passed"] == passed
     assert "failed" not in done.counts
     assert (f"\n{audits} audits: " in done.out) == (audits > 0)
-    assert (f"split over {tests} tests: a true claim fails this suite in at most one run of 100\n" in done.out) == (
+    assert (f"split over {tests} tests: a true claim fails this suite in at most one session of 100\n" in done.out) == (
         tests > 0
     )
 

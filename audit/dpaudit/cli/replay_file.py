@@ -131,7 +131,16 @@ def _origin(audit: PlannedAudit, claim: TradeoffFunction) -> Origin:
     """Return what a config states about its audit."""
     config = audit.config
     recorded = {"source": masked(config.source), "claim_stated_by": audit.claim_stated_by}
-    return Origin(kind="config", claim=claim, name=config.name, method=config.method, recorded=recorded)
+    _, detect = audit.claims()
+    violations = () if detect is None else (detect,)
+    return Origin(
+        kind="config",
+        claim=claim,
+        name=config.name,
+        method=config.method,
+        violations=violations,
+        recorded=recorded,
+    )
 
 
 def plan_replay(

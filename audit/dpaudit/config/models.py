@@ -192,7 +192,7 @@ class AuditConfig(Strict):
     detect: str | None = Field(
         DEFAULTS.detect,
         description="a violation, stated as a claim; if the audit finds no violation and could not have detected this "
-        "one, it is inconclusive",
+        "one, it is inconclusive; a sequential audit finds this violation with fewer runs",
     )
     timeout: Number = Field(
         TIMEOUT,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.operations.pair_curves import pair_curves
+from dpaudit.inference.sequential.planned import Planned, planned_bets
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
@@ -63,6 +64,27 @@ def violation_of(given: object) -> TradeoffFunction | None:
     found = claim_of("detect", given)
     pair_curves(found)
     return found
+
+
+def planned_of(violations: Sequence[TradeoffFunction], claim: TradeoffFunction, confidence: float) -> Planned | None:
+    """Return the plan of a sequential audit that should detect given violations early; None if there are none.
+
+    Args:
+        violations: The violations, such as the one in `detect`.
+        claim: The claim of the audit.
+        confidence: The confidence of the audit.
+
+    Raises:
+        ValueError: If one of the violations satisfies the claim, or if no pair of datasets is known that attains it.
+    """
+    for violation in violations:
+        alone = Planned(violations=(violation,), confidence=confidence)
+        if not planned_bets(claim.symmetrized(), alone):
+            raise ValueError(
+                f"detect must be a violation of {claim.label}, but every mechanism that is {violation.label} satisfies "
+                "this claim; give a claim that allows more, such as the same claim with a larger parameter"
+            )
+    return Planned(violations=tuple(violations), confidence=confidence) if violations else None
 
 
 def pairs_of(given: object) -> list[Pair]:

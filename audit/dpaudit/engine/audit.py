@@ -19,6 +19,7 @@ from dpaudit.engine.arguments import (
     execution_settings_of,
     limited,
     pairs_of,
+    planned_of,
     violation_of,
 )
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
@@ -29,6 +30,7 @@ from dpaudit.engine.provenance import mechanism_name, provenance_of
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.training_record import with_training
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
@@ -105,7 +107,10 @@ def audit(
             store.  In that case, `warnings` list what differs, and the guarantee does not cover the mixture of old and
             new outputs.
         detect: A violation, as a claim, that the audit should be able to detect.  If the audit finds no violation, but
-            could not have detected this violation, the verdict is INCONCLUSIVE.
+            could not have detected this violation, the verdict is INCONCLUSIVE.  A sequential audit also detects this
+            violation earlier, because a share of its bets is placed on it.  In return, other violations may take up to
+            a quarter more runs; see `inference.sequential.planned`.  Choose `detect` before the audit: a violation
+            chosen after looking at the outputs needs another seed.
         measure: Whether to continue up to `trials` after the claim has been refuted, to see how large the violation is.
             The result's `refuted_at` states when the claim was refuted.  The bounds are computed at the end, and are
             valid at any stopping time.  Without `measure`, a sequential audit certifies bounds only slightly above the
@@ -145,8 +150,6 @@ def audit(
         MechanismError: If the mechanism fails before anything was measured.
     """
     claim, detect = claim_of("claim", claim), violation_of(detect)
-    pair_list = pairs_of(pairs)
-    check_mechanism(mechanism)
     settings = AuditSettings(
         attacks=attacks,
         trials=trials,
@@ -165,14 +168,51 @@ def audit(
         progress=progress,
         name=name,
     )
+    return audit_for(mechanism, claim, pairs, settings, violations=() if detect is None else (detect,))
+
+
+def audit_for(
+    mechanism: object,
+    claim: TradeoffFunction,
+    pairs: Pair | Iterable[Pair],
+    settings: AuditSettings,
+    *,
+    violations: Sequence[TradeoffFunction],
+) -> AuditResult:
+    """Make an audit that should detect given violations early.
+
+    Args:
+        mechanism: As in `audit`.
+        claim: As in `audit`.
+        pairs: As in `audit`.
+        settings: The other arguments of `audit`.
+        violations: The violations on which a sequential audit places planned bets.  In contrast to `detect` of the
+            settings, they do not affect the verdict otherwise.
+
+    Returns:
+        As in `audit`.
+
+    Raises:
+        ValueError: As in `audit`, and if one of the violations satisfies the claim.
+        TypeError: As in `audit`.
+        MechanismError: As in `audit`.
+    """
+    pair_list = pairs_of(pairs)
+    check_mechanism(mechanism)
     check_timing(mechanism, settings)
-    return _audited(limited(mechanism, settings), claim, pair_list, settings)
+    planned = planned_of(violations, claim, settings.confidence)
+    return _audited(limited(mechanism, settings), claim, pair_list, settings, planned)
 
 
 def _audited(
-    mechanism: object, claim: TradeoffFunction, pair_list: Sequence[Pair], settings: AuditSettings
+    mechanism: object,
+    claim: TradeoffFunction,
+    pair_list: Sequence[Pair],
+    settings: AuditSettings,
+    violations: Planned | None,
 ) -> AuditResult:
     """Make the audit, given arguments that have been checked."""
+    planned = violations if settings.bets else None
     tested, execution = claim.symmetrized(), execution_settings_of(settings)
     seed = seed_of(settings.store) if settings.seed is None else settings.seed
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
@@ -181,7 +221,7 @@ def _audited(
         pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
         check_neighbours(mechanism, pair_list, claim)
     collector = new_collector(
-        mechanism, pair_list, settings.attacks, settings.trials, seed, settings.jobs, execution, tested
+        mechanism, pair_list, settings.attacks, settings.trials, seed, settings.jobs, execution, tested, planned
     )
     collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
     if len(equal) == given:
@@ -190,14 +230,16 @@ def _audited(
         try:
             collector.sampler.store = Store(
                 settings.store,
-                identity(mechanism, pair_list, seed, execution),
+                identity(
+                    mechanism, pair_list, seed, execution, None if settings.detect is None else str(settings.detect)
+                ),
                 seed=seed,
                 anyway=settings.resume == "anyway",
             )
         except (StoreError, Unknowable) as error:
             raise StoreRefused(error) from None
     began = time.perf_counter()
-    sequential = SequentialAudit(collector, tested, settings.confidence, measure=settings.measure)
+    sequential = SequentialAudit(collector, tested, settings.confidence, measure=settings.measure, planned=planned)
     asked = Asked(
         claim=claim,
         detect=settings.detect,

@@ -82,7 +82,7 @@ class _Sequential:
         """Return a number that is nonnegative if the audit detects the given law with probability `POWER`."""
         level, tested = self._significance * self._share, self.run.tested
         coins = self.evidence.coin_selected
-        bets = strategy(tested)
+        bets = strategy(tested, self.run.planned)
         return power_margin(bets, tested, truth, self.shown, significance=level, power=POWER, coin_selected=coins)
 
     def enough(self, truth: TradeoffFunction) -> int | None:
@@ -279,7 +279,7 @@ def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Seq
 def _enough(detect: TradeoffFunction | None, method: _Sequential | _Fixed) -> str:
     """Return a phrase that states how many runs would have detected a violation; "" if this number is unknown."""
     trials = None if detect is None else method.enough(detect)
-    return "" if trials is None else f"; about {trials:,} would do"
+    return "" if trials is None else f"; about {trials:,} runs per dataset would do"
 
 
 def _detectable(

@@ -11,11 +11,11 @@ from functools import partial
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
 from dpaudit.inference.independence import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Experts, Learner, symmetric_columns
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.learning.blocks import Block
-from dpaudit.learning.selection import BinCounts
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.held import held_numbers
 from dpaudit.mechanisms.protocol import in_words
@@ -324,15 +324,11 @@ def new_collector(
     jobs: int,
     execution: ExecutionSettings,
     tested: TradeoffFunction,
+    planned: Planned | None = None,
 ) -> Collector:
     """Return a new collector for the arguments of `audit`.  The argument `tested` is the symmetrized claim."""
     chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
-    bets = strategy(tested)
-    log_prices = bets.log_prices(tested)
-
-    def worth(counts: BinCounts) -> float:
-        return bets.log_wealth(bets.gains(log_prices, counts[None]))
-
+    worth = strategy(tested, planned).of_one_pair(tested)
     return Collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, execution),
         learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],

@@ -16,6 +16,7 @@ from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import Law, growths
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
 from dpaudit.inference.sequential.betting import best_bet
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
@@ -59,6 +60,8 @@ class Plan:
     confidence: float
     mean_trials: float  # mean of `audit` with method "sequential", which learns its scores
     trials: float  # trials after which `audit` has refuted the claim with probability `power` or more
+    mean_trials_detect: float  # as `mean_trials`, if `truth` is the `detect` of the audit
+    trials_detect: float  # as `trials`, if `truth` is the `detect` of the audit
     threshold_trials: float  # trials that the best single threshold needs, if it is known in advance
     limit_trials: float  # trials that the best test with a fixed number of trials needs
     limit_mean: float  # least possible mean of a test that may stop at any time
@@ -95,6 +98,8 @@ class Plan:
         rows = [
             ("dpaudit, mean", self.mean_trials),
             (f"dpaudit, with probability {self.power:g} or more", self.trials),
+            ("dpaudit with this truth as detect, mean", self.mean_trials_detect),
+            (f"dpaudit with this truth as detect, with probability {self.power:g} or more", self.trials_detect),
             (f"best single threshold, with probability {self.power:g}", self.threshold_trials),
             (f"best test with a fixed number of runs, with probability {self.power:g}", self.limit_trials),
             ("best sequential test, mean", self.limit_mean),
@@ -124,8 +129,9 @@ def plan(
     audit's bins.
 
     *The audit.*  The audit's bets are simulated, with the true likelihood ratio as the score and an interim analysis
-    whenever the trials have grown by 1/32.  Learning the score has a cost, which `benchmarks/stated_probabilities.py`
-    measures.  The average cost is added to the mean, and the maximum cost is added to `trials`.
+    whenever the trials have grown by 1/32.  They are simulated twice: without planned violation, and with `truth` as
+    the `detect` of the audit.  Learning the score has a cost, which `benchmarks/stated_probabilities.py` measures.  The
+    average cost is added to the mean, and the maximum cost is added to `trials`.
 
     Args:
         claim: The claim, or text for `parse_claim`.
@@ -149,44 +155,61 @@ def plan(
         raise ValueError(
             f"power must lie between 1 - confidence = {float(significance(confidence))} and 1, got {power}"
         )
-    each = [_for_law(claim.symmetrized(), law, power, confidence, seed) for law in pair_laws(truth)]
+    planned = Planned(violations=(truth,), confidence=confidence)
+    each = [_for_law(claim.symmetrized(), law, power, planned, seed) for law in pair_laws(truth)]
     worst = {name: max(numbers[name] for numbers in each) for name in each[0]}
     return Plan(claim=claim, truth=truth, power=power, confidence=confidence, **worst)
 
 
-def _for_law(tested: TradeoffFunction, law: Law, power: float, confidence: float, seed: int) -> dict[str, float]:
+def _for_law(tested: TradeoffFunction, law: Law, power: float, planned: Planned, seed: int) -> dict[str, float]:
     """Return the numbers of trials of a `Plan` for one pair of datasets.
 
     Args:
         tested: The claim, symmetrized.
         law: The laws of the likelihood ratio's bins on the two datasets.
         power: As in `plan`.
-        confidence: As in `plan`.
+        planned: The truth as a planned violation, with the confidence of the audit.
         seed: As in `plan`.
     """
     growth = _least_divergence(tested, law)
     if growth <= 0:
-        return dict.fromkeys(("mean_trials", "trials", "threshold_trials", "limit_trials", "limit_mean"), math.inf)
-    needed = float(ndtri(confidence) + ndtri(power))
-    limit = log_threshold(confidence) / growth
-    bets = strategy(tested)
-    stops = stopping_times(bets, tested, law, log_threshold(confidence), seed, first=int(limit / 20))
+        return dict.fromkeys(_NUMBERS, math.inf)
+    needed = float(ndtri(planned.confidence) + ndtri(power))
+    threshold = log_threshold(planned.confidence)
+    audits = [
+        _audits(bets, tested, law, threshold, power, seed, first=int(threshold / growth / 20))
+        for bets in (strategy(tested), strategy(tested, planned))
+    ]
+    others = _threshold_trials(tested, law, needed), needed**2 / (2 * growth), threshold / growth
+    return dict(zip(_NUMBERS, (*audits[0], *audits[1], *others), strict=True))
+
+
+_NUMBERS = (
+    "mean_trials",
+    "trials",
+    "mean_trials_detect",
+    "trials_detect",
+    "threshold_trials",
+    "limit_trials",
+    "limit_mean",
+)
+
+
+def _audits(
+    bets: Strategy, tested: TradeoffFunction, law: Law, threshold: float, power: float, seed: int, *, first: int
+) -> tuple[float, float]:
+    """Return the mean trials of audits with given bets, and the trials that suffice with a given probability."""
+    stops = stopping_times(bets, tested, law, threshold, seed, first=first)
     known = _quantile(stops, power)
     if len(stops) * (1 - power) < _MIN_SIMULATED_BEYOND:
-        known = max(known, _by_then(bets, tested, law, log_threshold(confidence), power))
-    return {
-        "mean_trials": FIRST_FIT + LEARNING * float(np.mean(stops)),
-        "trials": FIRST_FIT + HEAD_START + SLOWEST * known,
-        "threshold_trials": _threshold_trials(tested, law, needed),
-        "limit_trials": needed**2 / (2 * growth),
-        "limit_mean": limit,
-    }
+        known = max(known, _by_then(bets, tested, law, threshold, power))
+    return FIRST_FIT + LEARNING * float(np.mean(stops)), FIRST_FIT + HEAD_START + SLOWEST * known
 
 
 def enough_trials(
     claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float = POWER
 ) -> int | None:
-    """Estimate the trials after which a sequential audit of one pair has refuted a claim, without simulation.
+    """Estimate the trials of a sequential audit of one pair whose `detect` is the truth, without simulation.
 
     Args:
         claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
@@ -198,7 +221,8 @@ def enough_trials(
         The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
         large to be stated.
     """
-    bets, threshold = strategy(claim), log_threshold(confidence)
+    bets = strategy(claim, Planned(violations=(truth,), confidence=confidence))
+    threshold = log_threshold(confidence)
     known = max(_by_then(bets, claim, law, threshold, power) for law in pair_laws(truth))
     trials = FIRST_FIT + HEAD_START + SLOWEST * known
     if not trials < _MAX_TRIALS_STATED:

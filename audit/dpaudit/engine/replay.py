@@ -109,9 +109,9 @@ def replay(
             f"seed {seed} is the seed of the audit, so its runs would be counted again; give another seed or no seed"
         )
     tested = result.claim.symmetrized()
-    collector = new_collector(
-        mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution or ExecutionSettings(), tested
-    )
+    execution, planned = execution or ExecutionSettings(), result.evidence.planned
+    # the planned violation may have been edited, but it affects only what attacks learn before the fresh counts
+    collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
     # before any run, as in the audit: a run may import more modules
     changes = [*changed_since(result.provenance, mechanism), *pair_differences(result, pair)]
     changes += attack_changes(result, collector.learners[0].attacks)

@@ -16,6 +16,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.provenance import mechanism_name
 from dpaudit.engine.replay_outcome import Replay
 from dpaudit.engine.training_record import training_words
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.difference import hidden_difference
@@ -47,6 +48,7 @@ class Origin:
         claim: The claim, which the mechanism may have stated.
         name: Name of the audit.
         method: Method of the audit.
+        violations: The violations that the audit should detect early; None if this is unknown.
         recorded: Values that the audit records in fields of `Provenance`, by the name of the field.
     """
 
@@ -54,6 +56,7 @@ class Origin:
     claim: TradeoffFunction
     name: str
     method: str = DEFAULTS.method
+    violations: tuple[TradeoffFunction, ...] | None = None
     recorded: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,6 +82,7 @@ def _statements(result: AuditResult, origin: Origin, mechanism: object) -> Itera
     """Yield a line for each statement of a result, other than its pairs, that differs from the origin."""
     if not same_claim(result.claim, origin.claim):
         yield _differs("claim", result.claim.label, origin.claim.label)
+    yield from _planned_differences(result.evidence.planned, origin.violations)
     about = result.provenance
     recorded = {"mechanism": mechanism_name(mechanism), **origin.recorded}
     stated = {name: about.other.get(key(name), getattr(about, name)) for name in recorded}
@@ -91,6 +95,16 @@ def _statements(result: AuditResult, origin: Origin, mechanism: object) -> Itera
     ):
         if one is not None and one != other:
             yield _differs(what, one, other)
+
+
+def _planned_differences(planned: Planned | None, violations: tuple[TradeoffFunction, ...] | None) -> Iterator[str]:
+    """Yield a line if a result states planned violations other than those of its config or test."""
+    if planned is None or violations is None:
+        return
+    if len(planned.violations) == len(violations) and all(map(same_claim, planned.violations, violations)):
+        return
+    stated, here = (", ".join(one.label for one in claims) for claims in (planned.violations, violations))
+    yield _differs("violation to detect", stated, here)
 
 
 def _differs(what: str, stated: object, here: object) -> str:

@@ -13,6 +13,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence import MIN_RUNS
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
@@ -34,6 +35,7 @@ class SequentialAudit:
     tested: TradeoffFunction  # the claim, symmetrized
     confidence: float
     measure: bool = False  # whether to continue after the claim has been refuted
+    planned: Planned | None = None  # violations that the bets should detect early
     history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth after each block
     most: float = field(default=0.0, init=False)  # maximum log-wealth so far (0 at the start)
     _bets: Strategy = field(init=False)
@@ -45,7 +47,7 @@ class SequentialAudit:
     _new: set[int] = field(default_factory=set, init=False)  # pairs whose counts have changed since that analysis
 
     def __post_init__(self) -> None:
-        self._bets = strategy(self.tested)
+        self._bets = strategy(self.tested, self.planned)
         self._log_prices = self._bets.log_prices(self.tested)
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
@@ -120,6 +122,7 @@ class SequentialAudit:
         past_peak = max(self.log_e, 0.0) < self.most
         return SequentialEvidence(
             target=self.tested,
+            planned=self.planned,
             counts=self._counts,
             coin_selected=self._coin_selected,
             lost=self._lost,

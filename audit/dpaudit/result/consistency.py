@@ -10,7 +10,7 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
-from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_power, of_runs
+from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_planned, of_power, of_runs
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
@@ -29,8 +29,10 @@ def contradictions(result: AuditResult) -> list[str]:
     the result states this version of dpaudit; see `unchecked`.  One difference is a contradiction whatever version the
     result states: no violation is reported, but the counts give a p-value of at most a thousandth of the significance.
     """
+    own = version_of(result) == __version__
     found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result)]
-    if version_of(result) == __version__:
+    found += of_planned(result, complete=own)
+    if own:
         return [*found, *of_assumption(result), *_differences(result)]
     return [*found, *_missed(result, _p_value(result), _FAR)]
 

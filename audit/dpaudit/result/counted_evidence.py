@@ -8,6 +8,7 @@ from typing import ClassVar
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.scores.families import Family, largest_refuted
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.numerics.arrays import Array
 
 
@@ -35,6 +36,11 @@ class CountedEvidence:
         Outputs test both directions of a pair with the curve of the symmetrized claim.
         """
         return claim.symmetrized()
+
+    @property
+    def planned(self) -> Planned | None:
+        """None, because evidence of this kind has no bets."""
+        return None
 
     @property
     def failed_pairs(self) -> tuple[int, ...]:

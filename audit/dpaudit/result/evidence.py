@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.inference import resolution
 from dpaudit.inference.scores.families import Family
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.canary_runs_evidence import CanariesInRunsEvidence
 from dpaudit.result.fixed_evidence import FixedEvidence
@@ -171,6 +172,11 @@ class Evidence(Protocol):
 
     def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         """Whether the recorded rejection region is the one that was chosen before the counted outputs."""
+        ...
+
+    @property
+    def planned(self) -> Planned | None:
+        """The violations for which a share of the bets was planned; None if there are no such bets."""
         ...
 
     @property

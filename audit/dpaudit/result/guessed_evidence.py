@@ -11,6 +11,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.families import Family, largest_refuted
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import JsonObject
 
@@ -99,6 +100,11 @@ class GuessedEvidence(ABC):
         if self.chance(claim, needed, enough=significance) > significance * (1 + _TOLERANCE):
             return False
         return self.attained(truth, needed) >= power - _TOLERANCE
+
+    @property
+    def planned(self) -> Planned | None:
+        """None, because evidence of this kind has no bets."""
+        return None
 
     @property
     def failed_pairs(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpaudit.claims import TradeoffFunction
+from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
@@ -296,9 +296,12 @@ def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lowe
 
 
 def certified_words(result: AuditResult) -> str:
-    """Write the certified lower bounds on one line of plain text."""
+    """Write the certified lower bounds on one line of plain text: epsilon alone for a claim that states an epsilon."""
     if not result.bounds_valid:
         return "nothing is certified"
+    if isinstance(result.claim, PureDP | ApproxDP):
+        delta = float(result.claim.parameters.get("delta", 0.0))
+        return f"certified: epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
     return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
 
 

@@ -33,7 +33,7 @@ _WORDS = Words(
         "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
         "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
     ),
-    proof="the wealth of the bets",
+    proof="the evidence of all runs",
     went_on="the bounds come from the interim analysis with the most evidence",
     again="A stream has no fixed region to count on fresh outputs. To repeat it, make a new stream with new coins.",
     violates="Some step of the stream, given all earlier steps, does not keep the claim",

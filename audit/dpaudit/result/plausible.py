@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+import yaml
+
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.inference.power import in_family
 from dpaudit.inference.resolution import rule_of_three_rate
@@ -29,6 +31,8 @@ _ASSUMPTION = re.compile(
     r" is that of (?P<claim>.+) and "
     r"(?:the attack is optimal|scores are likelihood ratios(?:, independent of each other)?)",
 )
+_DETECT = re.compile(r"^['\"]?detect['\"]? *:.*(?:\n[ \t].*)*", re.MULTILINE)  # the key with its continued lines
+_MAX_YAML = 10_000  # characters of the key; yaml is slow
 _EARLIER = (
     "",
     "if an attack knows the likelihood ratio; learning it costs more",
@@ -118,6 +122,50 @@ def of_assumption(result: Stated) -> list[str]:
     if _is_known(stated):
         return []
     return [f"it states an assumption about the detectable violation that is unknown: {_shown(stated.assumption)}"]
+
+
+def of_planned(result: Stated, *, complete: bool) -> list[str]:
+    """Compare the planned violations of the evidence with the confidence and the config that the result states.
+
+    Args:
+        result: The result.
+        complete: Whether the evidence must state the violation that its config plans to detect.  Earlier versions
+            placed no bets on it.
+    """
+    planned, audit = result.evidence.planned, result.provenance.audit
+    sought = "" if audit is None else _detect_of(audit)
+    if planned is None:
+        if not (complete and sought and result.evidence.anytime and result.evidence.of_pairs):
+            return []
+        return [f"its config plans to detect {_shown(sought)}, but its evidence states no planned violation"]
+    found = []
+    if planned.confidence != result.confidence:
+        found.append(
+            f"its bets were planned at confidence {planned.confidence!r}, but its verdict holds at "
+            f"{result.confidence!r}"
+        )
+    stated = [str(violation) for violation in planned.violations]
+    if audit is not None and stated != _as_claims(sought):
+        words = _shown(sought) if sought else "no violation"
+        found.append(f"its bets were planned to detect {_shown(', '.join(stated))}, but its config states {words}")
+    return found
+
+
+def _as_claims(sought: str) -> list[str]:
+    """Return the text of a claim in the form that results record, in a list; an empty list if it is not a claim."""
+    return [str(parse_claim(sought))] if _is_claim(sought) else []
+
+
+def _detect_of(audit: str) -> str:
+    """Return the value of `detect` in the config of a result, in YAML as dpaudit writes it; "" if there is none."""
+    found = _DETECT.search(audit)
+    if found is None or len(found[0]) > _MAX_YAML:
+        return ""
+    try:
+        value = yaml.safe_load(found[0])["detect"]
+    except (yaml.YAMLError, TypeError, KeyError, RecursionError):
+        return ""
+    return value if isinstance(value, str) else ""
 
 
 def assumption_words(stated: Detectable) -> str:

@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
 from dpaudit.inference.sequential.alternatives import scaled
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
@@ -22,6 +23,7 @@ from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
 _PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
+_MAX_PLANNED = 2  # maximum number of planned violations: `assert_private` plans one for each kind of noise
 _MAX_PAIRS = 10_000  # maximum number of pairs in a file; each pair takes 9 kB of memory, but may take 8 bytes in a file
 NEARLY = 1e-6
 """Relative tolerance for numbers of a file that are recomputed from its counts; allows for rounding errors only."""
@@ -43,7 +45,7 @@ _WORDS = Words(
         "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
         "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
     ),
-    proof="the wealth of the bets",
+    proof="the evidence of all runs",
     **OF_PAIRS,
 )
 
@@ -70,6 +72,7 @@ class SequentialEvidence(CountedEvidence):
     # files of older versions
     peak: Counts | None = None
     lost_at_peak: tuple[int, ...] = ()  # the pairs in `lost` whose wealth was 0 at this analysis
+    planned: Planned | None = None  # violations on which the planned bets were placed; None in files of older versions
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -158,6 +161,7 @@ class SequentialEvidence(CountedEvidence):
             "coin_selected": self.coin_selected,
             **peak,
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
+            **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
         }
 
     @classmethod
@@ -174,7 +178,13 @@ class SequentialEvidence(CountedEvidence):
         if not set(at_peak) <= set(lost):
             raise ValueError(f"evidence must name the pairs {list(at_peak)}, lost at its peak, also in lost")
         return cls(
-            target=target, counts=counts, coin_selected=coin_selected, lost=lost, peak=peak, lost_at_peak=at_peak
+            target=target,
+            counts=counts,
+            coin_selected=coin_selected,
+            lost=lost,
+            peak=peak,
+            lost_at_peak=at_peak,
+            planned=_planned_of(values.get("planned")),
         )
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
@@ -182,8 +192,8 @@ class SequentialEvidence(CountedEvidence):
         return self._bets().wealth_on(self.counts, self.lost, coin_selected=self.coin_selected)
 
     def _bets(self) -> Strategy:
-        """Return the bets, which depend on the audited claim only."""
-        return strategy(self.target)
+        """Return the bets, which depend on the audited claim and on the planned violations only."""
+        return strategy(self.target, self.planned)
 
 
 def _counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
@@ -195,6 +205,22 @@ def _counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
         for one in found:
             check_trials(one)
     return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
+
+
+def _planned_to_json(planned: Planned) -> JsonObject:
+    return {"violations": [str(violation) for violation in planned.violations], "confidence": planned.confidence}
+
+
+def _planned_of(stated: Json) -> Planned | None:
+    """Read the planned violations; None if the file states none."""
+    if stated is None:
+        return None
+    violations, confidence = stated["violations"], stated["confidence"]
+    if not isinstance(violations, list) or not 0 < len(violations) <= _MAX_PLANNED:
+        raise ValueError(f"evidence must list 1 to {_MAX_PLANNED} planned violations")
+    if not isinstance(confidence, float):
+        raise ValueError(f"the confidence of planned violations must be a number, got {type(confidence).__name__}")
+    return Planned(violations=tuple(parse_claim(str(text)) for text in violations), confidence=confidence)
 
 
 def _lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:

@@ -60,6 +60,8 @@ def witness_words(result: Stated, found: Witness) -> str:
 
 def _allowance(result: Stated, found: Witness) -> str:
     allowed = allowed_rate(result)
+    if result.violated and result.evidence.anytime and not 1 - found.beta > allowed:
+        return ", an illustration of the proof, which rests on all runs"
     if math.isnan(allowed):
         return ""
     words = f"; the claim allows at most {percent_at_most(allowed)}"

@@ -21,7 +21,7 @@ class Words:
     references: tuple[str, ...]
     errors: str  # definition of the two errors of an attack
     no_band: str  # meaning of the observed curve if the audit certifies no confidence band
-    proof: str  # noun phrase for what proves a violation, such as "the wealth of the bets"
+    proof: str  # noun phrase for what proves a violation, such as "the evidence of all runs"
     untried: str  # sentence about datasets, attacks, canaries or scores that were not tried
     others: str  # noun phrase for the same, such as "other pairs or attacks"
     again: str = ""  # reason why no rejection region can be counted on fresh outputs; "" if a region can be counted

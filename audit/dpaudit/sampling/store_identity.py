@@ -62,15 +62,23 @@ def keyed(parts: Identity, salt: bytes) -> dict[str, str]:
 
 
 def identity(
-    mechanism: object, pairs: Sequence[Pair], seed: int, execution: ExecutionSettings
+    mechanism: object,
+    pairs: Sequence[Pair],
+    seed: int,
+    execution: ExecutionSettings,
+    detect: str | None = None,
 ) -> dict[str, str | Secret]:
-    """Return the parts that determine the outputs.  Audits with equal parts may share outputs.
+    """Return the parts that determine the outputs, and the planned violation.
+
+    Audits with equal parts may share outputs.  The planned violation determines the bets, so it must be chosen before
+    the outputs.
 
     Args:
         mechanism: A mechanism as in `audit`.
         pairs: All pairs, in order.
         seed: The seed of the audit.
         execution: The settings for the execution.
+        detect: The text of the violation that the user planned to detect; None if there is none.
 
     Raises:
         Unknowable: If the content of the mechanism or of a dataset cannot be compared.  The message states the remedy.
@@ -83,6 +91,7 @@ def identity(
         "failures": str(execution.failures),
         "timeout": str(execution.timeout),
         **({} if execution.memory is None else {"memory": str(execution.memory)}),
+        **({} if detect is None else {"detect": _shown(detect, "detect")}),
         "dpaudit": __version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,

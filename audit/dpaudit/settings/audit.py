@@ -22,6 +22,7 @@ from dpaudit.settings.memory import check_memory
 
 Method = Literal["sequential", "fixed"]
 METHODS: tuple[str, ...] = get_args(Method)
+_BETTING: tuple[str, ...] = ("sequential",)  # methods that bet on violations until they stop
 _TIMED: tuple[str, ...] = ("sequential",)  # methods whose guarantee holds even if running times depend on each other
 
 Failures = Literal["stop", "outcome", "retry"]
@@ -89,6 +90,11 @@ class AuditSettings:
         if self.memory is not None and self.observe_time:
             raise ValueError("memory cannot be combined with observe_time: timed runs execute in dpaudit's process")
         check_jobs(self.jobs)
+
+    @property
+    def bets(self) -> bool:
+        """Whether the audit bets until it stops, so that a share of its bets can be placed on a planned violation."""
+        return self.method in _BETTING
 
     @property
     def keywords(self) -> dict[str, Any]:

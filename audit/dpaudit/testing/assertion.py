@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.engine.audit import audit, fresh_seed
+from dpaudit.engine.audit import audit_for, fresh_seed
 from dpaudit.learning.attack import Attack
 from dpaudit.mechanisms import MechanismError
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.audit import DEFAULTS, AuditSettings
 from dpaudit.testing import session
-from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows
+from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows, violations_of
 from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation
 from dpaudit.testing.randomness import own_global_state
 from dpaudit.testing.repeats import repetition, uses_global_state
@@ -74,6 +74,7 @@ def assert_private(
         trials: Maximum number of runs per dataset.  None: 100,000, or the session's maximum.
         detect: The violation to detect: a claim, or a factor by which privacy is worse than claimed.  None: 1.2.
             The audit plans enough runs to detect it with probability 0.999, and ends early if the claim is refuted.
+            A share of the bets is placed on half of this violation, so that fewer runs suffice.
         attacks: As in `dpaudit.audit`.
         jobs: As in `dpaudit.audit`.
         name: As in `dpaudit.audit`.
@@ -138,28 +139,28 @@ def carry_out(
     sought = _sought(detect)
     chain = allowance.next_chain(str(claim))
     if session.instead is not None:
-        session.instead(allowance, mechanism, claim, pairs, attacks, name or _name(mechanism, allowance))
+        own_name = name or _name(mechanism, allowance)
+        session.instead(allowance, mechanism, claim, pairs, attacks, own_name, violations_of(claim, sought))
     if chain.refuted:
         raise PrivacyViolation(known_violation(claim, chain))
     significance = allowance.significance(chain)
+    confidence = _confidence(significance)
     size = 1 if isinstance(pairs, Pair) else len(pairs)
     planned = planned_runs(claim, sought, significance=significance, pairs=max(size, 1))
     seed = allowance.seed(allowance.calls) if allowance.node else settings.seed
     try:
         with own_global_state(seed):
-            result = audit(
-                mechanism,
-                claim,
-                pairs,
+            asked = AuditSettings(
                 attacks=attacks,
                 trials=min(settings.trials if trials is None else trials, planned),
-                confidence=_confidence(significance),
+                confidence=confidence,
                 seed=seed,
                 jobs=jobs,
                 detect=sought if detect is not None and isinstance(sought, TradeoffFunction) else None,
                 name=name or _name(mechanism, allowance),
                 progress=_beginning(allowance, chain),
             )
+            result = audit_for(mechanism, claim, pairs, asked, violations=violations_of(claim, sought))
     except MechanismError as error:
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
     if result.stopped_by == "interruption":

@@ -12,7 +12,8 @@ from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, scaled
-from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.settings.audit import POWER as AUDIT_POWER
 
@@ -20,6 +21,7 @@ DETECT = 1.2  # default violation: the factor by which the mechanism is less pri
 POWER = 0.999  # probability that the planned runs detect the violation
 SHOWN = AUDIT_POWER  # an audit that detects a given `detect` with a smaller probability is inconclusive
 _MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
+_MOST_CONFIDENT = math.nextafter(1.0, 0.0)
 _NEVER = 10**12  # number of runs that represents an undetectable violation
 
 Detect = TradeoffFunction | float
@@ -44,7 +46,7 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
     if normal >= _NEVER:
         return pairs * _NEVER
     tested = claim.symmetrized()
-    bets = strategy(tested)
+    bets = bets_of(claim, detect, significance)
     needed = _log_threshold(significance, pairs) - bets.log_weights
     certain = max(certain_trials(bets, tested, law, needed, POWER) for law in _laws(claim, detect))
     return pairs * (FIRST_FIT + math.ceil(min(max(normal, certain + HEAD_START), _NEVER)))
@@ -79,7 +81,7 @@ def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: 
     quantile of `power`.
     """
     tested = claim.symmetrized()
-    bets = strategy(tested)
+    bets = bets_of(claim, detect, significance)
     needed = _log_threshold(significance, pairs) - bets.log_weights
     z, worst = float(ndtri(power)), 0.0
     for law in _laws(claim, detect):
@@ -90,6 +92,46 @@ def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: 
         g, v, n = growth[grows], variance[grows], needed[grows]
         worst = max(worst, float(np.min((z * np.sqrt(v) + np.sqrt(z**2 * v + 4 * g * n)) / (2 * g))))
     return min(math.ceil(worst**2), _NEVER)
+
+
+def violations_of(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunction, ...]:
+    """Return the violations on which the audit places planned bets.
+
+    These violations have half of the excess of the violation to detect.  A bet on a smaller violation has smaller
+    stakes.  Its gain varies less between audits, so fewer runs detect the violation with probability `POWER`.
+
+    Args:
+        claim: The claim under test.
+        detect: The violation to detect.
+
+    Returns:
+        The kinds of noise that violate a Gaussian, pure or Laplace claim by half of the excess.  For other claims, the
+        stated violation; none if only a factor is stated.
+    """
+    match claim, detect:
+        case GaussianDP(), float() | GaussianDP():
+            return (GaussianDP(_half(claim, detect, "mu")),)
+        case PureDP(), float() if claim.parameters["epsilon"] > 0:
+            epsilon = _half(claim, detect, "epsilon")
+            return PureDP(epsilon), LaplaceDP(epsilon)
+        case PureDP(), PureDP():
+            return (PureDP(_half(claim, detect, "epsilon")),)
+        case (PureDP(), LaplaceDP()) | (LaplaceDP(), LaplaceDP() | float()):
+            return (LaplaceDP(_half(claim, detect, "epsilon")),)
+    return (detect,) if isinstance(detect, TradeoffFunction) else ()
+
+
+def _half(claim: TradeoffFunction, detect: Detect, name: str) -> float:
+    """Return a parameter halfway between the claim and the violation; that of the violation if it is not larger."""
+    claimed = float(claim.parameters[name])
+    sought = detect * claimed if isinstance(detect, float) else float(detect.parameters[name])
+    return (claimed + sought) / 2 if sought > claimed else sought
+
+
+def bets_of(claim: TradeoffFunction, detect: Detect, significance: float) -> Strategy:
+    """Return the bets of the audit, with a share for the violation to detect."""
+    violations, confidence = violations_of(claim, detect), min(1 - significance, _MOST_CONFIDENT)
+    return strategy(claim.symmetrized(), Planned(violations=violations, confidence=confidence) if violations else None)
 
 
 def _log_threshold(significance: float, pairs: int) -> float:

@@ -97,13 +97,15 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
         pairs: Pair | Sequence[Pair],
         attacks: str | Attack | Sequence[str | Attack],
         name: str,
+        violations: Sequence[TradeoffFunction],
     ) -> None:
         if (allowance.node, allowance.calls) == (node, call):
             given = pairs_of(pairs)
             fresh = replay(
                 result, mechanism, given, attacks=attacks, trials=trials, extend=extend, seed=seed, jobs=jobs
             )
-            origin = Origin(kind="test", claim=claim, name=name or mechanism_name(mechanism))
+            planned = tuple(violations)
+            origin = Origin(kind="test", claim=claim, name=name or mechanism_name(mechanism), violations=planned)
             found.append(compared(fresh, origin, mechanism, given))
             raise Replayed(found[-1])
 

@@ -126,15 +126,26 @@ current: Allowance | None = None
 """Allowance of the running test; None if the plugin does not count it."""
 
 Instead = Callable[
-    ["Allowance", object, "TradeoffFunction", "Pair | Sequence[Pair]", "str | Attack | Sequence[str | Attack]", str],
+    [
+        "Allowance",
+        object,
+        "TradeoffFunction",
+        "Pair | Sequence[Pair]",
+        "str | Attack | Sequence[str | Attack]",
+        str,
+        "Sequence[TradeoffFunction]",
+    ],
     None,
 ]
-"""Function that a replay calls instead of the audit, with allowance, mechanism, claim, pairs, attacks and name."""
+"""Function that a replay calls instead of the audit.
+
+The arguments are allowance, mechanism, claim, pairs, attacks, name, and the planned violations.
+"""
 
 instead: Instead | None = None
 """The function of the replay that is running; None if no replay is running."""
 
 
 def one_in(false_alarm: float) -> str:
-    """Return a small probability in words, rounded up, such as "one run of 1,000" for 0.001."""
-    return f"one run of {math.floor(1 / false_alarm * (1 + 1e-9)):,}"
+    """Return a small probability in words, rounded up, such as "one session of 1,000" for 0.001."""
+    return f"one session of {math.floor(1 / false_alarm * (1 + 1e-9)):,}"

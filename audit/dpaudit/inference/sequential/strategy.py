@@ -1,8 +1,9 @@
 """Sequential test of a claim by dividing the initial wealth among several bets.
 
-**Wealth.**  For each alternative j, the function `betting.best_bet` designs a bet from the claim alone.  Bet j receives
-the share w_j of the initial wealth, where the shares sum to 1.  Let e_jt be the e-value of bet j in trial t.  The
-wealth is  E = sum_j w_j prod_t e_jt.
+**Wealth.**  The alternatives are typical violations of the claim, and the violations that the user planned to detect
+(module `planned`).  For each alternative j, the function `betting.best_bet` designs a bet before the first trial.  Bet
+j receives the share w_j of the initial wealth, where the shares sum to 1.  Let e_jt be the e-value of bet j in trial t.
+The wealth is  E = sum_j w_j prod_t e_jt.
 
 **Theorem.**  If the claim is true, P[E >= 1/significance at any time] <= significance.
 
@@ -51,6 +52,7 @@ from dpaudit.inference.sequential.alternatives import (
     sampled_noise,
 )
 from dpaudit.inference.sequential.betting import Bet, best_bet
+from dpaudit.inference.sequential.planned import Planned, planned_bets
 from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
@@ -187,6 +189,11 @@ class Strategy:
         won: Array = counts[:, 0] @ self.log_payoffs0.T + counts[:, 1] @ self.log_payoffs1.T
         return won, outputs[:, None] / 2
 
+    def of_one_pair(self, claim: TradeoffFunction) -> Callable[[Counts], float]:
+        """Return a function that maps the counts of one pair, of shape (2, BINS), to the log-wealth under a claim."""
+        log_prices = self.log_prices(claim)
+        return lambda counts: self.log_wealth(self.gains(log_prices, counts[None]))
+
     def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
         """Estimate the variance of the change in log-wealth in one trial, for one bet of each pair.
 
@@ -249,24 +256,39 @@ def log_threshold(confidence: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def strategy(claim: TradeoffFunction) -> Strategy:
-    """Design the bets of a sequential test from the claim alone.
+def strategy(claim: TradeoffFunction, planned: Planned | None = None) -> Strategy:
+    """Design the bets of a sequential test from the claim and the planned violations.
 
     Most of the initial wealth is used for bets on typical violations of the claim (`alternatives`).  A small share is
     used for bets on Gaussian noise that is added to a random sample of the records (`sampled_noise`).  The remaining
     share is used for bets against claims that are stronger than the claim under test.  These bets improve the
     confidence bounds if the mechanism is much more private than the claim.
 
+    Bets on planned violations get the share `Planned.share` in equal parts, and all other shares are reduced by the
+    same factor.  The module `planned` states the theorem.  If no planned violation violates the claim, there is no such
+    share.
+
     Args:
         claim: The claim under test.
+        planned: Violations that the test should detect early; None if nothing is planned.  They must be fixed before
+            the first trial.
     """
+    bets, weights = _unplanned(claim)
+    if planned is None or not (steered := planned_bets(claim, planned)):
+        return Strategy.of(bets, weights)
+    shares = [(1 - planned.share) * weights / weights.sum(), np.full(len(steered), planned.share / len(steered))]
+    return Strategy.of([*bets, *steered], np.concatenate(shares))
+
+
+@lru_cache(maxsize=64)
+def _unplanned(claim: TradeoffFunction) -> tuple[tuple[Bet, ...], Array]:
+    """Return the bets that depend on the claim alone, and their weights."""
     violations, sampled, nested_nulls = alternatives(claim), sampled_noise(claim), _nested_nulls(claim)
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
     weights = [(1 - _NULLS_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
     weights += [_SAMPLED_SHARE * alternative.weight for alternative in sampled]
-    return Strategy.of(
-        [*bets, *nested_nulls], np.array(weights + [_NULLS_SHARE / len(nested_nulls)] * len(nested_nulls))
-    )
+    weights += [_NULLS_SHARE / len(nested_nulls)] * len(nested_nulls)
+    return (*bets, *nested_nulls), np.array(weights)
 
 
 def _nested_nulls(claim: TradeoffFunction) -> list[Bet]:
