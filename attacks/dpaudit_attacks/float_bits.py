@@ -22,6 +22,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
 _MAX_NUMBERS = 4  # maximum number of numbers of an output that are used
+_DIGITS = 53  # binary digits of a float
 _ODD = 3999  # exponents of at least this value represent zero, NaN and similar values
 
 
@@ -35,9 +36,14 @@ class FloatBits:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the place of the last bit varies, or the last eight bits vary."""
+        """Return whether the bits vary, and some number is not an integer that a float represents exactly.
+
+        Integers below 2**53 were not rounded, so their bits as floats reveal nothing about the addition of noise.
+        """
         rows = np.concatenate([outputs0, outputs1])
-        return bool(np.any(rows[:, 1:] != rows[0, 1:]))
+        first, last = rows[:, 0::3], rows[:, 1::3]
+        exact = (last >= _ODD) | ((last >= 0) & (first < _DIGITS))
+        return bool(np.any(rows[:, 1:] != rows[0, 1:])) and not bool(np.all(exact))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """Return a scorer that is fitted to outputs of both datasets.

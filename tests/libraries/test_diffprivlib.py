@@ -9,6 +9,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, PureDP
@@ -201,3 +202,31 @@ def test_an_empty_dataset_of_a_two_dimensional_histogram_has_two_columns(monkeyp
     assert inside.runner(tool)([], 2) == [0, 0]
     assert inside.runner(tool)([[0.1, 0.2]] * 3, 1) == [0]
     assert seen == [(0, 0), (0, 0), (3, 3)]
+
+
+@pytest.mark.parametrize("norm", [0.5, 2.0])
+def test_second_moments_differ_by_one_record_of_the_largest_norm(norm: float) -> None:
+    pairs = diffprivlib.pairs_of(facts("mechanism", "Wishart", sensitivity=norm))
+    assert len(pairs) == 3
+    for pair in pairs:
+        change = np.array(pair.d1) - np.array(pair.d0)
+        assert np.linalg.matrix_rank(change) == 1
+        assert np.trace(change) == norm**2  # x x^T has the trace |x|^2
+        assert np.all(np.linalg.eigvalsh(np.array(pair.d0)) >= 0)
+
+
+def test_regression_is_tried_on_two_records_first() -> None:
+    pairs = diffprivlib.pairs_of(facts("model", "LinearRegression", bounds_X=(0.0, 1.0), bounds_y=(0.0, 1.0)))
+    assert [len(pair.d0) for pair in pairs][:3] == [2, 2, 2]
+    assert {len(pair.d0) for pair in pairs} == {2, 10}
+    for pair in pairs:
+        assert sum(old != new for old, new in zip(pair.d0, pair.d1, strict=True)) == 1
+
+
+def test_a_matrix_reaches_the_mechanism_as_an_array() -> None:
+    class Matrix:
+        def randomise(self, value: Any) -> Any:
+            return value + np.eye(2)
+
+    (released,) = inside.runner(Matrix())([[1.0, 0.0], [0.0, 0.0]], 1)
+    assert np.array_equal(released, [[2.0, 0.0], [0.0, 1.0]])

@@ -17,6 +17,7 @@ from dpaudit import ApproxDP, Pair, PrivacyLoss, PureDP, RenyiDP, Verdict, ZeroC
 from dpaudit.libraries import audit_subject, distances, neighbours, opendp, opendp_domains
 from dpaudit.libraries.cells import cells_of
 from dpaudit.libraries.debug_text import parsed
+from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.values.content import key
 
@@ -193,13 +194,13 @@ def test_a_pair_that_a_rounding_error_moves_too_far_apart_is_left_out(kind: str)
     assert cells is not None
     generated = list(neighbours.numbers(cells, 0.1))
     assert not all(distances.within("AbsoluteDistance", d0, d1, 0.1) for d0, d1, _ in generated)
-    assert all(distances.within("AbsoluteDistance", pair.d0, pair.d1, 0.1) for pair in opendp.pairs_of(found))
+    assert all(distances.within("AbsoluteDistance", pair.d0, pair.d1, 0.1) for pair in opendp_domains.pairs_of(found))
 
 
 def test_a_monotonic_distance_moves_all_numbers_in_one_direction() -> None:
     for kind, directions in (("", {True, False}), ("monotonic, ", set())):
         found = facts("VectorDomain(AtomDomain(T=i32))", f"LInfDistance({kind}T=i32)")
-        moves = [{a < b for a, b in zip(p.d0, p.d1, strict=True) if a != b} for p in opendp.pairs_of(found)]
+        moves = [{a < b for a, b in zip(p.d0, p.d1, strict=True) if a != b} for p in opendp_domains.pairs_of(found)]
         assert {frozenset(move) for move in moves if len(move) > 1} == (
             {frozenset(directions)} if directions else set()
         )
@@ -294,3 +295,30 @@ def test_vectors_that_would_fill_the_memory_are_refused(domain: str, metric: str
     facts = {"domain": domain, "metric": metric, "d_in": d_in, "hints": []}
     with pytest.raises(UnknownSubject, match="the maximum is 100,000"):
         opendp_domains.pairs_of(facts)
+
+
+class OldMeasurement:
+    """A measurement as in OpenDP 0.4, which had types, and could only check whether a privacy loss is sufficient."""
+
+    def __init__(self, carrier: str = "bool", epsilon: float = math.log(3)) -> None:
+        self.input_carrier_type, self.input_distance_type, self.output_distance_type = carrier, "u32", "f64"
+        self._epsilon = epsilon
+
+    def check(self, d_in: int, d_out: float) -> bool:
+        return d_out >= d_in * self._epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.01, math.log(3), 40.0])
+def test_one_bit_of_a_release_without_metrics_has_the_least_accepted_epsilon(epsilon: float) -> None:
+    found = inside.facts(OldMeasurement(epsilon=epsilon), 1)
+    assert epsilon <= found["d_out"] <= epsilon * (1 + 1e-11)
+    claim, pairs = opendp.claim_of(found), opendp_domains.pairs_of(found)
+    assert claim == PureDP(found["d_out"])
+    assert {(pair.d0, pair.d1) for pair in pairs} <= {(False, True), (True, False)}
+
+
+def test_other_measurements_of_a_release_without_metrics_are_refused() -> None:
+    with pytest.raises(LookupError, match="knows them for one bit only"):
+        inside.facts(OldMeasurement("Vec<f64>"), 1)
+    with pytest.raises(LookupError, match="accepts no privacy loss"):
+        inside.facts(OldMeasurement(epsilon=math.inf), 1)

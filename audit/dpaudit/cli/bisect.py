@@ -47,7 +47,8 @@ def bisect(
         whole_option(
             panel=RUNS,
             least=_MIN_MOST,
-            help="Maximum number of releases to audit.  Default: about 2 * log2(number of releases) + 3.",
+            help="Maximum number of releases to audit.  Default: 2 * ceil(log2(N)) + 2 of N releases, and one more for "
+            "each release that the configs require.",
         ),
     ] = None,
     only: Annotated[

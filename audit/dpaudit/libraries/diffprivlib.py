@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 
@@ -180,8 +181,10 @@ def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
         values = facts["values"]
         return neighbours.choices(Cells(usual=values, kind=type(values[0]).__name__))
     sensitivity = facts.get("sensitivity")
-    if not isinstance(sensitivity, int | float) or facts["name"] in ("Bingham", "Wishart"):
+    if not isinstance(sensitivity, int | float) or facts["name"] == "Bingham":
         return None
+    if facts["name"] == "Wishart":
+        return _second_moments(float(sensitivity))
     if "utility" in facts:
         space = _unbounded([0.0], sensitivity)
         found = list(neighbours.vectors(space, len(facts["utility"]), sensitivity, norm=math.inf))
@@ -195,6 +198,15 @@ def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
         distance = min(sensitivity, cells.high - cells.low)
     pairs = [pair for pair in neighbours.numbers(cells, distance) if all(lower <= x <= upper for x in pair[:2])]
     return _near(facts, pairs, "AbsoluteDistance", distance)
+
+
+def _second_moments(norm: float) -> Iterator[neighbours.Candidate]:
+    """Yield second moments of two features, X^T X, for data with and without one record of the largest norm."""
+    square, zeros = norm**2, [0.0, 0.0]
+    one, two = [[square, 0.0], zeros], [[square, 0.0], [0.0, square]]
+    yield one, two, "a record orthogonal to the data"
+    yield [zeros, zeros], one, "the only record"
+    yield one, [[2 * square, 0.0], zeros], "the same record twice"
 
 
 def _near(
@@ -252,7 +264,11 @@ def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candi
     )
     if cells is None:
         return None
-    return neighbours.added(cells, 1) if relation == "add_remove" else neighbours.replaced(cells, None, 1)
+    if relation == "add_remove":
+        return neighbours.added(cells, 1)
+    if facts["name"] == "LinearRegression":  # one of two records has much influence on the coefficients
+        return chain(neighbours.replaced(cells, 2, 1), neighbours.replaced(cells, None, 1))
+    return neighbours.replaced(cells, None, 1)
 
 
 def _classified(features: Cells, *, same_class: bool) -> Iterator[neighbours.Candidate]:

@@ -108,7 +108,7 @@ def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
     elif hasattr(made, "utility"):
         run = functools.partial(_selection, made)
     else:
-        run = made.randomise
+        run = functools.partial(_mechanism, made)
 
     def quiet(dataset: Dataset, n: int) -> list[Output]:
         with warnings.catch_warnings():
@@ -116,6 +116,11 @@ def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
             return [run(dataset) for _ in range(n)]
 
     return quiet
+
+
+def _mechanism(made: Foreign, value: Dataset) -> Output:
+    """Randomise a number, a category or a matrix, which is a list of rows."""
+    return made.randomise(import_module("numpy").array(value, dtype=float) if isinstance(value, list) else value)
 
 
 def _selection(made: Foreign, utility: Dataset) -> Output:

@@ -125,6 +125,9 @@ def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
         frames, `hints`, the `name` of the constructor, and `of_population`, which is true if the privacy loss is that
         of a population from which the dataset was sampled.
     """
+    if not hasattr(measurement, "input_metric"):
+        types = import_module("dpaudit.libraries.inside.opendp_types")
+        return {**types.facts_from_types(measurement, d_in), "name": _name(measurement)}
     metric = _text(measurement.input_metric, "metric")
     measure = _text(measurement.output_measure, "measure")
     d_in = _distance(measurement, metric, d_in)
