@@ -18,6 +18,8 @@ PLAN = Plan(
     confidence=0.99,
     mean_trials=58.8,
     trials=101.0,
+    mean_trials_detect=51.2,
+    trials_detect=90.0,
     threshold_trials=44.0,
     limit_trials=30.0,
     limit_mean=22.0,
@@ -26,7 +28,7 @@ PLAN = Plan(
 
 def test_a_plan_is_shown_as_a_table_and_as_a_short_text() -> None:
     html = PLAN._repr_html_()
-    assert html.count("<tr>") == 5
+    assert html.count("<tr>") == 7
     assert '<th scope="row" style="text-align: left">dpaudit, mean</th><td>59</td>' in html
     assert (
         repr(PLAN) == "<Plan: gaussian(mu=1) claimed, gaussian(mu=2) true, confidence 0.99, mean 59 runs per dataset>"

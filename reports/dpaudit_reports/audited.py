@@ -7,31 +7,36 @@ from collections.abc import Iterator, Mapping
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Span
 
-_MAX_PACKAGES = 8  # maximum number of packages on the first page; the provenance lists all packages
+_MAX_OTHERS = 7  # maximum number of packages beside the first one; the provenance lists all packages
+_MAX_SOURCE = 200  # characters of the source; the provenance shows all
 _HASH = 12  # digits of a fingerprint that the first page shows; the provenance shows all digits
 
 
 def audited(result: AuditResult) -> Iterator[Span]:
-    """Yield the mechanism, the fingerprint of its file, and the versions of its packages, as far as they are known."""
+    """Yield the versions of the packages, the mechanism, its file and the source, as far as they are known."""
     about = result.provenance
     parts: list[tuple[Span, ...]] = []
+    if packages := about.mechanism_packages:
+        first, *others = (f"{name} {version}" for name, version in packages.items())
+        more = f" and {len(others) - _MAX_OTHERS} more, see Provenance" if len(others) > _MAX_OTHERS else ""
+        beside = f" (with {', '.join(others[:_MAX_OTHERS])}{more})" if others else ""
+        parts.append((f"{first}{beside}",))
     if about.mechanism and about.mechanism != result.name:
-        parts.append((Code(about.mechanism),))
-    if about.mechanism_file is not None:
+        parts.append(("called by " if packages else "", Code(about.mechanism)))
+    if about.mechanism_file is not None and not packages:
         parts.append(("file ", Code(f"sha256:{about.mechanism_file.sha256[:_HASH]}…")))
     for key, value in about.other.items():
         if _is_fingerprint(str(key), value):
             files = value.items() if isinstance(value, Mapping) else [("", value)]
             parts.append((f"{key} ", Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files))))
-    if packages := about.mechanism_packages:
-        named = [f"{name} {version}" for name, version in packages.items()]
-        more = f" and {len(named) - _MAX_PACKAGES} more, see Provenance" if len(named) > _MAX_PACKAGES else ""
-        parts.append((f"with {', '.join(named[:_MAX_PACKAGES])}{more}",))
     for i, part in enumerate(parts):
-        yield ", " if i else "Audited: "
-        yield from part
+        yield ", " if i else "Tested: "
+        yield from filter(None, part)
     if parts:
         yield "."
+    if about.source:
+        source = about.source if len(about.source) <= _MAX_SOURCE else f"{about.source[:_MAX_SOURCE].rstrip()}…"
+        yield f" Source of the claim: {source.rstrip('.')}."
 
 
 def _is_fingerprint(key: str, value: object) -> bool:

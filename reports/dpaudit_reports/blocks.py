@@ -92,10 +92,11 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """An unordered list."""
+    """A list, which is numbered if its items are steps."""
 
     items: tuple[Text, ...]
     quiet: bool = False
+    numbered: bool = False
 
 
 Tone: TypeAlias = Literal["bad", "clear", "open"]

@@ -21,25 +21,45 @@ from dpaudit_reports.numbers import at_most
 _PLAIN = re.compile(r"(pure|approximate|laplace|gaussian)\([a-z0-9=., -]{1,80}\)")  # no compositions, which are slow
 
 
-def claim_in_words(claim: TradeoffFunction) -> tuple[Span, ...]:
+def claim_words(result: AuditResult) -> tuple[Span, ...]:
+    """Return the claim of a result in words, with as many digits as the bound of the headline."""
+    bound = headline(result)
+    return claim_in_words(result.claim, 4 if bound is None else bound.digits)
+
+
+def claim_of(result: AuditResult) -> tuple[Span, ...]:
+    """Return the claim of a result as it follows the noun "claim"."""
+    words = claim_words(result)
+    return words if isinstance(words[0], Code) else ("of ", *words)
+
+
+def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]:
     """Return the claim in words, such as "ε-differential privacy with ε = 1".
 
     A claim without a common name is returned as the code that a config would contain.
+
+    Args:
+        claim: The claim.
+        digits: Number of significant digits of values that have no short exact form.
     """
-    stated = claim.parameters
+    stated = {name: claimed_number(value, digits) for name, value in claim.parameters.items() if _is_number(value)}
     match claim:
         case PureDP():
-            return Math("ε"), "-differential privacy with ", Math(f"ε = {claimed_number(stated['epsilon'])}")
+            return Math("ε"), "-differential privacy with ", Math(f"ε = {stated['epsilon']}")
         case ApproxDP():
-            values = f"ε = {claimed_number(stated['epsilon'])}, δ = {claimed_number(stated['delta'])}"
+            values = f"ε = {stated['epsilon']}, δ = {stated['delta']}"
             return Math("(ε, δ)"), "-differential privacy with ", Math(values)
         case GaussianDP():
-            return "Gaussian differential privacy with ", Math(f"μ = {claimed_number(stated['mu'])}")
+            return "Gaussian differential privacy with ", Math(f"μ = {stated['mu']}")
         case ZeroConcentratedDP():
-            return "zero-concentrated differential privacy with ", Math(f"ρ = {claimed_number(stated['rho'])}")
+            return "zero-concentrated differential privacy with ", Math(f"ρ = {stated['rho']}")
         case LaplaceDP():
-            return "the privacy of Laplace noise with ", Math(f"ε = {claimed_number(stated['epsilon'])}")
+            return "the privacy of Laplace noise with ", Math(f"ε = {stated['epsilon']}")
     return (Code(label(claim)),)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 def least_found(result: AuditResult) -> Bound | None:

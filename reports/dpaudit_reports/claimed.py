@@ -71,11 +71,11 @@ class Bound:
         """Return the bound, rounded down, with enough digits to distinguish it from a smaller claimed value."""
         if self.refuted and not self.certified > self.claimed:
             return f">\u00a0{at_least(self.claimed, _REFUTED_DIGITS).removeprefix(_AT_LEAST)}"
-        return at_least(self.certified, self._digits())
+        return at_least(self.certified, self.digits)
 
     def claimed_text(self) -> str:
         """Return the claimed value with as many digits as the certified bound, as `claimed_number` shows it."""
-        return claimed_number(self.claimed, self._digits())
+        return claimed_number(self.claimed, self.digits)
 
     def name(self) -> tuple[Span, ...]:
         """Return the parameter's name; the name of an epsilon includes its delta."""
@@ -88,7 +88,9 @@ class Bound:
     def _place(self) -> tuple[Span, ...]:
         return () if self.delta is None else (" at ", Math(f"δ\u00a0=\u00a0{number(self.delta)}"))
 
-    def _digits(self) -> int:
+    @property
+    def digits(self) -> int:
+        """Number of significant digits that distinguish the certified bound from a smaller claimed value."""
         if self.refuted and not self.certified > self.claimed:
             return _REFUTED_DIGITS
         if not self.certified > self.claimed or math.isinf(self.certified):

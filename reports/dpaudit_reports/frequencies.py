@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.result.witness_words import allowed_rate
-from dpaudit_reports.numbers import count
-from dpaudit_reports.rates import accounted, intervals, region
+from dpaudit_reports.numbers import count, percent_at_most
+from dpaudit_reports.rates import accounted, intervals, least_inside, region
 from dpaudit_reports.sides import Sides, sides
+
+_BY_SCORE = ("estimated log-likelihood ratio", "low-order bits", "running time")
+"""Beginnings of regions that are described by the attack's score."""
+
+_ILLUSTRATION = "These counts illustrate the proof, which rests on all runs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,7 @@ class Frequencies:
     n0: int
     hits1: int
     n1: int
-    # largest hits1 that the claim allows on average; None unless region and number of runs were fixed beforehand
+    # largest hits1 that the claim allows on average; None if no such comparison is valid, see `frequencies`
     most: int | None
     moving: bool  # whether the region changed while its outputs were counted
     stopping: bool  # whether the region was fixed, and the evidence ended the audit
@@ -37,9 +42,10 @@ class Frequencies:
 def frequencies(result: AuditResult) -> Frequencies | None:
     """Return the counts of the result's region; None if the result has no region or no counts of one dataset.
 
-    The claim's limit `most` is set only if region and number of runs were fixed before the outputs were counted.
-    Otherwise the observed rates would be biased against the claim.  The limit takes the rate on d0 at the upper end of
-    its 95 % interval and is rounded up to a whole number.
+    The claim's limit `most` takes the rate on d0 at the upper end of its 95 % interval and is rounded up to a whole
+    number.  It is set if region and number of runs were fixed before the outputs were counted.  If only the region was
+    fixed, the observed rates are biased against the claim, because the evidence ends the audit.  Then the limit is set
+    only if the whole 95 % interval of the rate on d1, which holds whenever the audit stops, is above the limit.
     """
     found = result.witness
     if found is None or not result.evidence.of_pairs or not (found.counts.n0 > 0 and found.counts.n1 > 0):
@@ -47,17 +53,21 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     counts = found.counts
     most: int | None = None
     frozen, moving = result.evidence.frozen, intervals(found) is None
-    if frozen and not moving and not math.isnan(rate := allowed_rate(result)):
+    hits1, later = counts.n1 - counts.false_negatives, accounted(found) and not frozen
+    if (frozen or later) and not moving and not math.isnan(rate := allowed_rate(result)):
         most = min(counts.n1, math.ceil(rate * counts.n1))
-    hits1 = counts.n1 - counts.false_negatives
-    later = accounted(found) and not frozen
+        if later and not (hits1 > most and least_inside(found) > rate):
+            most = None
     stopping, shown = later and result.stopped_by == "evidence", sides(result, found.pair)
     return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, stopping, later, shown)
 
 
-def in_words(result: AuditResult, found: Frequencies) -> str:
-    """Return the counts in a sentence, with the claim's limit if this limit is known."""
-    return counted(result, found) if found.moving else f"{counted(result, found)}{_allowance(found)}"
+def in_words(result: AuditResult, found: Frequencies) -> tuple[str, str]:
+    """Return the counts in a sentence, with the claim's limit if this limit is known, and the meaning of the counts."""
+    if found.moving:
+        return counted(result, found), _ILLUSTRATION
+    limit = "" if found.most is None else f"; the claim allows at most {count(found.most)} of {count(found.n1)}"
+    return f"{counted(result, found)}{limit}.", _meaning(result, found)
 
 
 def counted(result: AuditResult, found: Frequencies) -> str:
@@ -77,20 +87,29 @@ def _subject(found: Witness) -> str:
     words = region(found)
     if words.startswith("output ") and ";" not in words:
         return f"The output is {words.removeprefix('output ')}"
-    ours = words.startswith(("estimated log-likelihood ratio", "low-order bits", "running time"))
-    return f"{words[:1].upper()}{words[1:]}:" if ours else f"{words}:"
+    if words.startswith(_BY_SCORE):
+        return f"The output was in the region ({words.replace(': ', ' ')})"
+    return f"“{words}” was true"
 
 
-def _allowance(found: Frequencies) -> str:
+def if_rate(result: AuditResult, found: Frequencies) -> str:
+    """Return the condition of the claim's limit: a rate on d0 that is at most the upper end of its interval."""
+    ends = None if result.witness is None else intervals(result.witness)
+    assert ends is not None
+    most = percent_at_most(ends[0][1])
+    return f"if the true rate {found.sides.name0} is at most {most}, the upper end of its 95\u00a0% interval"
+
+
+def _meaning(result: AuditResult, found: Frequencies) -> str:
+    """State what the counts prove, in sentences."""
+    limit = "" if found.most is None else f"The limit is an average, {if_rate(result, found)}. "
     if found.stopping:
         return (
-            ". The audit stopped because of these outputs, so the observed rates may look worse for the claim than the "
-            "true rates. The verdict rests on all runs."
+            f"{limit}{_ILLUSTRATION} They may exaggerate the difference, because the audit stopped as soon as it had a "
+            "proof; the verdict allows for this."
         )
     if found.later:
-        return ". The region was fixed before these outputs were sampled. The verdict rests on all runs."
+        return f"{limit}{_ILLUSTRATION}"
     if found.most is None:
-        return ". The region was chosen by these counts."
-    end = f"if the rate {found.sides.name0} is at the upper end of its 95\u00a0% interval"
-    both = "" if found.exceeded else " The exact test of both rates together refutes the claim."
-    return f"; the claim allows at most {count(found.most)} of {count(found.n1)} on average, {end}.{both}"
+        return "The region was chosen by these counts."
+    return limit.rstrip() if found.exceeded else f"{limit}The exact test of both rates together refutes the claim."

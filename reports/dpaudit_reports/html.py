@@ -97,7 +97,7 @@ def _body(document: Document, *, linked: bool) -> str:
     back = writer.blocks(document.back)
     if not linked:
         return "\n".join([head, front, parts, back])
-    end = f'<p class="quiet"><a href="#{names[0]}">↑ To the top</a></p>'
+    end = f'<p class="quiet"><a href="#{names[0]}"><span aria-hidden="true">↑</span> To the top</a></p>'
     return "\n".join([head, _contents(front, document, writer.parts, parts, back), front, parts, back, end])
 
 
@@ -110,7 +110,7 @@ def _part(document: Document, place: int, writer: Writer) -> str:
     if not writer.parts:
         return f"<section{kind}>\n{title}\n{writer.blocks(part.blocks, below=2)}\n</section>"
     name = writer.parts[place]
-    back = f'<p class="quiet back"><a href="#{_TOP}">↑ All audits</a></p>'
+    back = f'<p class="quiet back"><a href="#{_TOP}"><span aria-hidden="true">↑</span> All audits</a></p>'
     opened = " open" if part.tone == "bad" or part.tone is None else ""
     return (
         f'<section{kind}><details{opened}>\n<summary>{title}</summary>\n<div class="part" id="{name}">\n'

@@ -99,12 +99,14 @@ class Writer:
                 return self._heading(text, min(6, level + below))
             case Paragraph(text, quiet):
                 return f"<p{_quiet(quiet)}>{self.prose(text)}</p>"
-            case Items(items, quiet):
-                return f"<ul{_quiet(quiet)}>{''.join(f'<li>{self.prose(item)}</li>' for item in items)}</ul>"
+            case Items(items, quiet, numbered):
+                kind = "ol" if numbered else "ul"
+                return f"<{kind}{_quiet(quiet)}>{''.join(f'<li>{self.prose(item)}</li>' for item in items)}</{kind}>"
             case Callout(mark, title, text, tone):
                 if tone not in _TONES:
                     raise ValueError(f"tone must be one of {', '.join(_TONES)}, got {tone!r}")
-                name = f'<p class="mark">{text_html(mark)} {text_html(title)}</p>'
+                depth = min(6, 1 + below)
+                name = f'<h{depth} class="mark">{_unspoken(mark)} {text_html(title)}</h{depth}>'
                 return f'<div class="callout {tone}">{name}<p>{self.prose(text)}</p></div>'
             case Answers(rows) | KeyValues(rows):
                 kind = "answers" if isinstance(block, Answers) else "values"
@@ -141,8 +143,12 @@ class Writer:
         attributes = [f' class="{kind}"' if kind else "" for kind in kinds]
         titles = zip(attributes, table.columns, strict=True)
         head = "".join(f'<th scope="col"{one}>{self.prose(column.title)}</th>' for one, column in titles)
+        names = ['th scope="row"', *["td"] * (len(attributes) - 1)]
         rows = (
-            "".join(f"<td{one}>{self.prose(cell)}</td>" for one, cell in zip(attributes, row, strict=True))
+            "".join(
+                f"<{name}{one}>{self.prose(cell)}</{name[:2]}>"
+                for name, one, cell in zip(names, attributes, row, strict=True)
+            )
             for row in table.rows
         )
         body = "\n".join(f"<tr>{row}</tr>" for row in rows)
@@ -160,13 +166,23 @@ class Writer:
             case Code(text):
                 return f"<code>{text_html(text)}</code>"
             case Math(text):
-                return re.sub(r"\b[^\W\d_]\b", lambda letter: f"<var>{letter[0]}</var>", text_html(text))
+                return re.sub(r"\b[^\W\d_]\b", lambda found: _variable(found[0]), text_html(text))
             case Reference(text, part):
                 words = text_html(text)
                 return f'<a href="#{self.parts[part]}">{words}</a>' if 0 <= part < len(self.parts) else words
             case Picture(svg, text, wide):
                 return _inline(svg(), text) if wide else f'<span class="sample">{_inline(svg(), text)}</span>'
         raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
+
+
+def _variable(letter: str) -> str:
+    """Return a letter as a variable; other characters of words, such as superscript digits, are no variables."""
+    return f"<var>{letter}</var>" if letter.isalpha() else letter
+
+
+def _unspoken(sign: str) -> str:
+    """Return a sign that a screen reader omits, because the words beside it state the same."""
+    return f'<span aria-hidden="true">{text_html(sign)}</span>'
 
 
 def _panel(panel: Panel) -> str:

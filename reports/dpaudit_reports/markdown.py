@@ -85,9 +85,10 @@ def _block(block: Block) -> str:
             return _heading(text, level + 2)
         case Paragraph(text):
             return _line(text)
-        case Items(items):
+        case Items(items, _, numbered):
             more = (f"{len(items) - _MAX_ROWS} more are in the full report.",) if len(items) > _MAX_ROWS else ()
-            return "\n".join(f"- {_line(item)}" for item in (*items[:_MAX_ROWS], *more))
+            mark = "1." if numbered else "-"
+            return "\n".join(f"{mark} {_line(item)}" for item in (*items[:_MAX_ROWS], *more))
         case Callout(mark, title, text):
             return f"{_strong(f'{mark} {title}')}\n\n{_line(text)}"
         case Answers(rows) | KeyValues(rows):

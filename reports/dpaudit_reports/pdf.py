@@ -38,7 +38,10 @@ _FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
 
 def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
-    """Return the document as a PDF, tagged as PDF/UA-1 if fonts for all its characters are available.
+    """Return the document as a tagged PDF.
+
+    If fonts for all characters are available, the PDF states that it follows PDF/UA-1.  Typst's exporter checks a part
+    of this statement, and the tests check a part with another program.  Neither certifies conformance.
 
     Equal documents give equal bytes, unless a font of the system is used.
 
@@ -88,7 +91,10 @@ def _report_fonts(lacking: list[str]) -> None:
             "their place"
         )
     if len(lacking) == len(_ATTEMPTS) - 1:
-        words = f"no font has characters such as {lacking[-1]}; this PDF omits them, and is not tagged as PDF/UA-1"
+        words = (
+            f"no font has characters such as {lacking[-1]}; this PDF omits them, and does not state that it follows "
+            "PDF/UA-1"
+        )
     _log.warning("%s", words)
 
 

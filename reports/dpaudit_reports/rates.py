@@ -95,6 +95,18 @@ def accounted(found: Witness) -> bool:
     return getattr(found, "counted", "") == "later"
 
 
+def least_inside(found: Witness) -> float:
+    """Return a lower bound on the rate on d1 if its interval allows for the stopping time; otherwise the observed rate.
+
+    Returns:
+        The rate; nan if no output of d1 was counted.
+    """
+    if accounted(found) and (ends := intervals(found)) is not None:
+        return 1 - ends[1][1]
+    counts = found.counts
+    return (counts.n1 - counts.false_negatives) / counts.n1 if counts.n1 else math.nan
+
+
 def interval_text(interval: tuple[float, float] | None) -> str:
     """Return an interval of a rate as text, rounded outwards, such as "21.6 to 25.5 %"."""
     if interval is None:

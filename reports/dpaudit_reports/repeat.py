@@ -8,12 +8,41 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Span
 from dpaudit_reports.rates import RegionStatus, region_status
 
+_OUTPUT = ("-o", "--output")  # options for the folder of results
+
 
 def how_to_repeat(result: AuditResult) -> tuple[Span, ...]:
     """Return the commands that count the region on fresh runs and that repeat the whole audit."""
     again = result.provenance.command
-    whole: tuple[Span, ...] = (" The whole audit: ", Code(again)) if again else ()
+    whole: tuple[Span, ...] = (" The whole audit: ", Code(_repeated(again, result)), ".") if again else ()
     return (*_replay(result), *whole)
+
+
+def _repeated(command: str, result: AuditResult) -> str:
+    """Return the command for this audit alone, without the folder in which the author of the report kept results."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # anybody may have written the result file
+        return command
+    kept: list[str] = []
+    for i, word in enumerate(words):
+        if word in _OUTPUT or (i > 0 and words[i - 1] in _OUTPUT) or word.startswith(f"{_OUTPUT[-1]}="):
+            continue
+        kept.append(word)
+    several = (result.provenance.command_audits or 0) > 1
+    if several and result.name and kept[1:2] == ["run"] and "--only" not in kept:
+        kept += ["--only", result.name]
+    return shlex.join(kept)
+
+
+def config_of(result: AuditResult) -> str:
+    """Return the config in the command that made the result, for other commands; "CONFIG" if there is not one."""
+    try:
+        words = shlex.split(result.provenance.command or "")
+    except ValueError:  # anybody may have written the result file
+        words = []
+    configs = [word for word in words if word.endswith((".yaml", ".yml"))]
+    return shlex.quote(configs[0]) if len(configs) == 1 else "CONFIG"
 
 
 def replay_command(result: AuditResult) -> str:
@@ -37,14 +66,14 @@ def _replay(result: AuditResult) -> tuple[Span, ...]:
         case RegionStatus.FAR:
             return ("No counted region came near a violation, so no region is worth counting on fresh outputs.",)
     region = "the witness's region" if result.violated else "the counted region"
-    counts = f" counts fresh outputs in {region} and tests these counts alone."
+    counts = f" counts fresh outputs in {region} and tests these counts alone"
     if command := replay_command(result):
         if result.provenance.audit is not None:
-            return Code(command), counts
-        return Code(command), f"{counts} FILE.json is the result that the test saved in the folder in which pytest ran."
+            return Code(command), f"{counts}. The file is the result of this audit, which was saved beside this report."
+        return Code(command), f"{counts}. FILE.json is the result that the test saved where pytest ran."
     return (
         Code("dpaudit.replay(result, mechanism, pairs)"),
-        f"{counts} The result does not name a config, so the command ",
+        f"{counts}. The result does not name a config, so the command ",
         Code("dpaudit replay"),
         " does not know the mechanism.",
     )

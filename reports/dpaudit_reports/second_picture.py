@@ -14,15 +14,15 @@ from dpaudit_reports.claim_words import least_found
 from dpaudit_reports.claimed import Bound, headline
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.rows import Bar, Units, bars_svg, each, units_svg
-from dpaudit_reports.frequencies import Frequencies, frequencies
+from dpaudit_reports.frequencies import Frequencies, frequencies, if_rate
 from dpaudit_reports.guesses import least_right
 from dpaudit_reports.numbers import at_most, count, number
 from dpaudit_reports.rates import RegionStatus, region, region_status
 
-_ABOVE = "Nothing is known above the certified bound."
+_ABOVE = "Nothing is known above the proven bound."
 _WOULD = (
-    "The last bar shows the violations that an optimal attack would have found on a pair with the trade-off curve that "
-    "the verdict names."
+    "The last bar shows the violations that an optimal attack would have found with 90\u00a0% probability; smaller "
+    "violations may have been missed."
 )
 _MAX_TITLE = 48  # maximum number of characters in a panel's title
 
@@ -46,28 +46,27 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
     ]
     if found.most is not None:
         most = found.most, found.n1
-        rows.append(Units(f"most the claim allows {sides.name1}: {_of(*most)}", *most, CLAIM, up=True))
+        rows.append(Units(f"the claim allows at most {sides.name1}: {_of(*most)}", *most, CLAIM, up=True))
     alt = f"Outputs in the region: {_joined(rows)}."
     title = f"The witness: {region(result.witness)}"
     title = "The witness" if found.moving or len(title) > _MAX_TITLE else title
     square = _square(max(found.n0, found.n1), "run")
     proof = f"{result.evidence.words.proof} (p-value {p_value_words(result, at_most)})"
-    meaning = f"{square} Filled: the output was in the region. {_allowance(found)} The verdict rests on {proof}."
+    meaning = (
+        f"{square} Filled: the output was in the region. {_allowance(result, found)} The verdict rests on {proof}."
+    )
     return Panel(partial(units_svg, rows), alt=alt, title=title), meaning
 
 
-def _allowance(found: Frequencies) -> str:
+def _allowance(result: AuditResult, found: Frequencies) -> str:
     if found.most is None:
         if found.stopping:
-            return "The audit stopped because of these outputs, so the true rates may differ less from each other."
+            return "These counts may exaggerate the difference, because the audit stopped as soon as it had a proof."
         why = "the region was chosen by these counts"
         if found.moving or found.later:
             why = "the region changed during the audit" if found.moving else "the number of runs was not fixed"
         return f"The claim's limit is not shown, since {why}."
-    return (
-        f"The claim's limit is an average, if the rate {found.sides.name0} is at the upper end of its 95\u00a0% "
-        "interval."
-    )
+    return f"The claim's limit is an average, {if_rate(result, found)}."
 
 
 def _guesses(result: AuditResult) -> tuple[Panel, str]:
@@ -91,12 +90,14 @@ def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
     if bound is None or not (math.isfinite(bound.certified) and 0 < bound.claimed < math.inf):
         return None, ""
     reach = 1.25 * max(bound.claimed, bound.certified, 0.0 if least is None else least.certified)
-    rows = [Bar(f"certified: {bound.certified_text()}", 0.0, bound.certified / reach, ATTACK)]
+    rows = [Bar(f"proven: {bound.certified_text()}", 0.0, bound.certified / reach, ATTACK)]
     if not result.measurement:
         rows.append(Bar(f"claim allows: ≤\u00a0{bound.claimed_text()}", 0.0, bound.claimed / reach, CLAIM))
     if least is not None:
         start = at_most(least.certified, 4).partition("\u00a0")[2]
-        rows.append(Bar(f"would have been found (90\u00a0%): from {start}", least.certified / reach, 1.0, WITNESS))
+        rows.append(
+            Bar(f"would have been found (90\u00a0%, best case): from {start}", least.certified / reach, 1.0, WITNESS)
+        )
     name = _name(bound)
     panel = Panel(partial(bars_svg, rows), alt=f"{name}: {_joined(rows)}.", title=f"The privacy loss {name}")
     return panel, _ABOVE + ("" if least is None else f" {_WOULD}")

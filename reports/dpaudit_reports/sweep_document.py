@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import partial
 
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
@@ -58,7 +58,7 @@ def sweep_document(sweep: Sweep) -> Document:
         Paragraph(promise(sweep)),
         *_items("Violations", [refuted_words(cell) for row in rows for cell in row.refuted]),
         Heading("Constructors by parameters"),
-        Paragraph(tuple(_legend()), quiet=True),
+        Paragraph(tuple(_legend({cell.state.value for cell in sweep.cells})), quiet=True),
         _map(rows, several=several),
         Paragraph(f"{MEANING}  Squares: the first axis from left to right, the others downwards.", quiet=True),
         *_items("Inconclusive", without_verdict(sweep, CellState.INCONCLUSIVE)),
@@ -96,8 +96,9 @@ def _versions(sweep: Sweep) -> Iterator[Block]:
             yield Items(tuple(found[:_MAX_LISTED]))
 
 
-def _legend() -> Iterator[Span]:
-    for number, (square, words) in enumerate(_LEGEND):
+def _legend(states: Set[str]) -> Iterator[Span]:
+    """Yield a sample of each state that occurs, with its meaning."""
+    for number, (square, words) in enumerate(entry for entry in _LEGEND if entry[0].state in states):
         yield "; " if number else ""
         yield Picture(partial(sample_svg, square), f"sample: {words}", wide=False)
         yield words

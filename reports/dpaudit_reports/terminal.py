@@ -64,9 +64,9 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield Words(f"\n{one_line(text)}", style="bold")
         case Paragraph(text, quiet):
             yield _prose(text, "dim" if quiet else "")
-        case Items(items, quiet):
-            for item in items:
-                yield Words.assemble("– ", _prose(item, "dim" if quiet else ""))
+        case Items(items, quiet, numbered):
+            for number, item in enumerate(items, 1):
+                yield Words.assemble(f"{number}. " if numbered else "– ", _prose(item, "dim" if quiet else ""))
         case Callout(mark, title, text, tone):
             yield Words(f"\n{one_line(mark)} {one_line(title)}", style=_TONES[tone])
             yield _prose(text)

@@ -20,8 +20,8 @@ def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
 
     Args:
         result: The result of the audit.
-        short: Whether to omit what a report of several audits states elsewhere: the assumption behind the smallest
-            detectable violation, which the verdict states, and the datasets and attacks that were not tried.
+        short: Whether to omit what a report of several audits states once: the meaning of the best case, and the
+            datasets and attacks that were not tried.
     """
     *first, last = _sentences(result, short=short)
     return (*first, last.rstrip() if isinstance(last, str) else last)
@@ -53,29 +53,30 @@ def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if not result.detectable.claim:
         few = "one run" if result.evidence.once else "this number of runs"
         return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
-    others = (
-        f"Larger violations with {result.evidence.words.others}, or with another curve, may also have been missed. "
-    )
+    others = f"Larger ones may have been missed, too, with {result.evidence.words.others}, or with another curve. "
     return (
         "Violations smaller than ",
         *least_found_in_words(result),
-        f"{'' if short else assumption(result)} may have been missed. {others}",
+        f" may have been missed. {others}",
+        *(() if short else _best_case(result)),
     )
 
 
+def _best_case(result: AuditResult) -> tuple[str, ...]:
+    words = assumption(result)
+    return (f"The best case, which may not hold: {words.removeprefix('if ')}. ",) if words else ()
+
+
 def assumption(result: AuditResult) -> str:
-    """Return the assumption behind the smallest detectable violation, in brackets; "" if there is no assumption."""
-    words = enlarged(assumption_words(result.detectable).replace("e^epsilon", "e^ε"))
-    return f" ({words})" if words else ""
+    """Return the assumption behind the smallest detectable violation; "" if there is no assumption."""
+    return enlarged(assumption_words(result.detectable).replace("e^epsilon", "e^ε"))
 
 
 def _rate(rate: float) -> tuple[str, ...]:
     if math.isnan(rate):
         return ()
-    odds = f" (1 in {number(1 / rate, 2)})" if 0 < rate < 0.1 else ""
-    return (
-        f"With probability 5\u00a0% or more, an event of probability below {number(rate, 2)}{odds} occurs in no run. ",
-    )
+    odds = f"1 in {number(1 / rate, 2)} runs" if 0 < rate < 0.1 else f"{number(100 * rate, 2)}\u00a0% of runs"
+    return (f"Outputs that are rarer than {odds} may not have occurred. ",)
 
 
 def _loss(result: AuditResult) -> tuple[Span, ...]:
@@ -87,5 +88,5 @@ def _loss(result: AuditResult) -> tuple[Span, ...]:
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
-    limit = f" above {at_most(epsilon, 4).removeprefix(_AT_MOST)} could have been certified at "
-    return "However large the loss is, no ", Math("ε"), limit, Math("δ = 0"), ". "
+    limit = f" = {at_most(epsilon, 4).removeprefix(_AT_MOST)} at "
+    return "Even if the loss is unlimited, so many runs can prove no more than ", Math("ε"), limit, Math("δ = 0"), ". "

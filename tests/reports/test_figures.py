@@ -18,16 +18,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dpaudit_reports
+from dpaudit import audit_scores
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.engine.online import OnlineAudit
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.distributions import distributions_svg, draw_distributions
-from dpaudit_reports.figures.evidence import evidence_svg
+from dpaudit_reports.figures.evidence import draw_evidence, evidence_svg
+from dpaudit_reports.figures.labels import label_curves
 from dpaudit_reports.figures.palette import COLORS, PAPER, WITNESS
 from dpaudit_reports.figures.profile import profile_svg
+from dpaudit_reports.figures.residual import curve_of, scale_of
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.scores import Scores
 
@@ -211,6 +215,81 @@ def test_every_history_can_be_drawn(values: list[float], confidence: float) -> N
     history = History(trials=np.arange(1, len(values) + 1), log_e=np.array(values, dtype=np.float64))
     result = dataclasses.replace(sample.violation(), history=history, confidence=confidence, _computed_at=None)
     ElementTree.fromstring(evidence_svg(result))
+
+
+def _evidence(log_e: list[float], **changes: Any) -> Axes:
+    ax = Figure().add_subplot()
+    history = History(trials=np.arange(1, len(log_e) + 1), log_e=np.array(log_e, dtype=np.float64))
+    draw_evidence(ax, dataclasses.replace(sample.violation(), history=history, **changes))
+    return ax
+
+
+@pytest.mark.parametrize(
+    ("log_e", "side", "height"),
+    [
+        ([0.1 * i for i in range(40)], "left", "baseline"),  # the wealth reaches the threshold at the right end
+        ([3.3] * 20 + [12.0] * 20, "right", "baseline"),
+        ([3.3] * 40, "left", "top"),
+    ],
+)
+def test_the_label_of_the_threshold_stands_where_the_wealth_leaves_room(
+    log_e: list[float], side: str, height: str
+) -> None:
+    (label,) = _evidence(log_e).texts
+    assert label.get_text() == "claim refuted at 20"
+    assert (label.get_horizontalalignment(), label.get_verticalalignment()) == (side, height)
+
+
+def test_a_wealth_beyond_the_axis_is_marked_as_at_least() -> None:
+    labels = [label.get_text() for label in _evidence([0.0, 200.0]).get_yticklabels()]
+    assert labels[-1] == "≥ 10¹²"
+    assert "≥" not in "".join(label.get_text() for label in _evidence([0.0, 20.0]).get_yticklabels())
+
+
+def test_the_wealth_of_a_stream_is_drawn_against_its_steps() -> None:
+    audit, rng = OnlineAudit("gaussian(mu=2)", seed=1, attacks="logistic"), np.random.default_rng(1)
+    for _ in range(9):
+        audit.update(2 * audit.coin() + rng.normal())
+    ax = Figure().add_subplot()
+    draw_evidence(ax, audit.result())
+    assert ax.get_xlabel() == "steps"
+    steps = np.asarray(ax.lines[-1].get_xdata())
+    assert steps[-1] == 9
+    assert np.all(np.diff(steps) > 0)
+
+
+def test_figures_of_a_measurement_show_no_claim() -> None:
+    rng = np.random.default_rng(1)
+    result = audit_scores(rng.normal(size=50), rng.normal(2, 1, 50), independence="runs", seed=1)
+    assert result.measurement
+    for draw in (tradeoff_svg, profile_svg):
+        words = "".join(ElementTree.fromstring(draw(result)).itertext())
+        assert "claim" not in words
+        assert "forbidden" not in words
+
+
+def test_the_word_guessing_stands_above_a_weak_attack() -> None:
+    def place(beta: float) -> float | None:
+        ax = Figure().add_subplot()
+        curve = np.array([[0.0, 1.0], [0.9, beta], [1.0, 0.0]])
+        label_curves(ax, sample.inconclusive(), curve, "")
+        return next((text.get_position()[1] for text in ax.texts if text.get_text() == "guessing"), None)
+
+    strong, weak, weakest = place(0.0), place(0.2), place(1.0)
+    assert strong is not None
+    assert weak is not None
+    assert weak > strong
+    assert weakest is None
+
+
+def test_a_curve_far_below_the_claim_is_not_cut_off_everywhere() -> None:
+    alpha = np.linspace(0, 1, 101)
+    curve = Curve(alpha=alpha, beta=1 - alpha, beta_upper=np.ones_like(alpha))
+    weak = dataclasses.replace(sample.no_violation(), curve=curve, witness=None, claim=GaussianDP(3.0))
+    low, high = scale_of([weak])
+    heights = curve_of(weak)[:, 1]
+    assert np.mean((heights >= low) & (heights <= high)) >= 0.5
+    assert low == pytest.approx(-3 * high)
 
 
 def test_a_witness_without_errors_can_be_drawn_on_logarithmic_axes() -> None:

@@ -51,25 +51,35 @@ def frozen(**fields: Any) -> AuditResult:
 def test_the_verdict_gives_whole_numbers_that_were_counted_and_rounds_the_allowance_up() -> None:
     assert (
         "The output is above 0.52 in 60 of 200 runs with the record 1.0 and in 3 of 200 without it; the claim allows "
-        "at most 25 of 200 on average, if the rate without the record is at the upper end of its 95 % interval."
-        in markdown(frozen())  # 24.68
+        "at most 25 of 200.</b> The limit is an average, if the true rate without the record is at most 8.3 %, the "
+        "upper end of its 95 % interval." in markdown(frozen())  # 24.68
     )
 
 
 def test_counts_of_an_audit_that_stopped_by_them_are_not_compared_with_what_the_claim_allows() -> None:
     """In 119 of 119 audits, the interval of such a rate included what "the claim allows", which the box called less."""
     result = dataclasses.replace(with_witness(sample.violation(), **SHOWN), stopped_by="evidence")
-    result = with_pair(result, *ADDED)
+    result = with_pair(with_witness(result, allowed_upper=0.29), *ADDED)
+    # 60 of 200 are more than 29 %, but their interval begins at 28 %
     box = markdown(result).split("What was claimed")[0]
-    assert "in 60 of 200 runs with the record 1.0 and in 3 of 200 without it. The audit stopped because of these" in box
-    assert "The verdict rests on all runs" in box
+    assert "in 60 of 200 runs with the record 1.0 and in 3 of 200 without it.</b> These counts illustrate the" in box
+    assert "They may exaggerate the difference, because the audit stopped as soon as it had a proof" in box
     panel, meaning = beside(result)
     assert panel is not None
-    assert "These counts alone do not refute the claim; the evidence of the whole audit does." in text_of(
-        with_witness(result, allowed_upper=0.29)
-    )  # 60 of 200 are more than 29 %, but their interval begins at 28 %
-    for never in ("allows at most", "claim allows", "alone do not refute"):
-        assert never not in box + panel.svg() + meaning, never
+    assert "reaches below this limit, so these counts illustrate the proof, which rests on all" in text_of(result)
+    for never in ("allows at most", "claim allows", "refute"):
+        assert never not in box.partition("60 of 200")[2] + panel.svg() + meaning, never
+
+
+def test_an_interval_above_the_limit_is_compared_with_it_whenever_the_audit_stopped() -> None:
+    result = dataclasses.replace(with_witness(sample.violation(), **SHOWN), stopped_by="evidence")
+    result = with_pair(result, *ADDED)  # the interval of 60 of 200 begins at 28 %, and the claim allows 12.34 %
+    box = markdown(result).split("What was claimed")[0]
+    assert "in 3 of 200 without it; the claim allows at most 25 of 200.</b> The limit is an average, if the true" in box
+    assert "They may exaggerate the difference" in box
+    panel, _ = beside(result)
+    assert panel is not None
+    assert "the claim allows at most with the record: 25 of 200" in panel.svg()
 
 
 def test_where_the_region_changed_the_verdict_says_so_and_gives_no_allowance() -> None:
@@ -90,7 +100,7 @@ def test_where_the_region_changed_the_verdict_says_so_and_gives_no_allowance() -
 def test_a_region_that_was_chosen_by_its_counts_has_no_allowance(counted_as: str) -> None:
     result = with_witness(sample.violation(), **(SHOWN | {"counted": counted_as}))
     box = markdown(result).split("What was claimed")[0]
-    assert "in 60 of 200 runs with the record 1 and in 3 of 200 with 0 in its place. The region was chosen by" in box
+    assert "in 60 of 200 runs with the record 1 and in 3 of 200 with 0 in its place.</b> The region was chosen" in box
     assert "allows at most" not in box
     assert "not shown, since the region was chosen by these counts" in beside(result)[1]
 
@@ -183,7 +193,7 @@ def test_the_first_page_answers_six_questions_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("make", "step"),
     [
-        (sample.violation, "before you accuse anybody"),
+        (sample.violation, "before you report it"),
         (sample.no_violation, "Do not report this result as a proof of the claim."),
         (dependent, "Give every run independent randomness"),
         (lambda: dataclasses.replace(sample.inconclusive(), stopped_by="failure"), "Correct the failure"),
@@ -255,10 +265,10 @@ def test_the_pictures_say_what_the_verdict_says() -> None:
         assert label in panel.alt
     nothing, meaning = beside(with_witness(sample.no_violation(), **FAR))
     assert nothing is not None
-    assert "certified: ≥\u00a00.8719" in nothing.svg()
-    assert "would have been found (90\u00a0%): from 1.12" in nothing.svg()
+    assert "proven: ≥\u00a00.8719" in nothing.svg()
+    assert "would have been found (90\u00a0%, best case): from 1.12" in nothing.svg()
     assert meaning.startswith(
-        "Nothing is known above the certified bound. The last bar shows the violations that an optimal"
+        "Nothing is known above the proven bound. The last bar shows the violations that an optimal"
     )
     alone, meaning = beside(dataclasses.replace(sample.violation(), witness=None))
     assert alone is not None

@@ -49,7 +49,7 @@ Promise.all(frames.map(([, , , loaded]) => loaded)).then(async () => {
   const suite = frames.find(([name, width]) => name === "suite.html" && width === 1280)[2];
   const page = suite.contentDocument, parts = [...page.querySelectorAll("section > details")];
   page.querySelectorAll("details").forEach((one) => { one.open = false; });
-  const link = page.querySelector('td a[href="#c"]');
+  const link = page.querySelector('table a[href="#c"]');
   link.click();
   await new Promise((done) => setTimeout(done, 200));
   found.opened = parts.filter((one) => one.open).map((one) => one.querySelector(".part").id);

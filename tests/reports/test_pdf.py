@@ -18,6 +18,8 @@ import typst
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
+from dpaudit_reports.blocks import Answers, Code, Column, Document, Heading, Paragraph, Table
+from dpaudit_reports.pdf import compile_pdf
 
 from . import sample
 
@@ -63,13 +65,13 @@ def titles(outline: Sequence[object], depth: int = 0) -> Iterator[tuple[int, str
     [
         (
             sample.violation,
-            "▲ Violation: the claim is refuted The mechanism does not keep the claim gaussian(mu=1). The claim is",
+            "▲ Violation: the claim is refuted The mechanism does not keep the claim of Gaussian differential",
         ),
         (
             sample.no_violation,
-            "○ No violation found No violation of the claim gaussian(mu=1) was found at 95 %",
+            "○ No violation found No violation of the claim of Gaussian differential privacy",
         ),
-        (sample.inconclusive, "◇ Inconclusive This audit cannot decide whether the claim gaussian(mu=1) holds."),
+        (sample.inconclusive, "◇ Inconclusive This audit cannot decide whether the claim of Gaussian"),
     ],
 )
 def test_an_ordinary_audit_has_three_pages_that_begin_with_its_verdict(
@@ -123,6 +125,7 @@ def test_title_and_bookmarks(tmp_path: Path) -> None:
     assert reader.metadata.title == "opendp-gaussian-sum"
     assert [title for _, title in titles(reader.outline)] == [
         "What to do now",
+        "What the attack achieved",
         "Witness",
         "Certified bounds",
         "Small errors and privacy profile",
@@ -226,6 +229,37 @@ def test_three_pairs_still_fit_on_three_pages(tmp_path: Path) -> None:
     result = sample.violation()
     pairs = tuple(dataclasses.replace(result.pairs[0], label=f"pair {i}") for i in range(3))
     assert len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages) == 3
+
+
+def test_a_table_with_long_cells_begins_on_the_page_of_its_heading() -> None:
+    """If it moved to the next page as a whole, half a page would be empty."""
+    columns = Column("Pair", grow=1), Column("d0", grow=1)
+    table = Table(columns, tuple((f"pair {i}", "0, 1, " * 40) for i in range(6)))
+    front = Paragraph("word " * 900), Heading("Pairs of datasets"), table
+    first, second = pypdf.PdfReader(BytesIO(compile_pdf(Document("title", "", None, front, ())))).pages
+    assert "pair 0" in first.extract_text().partition("Pairs of datasets")[2]
+    assert "pair 5" in second.extract_text()
+
+
+def lines(*commands: str) -> list[str]:
+    """Return the lines of a document that shows commands."""
+    answers = Answers(tuple(("How to repeat it", (Code(command),)) for command in commands))
+    read = pypdf.PdfReader(BytesIO(compile_pdf(Document("title", "", None, (answers,), ()))))
+    return [line for page in read.pages for line in page.extract_text().splitlines()]
+
+
+def test_no_line_ends_within_an_option() -> None:
+    """The names of the configs have many lengths, so that any part of a command is at the end of some line."""
+    made = [f"dpaudit run {'c' * length}.yaml --trials 150 --no-pdf --seed 7" for length in range(20, 60)]
+    found = [line.rstrip() for line in lines(*made)]
+    assert not [line for line in found if line.endswith(("-", "--no"))]
+    shown = tight("".join(found))
+    assert all(tight(command) in shown for command in made)
+
+
+def test_a_command_with_a_thousand_configs_does_not_keep_a_pdf_from_being_made() -> None:
+    command = " ".join(["dpaudit run", *(f"configs/of_a_suite/config_{i}.yaml" for i in range(1000))])
+    assert "configs/of_a_suite/config_999.yaml" in tight("".join(lines(command)))
 
 
 def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path: Path) -> None:

@@ -7,15 +7,17 @@ import re
 from functools import cache
 from io import BytesIO
 
+import numpy as np
 import pypdf
 import pytest
 
 import dpaudit_reports
+from dpaudit import audit_scores
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Document, Entries, Picture, Reference, Table
+from dpaudit_reports.blocks import Document, Entries, Listing, Paragraph, Picture, Reference, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.figures.overview import scale_end, strip_svg
 from dpaudit_reports.ranges import Ranges, ranges
@@ -137,6 +139,38 @@ def test_long_names_configs_and_warnings_do_not_fill_pages() -> None:
     shown = dpaudit_reports.to_html(audits.undrawn(report))
     assert "47 more warnings are in the full report" in shown
     assert "4,976 more lines are in the result file" in shown
+
+
+@pytest.mark.parametrize(("lines", "shown"), [(24, 24), (25, 25), (26, 25)])
+def test_a_note_never_replaces_a_single_line_of_a_config(lines: int, shown: int) -> None:
+    about = Provenance.read({"audit": "\n".join(f"- {i}" for i in range(lines))})
+    results = [dataclasses.replace(sample.violation(), provenance=about)] * 2
+    entries = next(block for block in document(results).back if isinstance(block, Entries))
+    listing = next(block for block in entries.parts[0].blocks if isinstance(block, Listing))
+    assert len(listing.text.split("\n")) == shown
+
+
+def test_the_legend_explains_only_what_is_drawn() -> None:
+    def explained(*results: AuditResult) -> list[str]:
+        _, *legend = overview(results)
+        pictures = (span for block in legend if isinstance(block, Paragraph) for span in block.text)
+        return [span.text.removeprefix("sample: ") for span in pictures if isinstance(span, Picture)]
+
+    measurement = dataclasses.replace(sample.inconclusive(), claim=NO_CLAIM)
+    assert explained(measurement) == []
+    assert explained(sample.violation()) == ["certified", "unproven"]
+    assert explained(sample.violation(), sample.inconclusive()) == ["certified", "unproven", "blind"]
+    assert explained(sample.no_violation(), measurement) == ["certified", "unproven", "blind", "found"]
+
+
+def test_a_measurement_states_its_bound_without_a_claimed_value() -> None:
+    rng = np.random.default_rng(1)
+    result = audit_scores(rng.normal(size=50), rng.normal(2, 1, 50), independence="runs", seed=1)
+    table = next(block for block in overview([result, sample.violation()]) if isinstance(block, Table))
+    words = ["".join(span if isinstance(span, str) else span.text for span in row[2]) for row in table.rows]
+    assert "/" not in words[0]
+    assert "∞" not in words[0]
+    assert "/" in words[1]
 
 
 def test_each_strip_is_described() -> None:

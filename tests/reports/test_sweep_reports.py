@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit_reports import sweep_report, to_pdf
+from dpaudit_reports.blocks import Paragraph
 from dpaudit_reports.figures.sweep_map import PER_LINE, Square, map_svg
 from dpaudit_reports.formats.run import Screen
 from dpaudit_reports.formats.sweeps import text
@@ -112,6 +113,15 @@ def test_signs_of_the_map_differ_without_colours() -> None:
     drawn = [map_svg([[Square(state.value, 0.5)]]) for state in CellState]
     shapes = {tuple(part for part in ("<path", "l4.4 7.6", "l3.4 3.4", "dasharray") if part in svg) for svg in drawn}
     assert len(shapes) == 4
+
+
+def test_the_legend_of_the_map_explains_only_states_that_occur() -> None:
+    def legend(found: Sweep) -> str:
+        paragraph = next(block for block in sweep_report(found).front if isinstance(block, Paragraph) and block.quiet)
+        return "".join(span if isinstance(span, str) else "" for span in paragraph.text)
+
+    assert legend(sweep(cell("a", "v"), cell("b", "n"))) == "violation; could not be audited."
+    assert legend(MIXED).count(";") == 4  # one belongs to the words about a cell without a violation
 
 
 def test_the_first_axis_goes_from_left_to_right() -> None:

@@ -37,11 +37,18 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         packages={"dpaudit": __version__} | {name: found for name in _PACKAGES if (found := _version(name))},
-        mechanism_packages=dict(source.packages) or None,
+        mechanism_packages=_used_first(source) or None,
         mechanism_hashes=dict(source.hashes) or None,
         mechanism_file=None if source.file is None else SourceFile(path=str(source.file), sha256=source.sha256),
         mechanism_modules=dict(source.modules) or None,
     )
+
+
+def _used_first(source: Source) -> dict[str, str]:
+    """Return the versions of the mechanism's packages, with those that it names before their dependencies."""
+    from packaging.utils import canonicalize_name
+
+    return dict(sorted(source.packages.items(), key=lambda one: canonicalize_name(one[0]) not in source.used))
 
 
 def mechanism_name(mechanism: object) -> str:

@@ -6,6 +6,7 @@ packages include their dependencies.  Imports under computed names are not detec
 
 from __future__ import annotations
 
+import contextlib
 import email.parser
 import functools
 import re
@@ -24,6 +25,7 @@ from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.modules import file_fingerprint, file_in, imported_files, is_library, module_file, user_folders
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.requirements import project_name
 from dpaudit.text.masking import masked_words
 
 _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # a result records these separately
@@ -39,6 +41,7 @@ class Source:
         modules: The SHA-256 of each other module of the user, by path.  For a command, the SHA-256 of each file of the
             program, by name.
         packages: The versions of the installed packages, by package name.
+        used: The normalised names of the packages that the mechanism requires or uses itself, without dependencies.
         hashes: The SHA-256 of the file from which each package of an environment was installed, by package name.
     """
 
@@ -46,6 +49,7 @@ class Source:
     sha256: str = ""
     modules: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
+    used: frozenset[str] = frozenset()
     hashes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -84,6 +88,7 @@ def _found(mechanism: object) -> Source:
             sha256=_sha256(file),
             modules=others,
             packages=mechanism.packages,
+            used=_normalised(mechanism.requires),
             hashes=local_hashes(mechanism.requires) if lock is None else lock.hashes,
         )
     if isinstance(mechanism, CommandMechanism):
@@ -92,11 +97,21 @@ def _found(mechanism: object) -> Source:
     loaded = mechanism.__dict__.get("loaded") if isinstance(mechanism, PythonMechanism) else mechanism
     called = {name for top in members.libraries(loaded) for name in _distributions(top)}
     if file is None:
-        return Source(packages=_required(called | set(_installed(_module_of(mechanism)))))
+        names = called | set(_installed(_module_of(mechanism)))
+        return Source(packages=_required(names), used=_normalised(names))
     files, tops = imported_files(file, [*user_folders(), file.parent])
     others = {str(other): _sha256(other) for other in sorted(files - {file})}
     names = called | {name for top in tops for name in _distributions(top)}
-    return Source(file=file, sha256=_sha256(file), modules=others, packages=_required(names))
+    return Source(file=file, sha256=_sha256(file), modules=others, packages=_required(names), used=_normalised(names))
+
+
+def _normalised(requirements: Iterable[str]) -> frozenset[str]:
+    """Return the normalised project names of requirements; paths and options of the installer have none."""
+    found = set()
+    for one in requirements:
+        with contextlib.suppress(ValueError):
+            found.add(project_name(one))
+    return frozenset(found)
 
 
 def _files_of(mechanism: CommandMechanism) -> dict[str, str]:

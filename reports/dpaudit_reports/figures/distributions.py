@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit_reports.figures.canvas import amounts, panel_svg
+from dpaudit_reports.figures.evidence import HEIGHT
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, WITNESS
 from dpaudit_reports.scores import Scores
 
@@ -21,7 +22,7 @@ _OUTSIDE = 0.002  # maximum share of a dataset's outputs beyond each end; the la
 
 def distributions_svg(scores: Scores) -> str:
     """Return a panel that shows shares of outputs against the estimated log-likelihood ratio in equally wide bars."""
-    return panel_svg(lambda ax: draw_distributions(ax, scores), height=2.4, legend=3)
+    return panel_svg(lambda ax: draw_distributions(ax, scores), height=HEIGHT, legend=3)
 
 
 def draw_distributions(ax: Axes, scores: Scores) -> None:

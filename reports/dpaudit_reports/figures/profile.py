@@ -11,6 +11,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import certified_profile, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN
+from dpaudit_reports.figures.tradeoff import HEIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ MIN_DELTA = 1e-10
 
 def profile_svg(result: AuditResult) -> str:
     """Return a panel that shows delta on a logarithmic axis against epsilon >= 0."""
-    return panel_svg(lambda ax: draw_profile(ax, result), height=2.4, legend=3, logarithmic="y")
+    return panel_svg(lambda ax: draw_profile(ax, result), height=HEIGHT, legend=3, logarithmic="y")
 
 
 def draw_profile(ax: Axes, result: AuditResult) -> None:
@@ -29,8 +30,9 @@ def draw_profile(ax: Axes, result: AuditResult) -> None:
     steps = certified_profile(result)
     reach = 1.1 * max([_claimed_reach(result), *(epsilon for epsilon, _ in steps), 0.1])
     epsilon, claimed = profile_points(result.claim, reach, MIN_DELTA / 10)
-    ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
-    ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
+    if not result.measurement:
+        ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
+        ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     if steps:
         # The profile exceeds d at all epsilon below the bound at d.  These bounds form a staircase from the largest d.
         x = [0.0, *(corner for corner, _ in steps for _ in range(2))]

@@ -59,13 +59,17 @@ def height_of(width: float) -> float:
 def scale_of(results: Iterable[AuditResult]) -> Scale:
     """Return one scale for several results.
 
-    The scale includes the highest points of all curves.  A rectangle that is much higher, or a curve that lies far
-    below the claim, is cut off.
+    The scale includes the highest points of all curves.  Without a violation, it also includes half of each curve, even
+    if the highest points are hardly visible then.  A rectangle that is much higher, or a curve that lies far below the
+    claim, is cut off.
     """
     shown = list(results)
     values = np.concatenate([[0.0], *(_heights(result) for result in shown)])
     boxes = np.concatenate([[0.0], *(_region(result)[1][:, 1] for result in shown)])
     curves = max(_LEAST, float(values.max()))
+    if not any(result.violated for result in shown):
+        middles = [float(np.median(_heights(result))) for result in shown if len(_heights(result))]
+        curves = max(curves, -min(middles, default=0.0) / _DEEPEST)
     high = _MARGIN * max(curves, min(float(boxes.max()), _MOST_BOX * curves))
     low = _MARGIN * float(values.min())
     return max(min(low, -high), -_DEEPEST * high), high

@@ -16,6 +16,7 @@ State = Literal["violation", "no violation found", "inconclusive", "not audited"
 
 _WIDTH = 150.0  # width of a map in points
 _SIDE, _GAP = 11.0, 2.0  # side of a square, and distance of two squares, in points
+_MARGIN = 2.0  # points above and below the squares, so that the squares of two constructors do not touch
 PER_LINE = int(_WIDTH // (_SIDE + _GAP))
 """Maximum number of squares in a line."""
 
@@ -43,9 +44,9 @@ def map_svg(lines: Sequence[Sequence[Square]]) -> str:
         part
         for y, line in enumerate(lines)
         for x, square in enumerate(line)
-        for part in _square(square, x * (_SIDE + _GAP) + 0.5, y * (_SIDE + _GAP) + 0.5)
+        for part in _square(square, x * (_SIDE + _GAP) + 0.5, y * (_SIDE + _GAP) + 0.5 + _MARGIN)
     ]
-    return _svg(parts, _WIDTH, max(len(lines), 1) * (_SIDE + _GAP))
+    return _svg(parts, _WIDTH, max(len(lines), 1) * (_SIDE + _GAP) + 2 * _MARGIN)
 
 
 def sample_svg(square: Square) -> str:

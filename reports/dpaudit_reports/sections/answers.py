@@ -10,13 +10,26 @@ from dpaudit.result.spent import spent
 from dpaudit.result.values import PairRow, Verdict
 from dpaudit_reports.audited import audited
 from dpaudit_reports.blocks import Answers, Block, Code, Span, Strong
-from dpaudit_reports.claim_words import claim_in_words
+from dpaudit_reports.claim_words import claim_words
 from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
+from dpaudit_reports.rates import accounted
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.repeat import how_to_repeat
 from dpaudit_reports.sides import difference, ends, row_of, sides
 from dpaudit_reports.unseen import unseen
+
+_CHANGES = {
+    "replace one": "one record replaced",
+    "add remove": "one record added or removed",
+}
+"""Relations between neighbouring datasets as changes."""
+
+_STATED = {
+    "the mechanism's own accounting": ", computed by the audited library itself",
+    "the config": ", stated in the config of this audit",
+}
+"""Descriptions of the recorded authors of a claim."""
 
 
 def answers(result: AuditResult) -> tuple[Block, ...]:
@@ -38,14 +51,17 @@ def answers(result: AuditResult) -> tuple[Block, ...]:
 def claimed(result: AuditResult) -> Iterator[Span]:
     """Yield the claim in words, its source, and the audited code, as far as the result records them."""
     if result.measurement:
-        yield "No claim was given"
+        yield "No claim was given. "
     else:
-        yield from claim_in_words(result.claim)
-        yield _more(result.evidence.words.claimed)
-        by = result.provenance.claim_stated_by
-        yield f", stated by {by}" if by else "; the result does not record who states it"
-    yield ". "
+        yield from claim_words(result)
+        yield f"{_more(result.evidence.words.claimed)}{_stated_by(result.provenance.claim_stated_by)}. "
     yield from audited(result)
+
+
+def _stated_by(who: str | None) -> str:
+    if not who:
+        return "; the result does not record who states it"
+    return _STATED.get(who, f", stated by {who}")
 
 
 def _kept(result: AuditResult) -> Iterator[Span]:
@@ -57,23 +73,20 @@ def _kept(result: AuditResult) -> Iterator[Span]:
     yield Strong("Nothing was tested." if result.measurement else words[result.verdict])
     bound = headline(result) if result.bounds_valid else None
     if not result.bounds_valid:
-        yield f" Nothing is certified: {why_void(result)}."
+        yield f" Nothing is proven: {why_void(result)}."
     elif bound is None:
-        yield " Certified: the claim is false as a curve, although no single parameter exceeds the claimed value."
+        yield " Proven: the claim is false as a curve, although no single parameter exceeds the claimed value."
     elif math.isnan(bound.certified):
-        yield f" Certified: {NOT_KNOWN}."
+        yield f" Proven: {NOT_KNOWN}."
     elif bound.certified == 0 and not bound.refuted:
-        yield " Nothing is certified about "
+        yield " Nothing is proven about "
         yield from bound.name()
         yield "."
     else:
-        yield " Certified: "
-        yield from bound.shown(bound.certified_text())
-        yield _more(result.evidence.words.somewhere)
-        if not result.measurement:
-            yield "; claimed: "
-            yield from bound.shown(f"≤\u00a0{bound.claimed_text()}")
-        yield "."
+        yield " Proven: "
+        allowed = "" if result.measurement else f" (claimed: at most {bound.claimed_text()})"
+        yield from bound.shown(f"{bound.certified_text()}{allowed}")
+        yield f"{_more(result.evidence.words.somewhere)}; no upper limit is proven."
         if bound.exceeds and not (result.violated or result.measurement):
             yield f" {ABOVE_ALONE}"
     if result.violated:
@@ -89,7 +102,7 @@ def _no_size(result: AuditResult) -> str:
     if not result.evidence.anytime:
         return ""
     if result.stopped_by == "evidence":
-        return " The audit stopped at the first proof; the bounds do not estimate the size of the violation."
+        return " The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
     if result.refuted_at is None:
         return ""
     after = spent(result.evidence, result.refuted_at, result.warnings)
@@ -100,22 +113,22 @@ def _sure(result: AuditResult) -> Iterator[Span]:
     if not result.bounds_valid:
         yield "No statement about the claim is proven."
         return
-    yield f"{percent_at_least(result.confidence)} confidence"
     if not result.violated:
-        yield " for the certified bound"
+        yield f"{percent_at_least(result.confidence)} confidence in what is proven; none that the claim is true."
         if tells(result) and not result.measurement:
-            yield f"; the p-value of the claim is {p_value_words(result, at_most)}"
-        yield ". This report contains no replay."
+            yield f" The p-value of the claim is {p_value_words(result, at_most)}."
         return
-    most = f"{percent_beyond(result.confidence)}{_odds(1 - result.confidence)}"
-    yield f": if the claim were true, an audit would report a violation with probability at most {most}; p-value "
-    yield f"{p_value_words(result, at_most)}. "
-    yield "This report contains no replay, which would need fresh runs."
+    yield f"A true claim would be refuted in at most {_odds(result.confidence)}, a limit set beforehand. The p-value "
+    yield f"of this audit is {p_value_words(result, at_most)}. Both cover chance only, and no mistakes in the set-up. "
+    yield "This report contains no confirmation on fresh runs (a replay)."
 
 
-def _odds(significance: float) -> str:
-    """Return the significance in the form " (1 in 100)", rounded conservatively."""
-    return f" (1 in {count(math.floor(1 / significance + 1e-6))})" if 0 < significance < 0.2 else ""
+def _odds(confidence: float) -> str:
+    """Return the probability of an error in the form "1 of 100 such audits", rounded conservatively."""
+    significance = 1 - confidence
+    if 0 < significance < 0.2:
+        return f"1 of {count(math.floor(1 / significance + 1e-6))} such audits"
+    return f"{percent_beyond(confidence)} of such audits"
 
 
 def data(result: AuditResult) -> Iterator[Span]:
@@ -142,27 +155,38 @@ def data(result: AuditResult) -> Iterator[Span]:
     if len(result.pairs) > 1:
         yield f"{made} in total, over {len(result.pairs)} pairs."
     else:
-        yield made
-        yield f", {count(_learned(result))} of them for training the attack." if _learned(result) > 0 else "."
+        yield f"{made}{_phases(result)}."
 
 
 def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
     """Yield the two datasets, and the difference in words if their texts do not show it."""
     relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
     if row.difference:
+        yield "d0 = "
         yield Code(ends(row.d0))
-        yield " against the same dataset with a difference: "
+        yield " against d1, the same dataset with a difference: "
         yield Strong(row.difference)
         yield f" ({relation}). " if relation else ". "
         return
     d0, d1 = difference(row.d0, row.d1)
+    yield "d0 = "
     yield from d0
-    yield " against "
+    yield " against d1 = "
     yield from d1
-    change = sides(result, row.label).change or relation
-    yield f": {change}. " if change else ". "
+    change = sides(result, row.label).change or _CHANGES.get(relation, relation)
+    yield f": {change}. " if change else "; the config does not state how they differ. "
 
 
-def _learned(result: AuditResult) -> int:
-    """Return the runs per dataset from which attacks only learned."""
-    return result.trials_used - result.evidence.trials
+def _phases(result: AuditResult) -> str:
+    """Return what the runs were used for: to train the attack, before the region was fixed, and counted in it."""
+    evidence, found = result.evidence, result.witness
+    learned = result.trials_used - evidence.trials
+    if learned <= 0:
+        return ""
+    if found is None or not accounted(found) or not 0 < found.counts.n0 < evidence.trials:
+        return f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence"
+    early, late = evidence.trials - found.counts.n0, found.counts.n0
+    return (
+        f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence "
+        f"({count(early)} before the region was fixed, {count(late)} after)"
+    )

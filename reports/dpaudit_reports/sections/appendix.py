@@ -83,7 +83,8 @@ def _details(result: AuditResult, rows: Sequence[tuple[str, Text]]) -> tuple[Blo
 
 def _listing(config: str) -> Listing:
     lines = config.splitlines()
-    shown = [line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…" for line in lines[:_MAX_LINES]]
+    most = _MAX_LINES if len(lines) > _MAX_LINES + 1 else len(lines)  # a note on one more line is no shorter
+    shown = [line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…" for line in lines[:most]]
     more = len(lines) - len(shown)
     return Listing("\n".join([*shown, *([f"# {count(more)} more lines are in the result file"] if more else [])]))
 

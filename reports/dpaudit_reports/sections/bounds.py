@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.claimed import ABOVE_ALONE, Bound, headline
@@ -38,8 +39,8 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
         Paragraph(
             f"{alone}{_together(result)} with {percent_at_least(result.confidence)} confidence. {assumed}Nothing is "
             "assumed about the noise. These are lower bounds on the privacy loss: 0 means that nothing could be "
-            "certified, not that the loss is 0. The bound on μ refers to Gaussian curves and is not a bound on ε. "
-            "▲ marks a bound above the claimed value.",
+            "certified, not that the loss is 0. The bound on μ refers to Gaussian curves and is not a bound on ε."
+            f"{' ▲ marks a bound above the claimed value.' if exceeding else ''}",
             quiet=True,
         ),
     )
@@ -67,11 +68,14 @@ def _bounds(result: AuditResult) -> tuple[Bound, ...]:
 
 
 def _together(result: AuditResult) -> str:
-    return "All bounds and the verdict hold together" if result.evidence.joint else "Each bound holds separately"
+    if not result.evidence.joint:
+        return "Each bound holds separately"
+    decided = result.verdict is not Verdict.INCONCLUSIVE and not result.measurement
+    return f"All bounds{' and the verdict' if decided else ''} hold together"
 
 
 def _row(bound: Bound) -> tuple[Text, ...]:
-    allowed = f"≤\u00a0{bound.claimed_text()}"
+    allowed = "no limit" if math.isinf(bound.claimed) else f"≤\u00a0{bound.claimed_text()}"
     if math.isnan(bound.certified):
         return bound.name(), NOT_KNOWN, allowed
     if not bound.exceeds:

@@ -46,10 +46,7 @@ _HOW_TO_READ = (
     "observed errors that bound nothing. Full diamond: the witness of a violation, with the 95\u00a0% intervals of "
     "its two errors. Hollow diamond: a region that shows no violation. All versions of an audit have one scale."
 )
-_MORE = (
-    "The result files hold the details of each audit, and the option --full of the command dpaudit compare adds them "
-    "to this document."
-)
+_MORE = "The result files hold the details of each audit, and the command dpaudit report shows them."
 
 
 def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool) -> tuple[Block, ...]:

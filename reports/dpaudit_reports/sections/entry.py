@@ -18,7 +18,9 @@ _FIGURES = (
     "In the figures, the claim promises that no attack reaches the grey area. Blue: the attack's observed errors, "
     "which chance can carry into the grey area; grey: observed errors that bound nothing. Full diamond: the witness of "
     "a violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% "
-    "intervals of the two errors; they do not account for the choice of a region that was chosen by these counts."
+    "intervals of the two errors; they do not account for the choice of a region that was chosen by these counts. A "
+    "violation would have been found in the best case: its trade-off curve is that of the claim with the larger "
+    "parameter, and the attack is optimal."
 )
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
 from dpaudit_reports.reasons import why_inconclusive
-from dpaudit_reports.repeat import replay_command
+from dpaudit_reports.repeat import config_of, replay_command
+
+_KEEP = "Keep the finding as a regression test; the page “After a violation” of the documentation shows how."
 
 
 def next_step(result: AuditResult) -> tuple[Block, ...]:
-    """Return one to three steps."""
+    """Return the steps, the most urgent first."""
     if result.measurement:
         steps: tuple[Text, ...] = (("State the claim to be tested as ", Code("claim:"), " in the config."),)
     elif result.verdict is Verdict.VIOLATION:
@@ -20,26 +24,41 @@ def next_step(result: AuditResult) -> tuple[Block, ...]:
         steps = _after_nothing(result)
     else:
         steps = (_after_doubt(result),)
-    return Heading("What to do now"), Items(steps)
+    return Heading("What to do now"), Items(steps, numbered=len(steps) > 1)
 
 
 def _after_violation(result: AuditResult) -> tuple[Text, ...]:
-    words = (
-        "Until the cause is found, do not rely on the claim. The certified bound does not limit the loss from above."
-    )
+    words = "Do not rely on the claim until the cause is found."
+    check = "Check the set-up: the claim is the documented one, and the datasets are neighbours under its definition."
     if command := replay_command(result):
-        confirm: Text = ("Confirm the violation on fresh runs before you accuse anybody: ", Code(command), ".")
+        confirm: Text = ("Confirm the violation on fresh runs before you report it: ", Code(command), ".")
     elif result.evidence.once:
-        confirm = "Confirm the violation with a new run and new canaries before you accuse anybody."
+        confirm = "Confirm the violation with a new run and new canaries before you report it."
     else:
-        confirm = "Confirm the violation with fresh runs before you accuse anybody."
+        confirm = "Confirm the violation with fresh runs before you report it."
     if not result.evidence.of_pairs or result.witness is None:
-        return confirm, words
-    return (
-        confirm,
-        "Then find out why the two datasets differ in how often outputs fall into the witness's region.",
-        words,
-    )
+        return words, confirm
+    return words, check, confirm, *_for_maintainers(result), *_to_measure(result)
+
+
+def _to_measure(result: AuditResult) -> tuple[Text, ...]:
+    """Return how to measure the loss if the audit stopped before it had measured the loss."""
+    if not (result.evidence.anytime and result.stopped_by == "evidence"):
+        return ()
+    return (("To measure how large the loss is, add ", Code("measure: true"), " to the config, and audit again."),)
+
+
+def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
+    """Return the commands that show the violation without dpaudit, and that find the release that introduced it."""
+    if result.provenance.audit is None or not result.name:
+        return ("Then find out why the datasets differ in how often outputs fall into the witness's region.",)
+    script = f"dpaudit reproduce {shlex.quote(f'{result.name}.json')} -o script.py"
+    first: Text = ("Write a script that shows the violation to the maintainers without dpaudit: ", Code(script), ".")
+    name = next(iter(result.provenance.mechanism_packages or {}), "")
+    if "==" not in result.provenance.audit or not name:
+        return first, _KEEP
+    found = f"dpaudit bisect {config_of(result)} {shlex.quote(name)}"
+    return first, ("Find the release that introduced the fault: ", Code(found), "."), _KEEP
 
 
 def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
@@ -52,7 +71,7 @@ def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
             Code("search:"),
             " in the config finds pairs. To detect smaller violations, raise ",
             Code("trials:"),
-            ".",
+            " in the config.",
         )
     return more, "Do not report this result as a proof of the claim. Report which violation would have been found."
 
@@ -71,7 +90,7 @@ def _after_doubt(result: AuditResult) -> Text:
     if any(is_about(warning, About.TOO_FEW) for warning in why):
         if advice := result.evidence.words.more:
             return f"{advice[:1].upper()}{advice[1:]}."
-        return ("Raise ", Code("trials:"), " and audit again.", *_estimate(result))
+        return ("Raise ", Code("trials:"), " in the config, and audit again.", *_estimate(result))
     return "Remove the cause that the verdict names, and audit again."
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import lower, upper
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
-from dpaudit_reports.claimed import certified_of_claimed, label
+from dpaudit_reports.claimed import certified_of_claimed, headline, label
 from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
 from dpaudit_reports.marks import MARKS, title_of
 from dpaudit_reports.numbers import count, percent_at_least
@@ -19,7 +19,11 @@ _KEYS: tuple[tuple[Key, str], ...] = (
     ("certified", "certified: the loss is at least this large"),
     ("unproven", "unproven: nothing is known about the loss here"),
     ("blind", "blind: a violation here may have been missed"),
-    ("found", "found: from here, a violation would have been found with 90\u00a0% probability"),
+    (
+        "found",
+        "found: from here, a violation would have been found with 90\u00a0% probability, if its trade-off curve is the "
+        "one that the part about the audit names",
+    ),
 )
 
 
@@ -44,23 +48,40 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         (
             (Strong(f"{MARKS[result.verdict].sign} "), Reference(title_of(result), i)),
             _strip(result, place, end),
-            certified_of_claimed(result),
+            _certified(result),
             (Code(label(result.claim)),),
             *(() if one else (percent_at_least(result.confidence),)),
             count(result.trials_used),
         )
         for i, (result, place) in enumerate(zip(results, places, strict=True))
     )
-    return Table(columns, rows), Paragraph(tuple(_legend()), quiet=True)
+    drawn = [(result, place) for result, place in zip(results, places, strict=True) if place is not None]
+    return Table(columns, rows), *_legend(_keys(drawn, end))
 
 
-def _legend() -> list[Span]:
+def _certified(result: AuditResult) -> Text:
+    """Return the certified and the claimed value; without a claim, the certified value alone."""
+    bound = headline(result) if result.measurement and result.bounds_valid else None
+    if bound is None or math.isnan(bound.certified):
+        return certified_of_claimed(result)
+    return bound.shown(bound.certified_text())
+
+
+def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:
+    """Return the ranges that occur in the strips."""
+    keys: set[Key] = {"certified", "unproven"} if drawn else set()
+    for result, place in drawn:
+        if not result.violated:
+            keys |= {"blind", "found"} if place.blind_until <= end else {"blind"}
+    return keys
+
+
+def _legend(keys: set[Key]) -> tuple[Block, ...]:
     spans: list[Span] = []
     for key, meaning in _KEYS:
-        spans += ["; " if spans else "", Picture(partial(key_svg, key), f"sample: {key}", wide=False)]
-        spans.append(meaning)
-    spans.append(", if its trade-off curve is the one that the part about the audit names.")
-    return spans
+        if key in keys:
+            spans += ["; " if spans else "", Picture(partial(key_svg, key), f"sample: {key}", wide=False), meaning]
+    return (Paragraph((*spans, "."), quiet=True),) if spans else ()
 
 
 def _strip(result: AuditResult, place: Ranges | None, end: float) -> Text:

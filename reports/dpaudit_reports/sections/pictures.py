@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
+
 from dpaudit.result.model import AuditResult
 from dpaudit.result.witness_words import allowed_rate
 from dpaudit.text.rounding import lower
-from dpaudit_reports.blocks import Block, Figure, Panel, Span, with_mathematics
+from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
 from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.hints import tradeoff_hints
-from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
+from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
 from dpaudit_reports.numbers import number
 from dpaudit_reports.rates import RegionStatus, accounted, intervals, region_status
 from dpaudit_reports.reasons import why_void
@@ -19,11 +21,11 @@ from dpaudit_reports.second_picture import beside
 
 
 def pictures(result: AuditResult) -> tuple[Block, ...]:
-    """Return the figure of the first page.  The figure follows the next steps without a heading."""
+    """Return the figure of the first page."""
     first = tradeoff_panel(result, _title(result))
     second, meaning = beside(result)
     panels = (first,) if second is None else (first, second)
-    return (Figure(panels, caption=(*_errors(result), f" {meaning}".rstrip())),)
+    return Heading("What the attack achieved"), Figure(panels, caption=(*_errors(result), f" {meaning}".rstrip()))
 
 
 def tradeoff_panel(result: AuditResult, title: str = "") -> Panel:
@@ -38,7 +40,10 @@ def _title(result: AuditResult) -> str:
 
 def _errors(result: AuditResult) -> tuple[Span, ...]:
     words = with_mathematics(result.evidence.words.errors)
-    return (*words, f" The claim promises that no attack reaches the grey area. {_curve(result)}{_point(result)}")
+    return (
+        *words,
+        f" The grey area is forbidden: the claim promises that no attack reaches it. {_curve(result)}{_point(result)}",
+    )
 
 
 def _curve(result: AuditResult) -> str:
@@ -46,7 +51,7 @@ def _curve(result: AuditResult) -> str:
         return "The attack's own curve was not recorded."
     if void := why_void(result):
         return f"Grey line: the observed errors, which bound nothing: {void}."
-    return "Blue line: the attack's observed errors, which chance can carry into the grey area."
+    return "Blue line: the attack's observed errors; chance can carry this line into the grey area."
 
 
 def _point(result: AuditResult) -> str:
@@ -66,11 +71,22 @@ def _point(result: AuditResult) -> str:
     return f"{box}." if result.evidence.frozen else f"{box}, which do not account for the choice of the region."
 
 
+def _best(result: AuditResult) -> str:
+    """Return the point of the attack's observed curve that is farthest from blind guessing."""
+    points = observed(result)
+    if not len(points):
+        return ""
+    alpha, beta = points[np.argmin(points[:, 0] + points[:, 1]), :2]
+    errors = f"type I error {number(alpha, 3)} with type II error {number(beta, 3)}"
+    return f" Over all counted outputs, the attack's errors reach {errors}."
+
+
 def _errors_in_words(result: AuditResult) -> str:
     claim = label(result.claim)
     words = f"The plot shows type II against type I error. The claim {claim} forbids the region below its curve."
     if void := why_void(result):
         return f"{words} The grey line shows the observed errors, which bound nothing: {void}."
+    words = f"{words}{_best(result)}"
     name, found = point_name(result), result.witness
     if not name or found is None:
         return f"{words} No region is marked."
@@ -78,5 +94,5 @@ def _errors_in_words(result: AuditResult) -> str:
     at = f"type I error {number(found.alpha)} and type II error {number(found.beta)}"
     if math.isnan(limit := allowed_rate(result)):
         return f"{words} {shown} has {at}."
-    least = f"The claim promises at least {lower(1 - limit, 3)}"
+    least = f"The claim promises a type II error of at least {lower(1 - limit, 3)}"
     return f"{words} {shown} has {at}. {least} if the type I error is at the upper end of its 95 % interval."

@@ -33,7 +33,7 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
         Heading("Provenance"),
         KeyValues(origin(result)),
         Paragraph(SEED, quiet=True),
-        *((Heading("Config", level=2), Listing(config.strip())) if config else ()),
+        *((Heading("Config"), Listing(config.strip())) if config else ()),
     )
 
 

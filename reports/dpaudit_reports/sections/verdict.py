@@ -5,9 +5,8 @@ from __future__ import annotations
 from dpaudit.result.model import AuditResult
 from dpaudit.result.spent import spent
 from dpaudit.result.values import Verdict
-from dpaudit_reports.blocks import Block, Callout, Code, Span, Strong, Text
-from dpaudit_reports.claim_words import least_found_in_words
-from dpaudit_reports.claimed import label
+from dpaudit_reports.blocks import Block, Callout, Span, Strong, Text
+from dpaudit_reports.claim_words import claim_of, least_found_in_words
 from dpaudit_reports.frequencies import frequencies, in_words
 from dpaudit_reports.guesses import least_right
 from dpaudit_reports.marks import MARKS
@@ -35,7 +34,7 @@ def _spans(text: Text) -> tuple[Span, ...]:
 
 
 def _sentence(result: AuditResult) -> Text:
-    claim, confidence, words = Code(label(result.claim)), percent_at_least(result.confidence), result.evidence.words
+    claim, confidence, words = claim_of(result), percent_at_least(result.confidence), result.evidence.words
     each = f" {words.claimed}" if words.claimed else ""
     if result.measurement:
         valid = "hold" if result.bounds_valid else "do not hold"
@@ -44,22 +43,21 @@ def _sentence(result: AuditResult) -> Text:
         case Verdict.VIOLATION:
             return (
                 f"{words.violates} ",
-                claim,
+                *claim,
                 f". The claim is refuted at {confidence} confidence after {_spent(result)}.",
                 *_shown(result),
             )
         case Verdict.NO_VIOLATION:
             return (
                 "No violation of the claim ",
-                claim,
-                f"{each} was found at {confidence} confidence in {_spent(result)}. ",
+                *claim,
+                f"{each} was found in {_spent(result)}. This does not prove the claim. ",
                 *_visible(result),
-                " This does not prove the claim.",
             )
         case Verdict.INCONCLUSIVE:
             return (
                 "This audit cannot decide whether the claim ",
-                claim,
+                *claim,
                 f" holds. {reason(result) or 'Its result does not record the reason.'}",
             )
 
@@ -84,14 +82,16 @@ def _shown(result: AuditResult) -> tuple[Span, ...]:
         return " ", Strong(f"{right}{refutes}.")
     if not result.bounds_valid or (found := frequencies(result)) is None:
         return ()
-    return " ", Strong(in_words(result, found))
+    counts, meaning = in_words(result, found)
+    return " ", Strong(counts), f" {meaning}"
 
 
 def _visible(result: AuditResult) -> tuple[Span, ...]:
     if not result.detectable.claim:
         return ("No violation, however large, would have been found with 90\u00a0% probability.",)
+    best = " in the best case" if assumption(result) else ""
     return (
         "A violation as large as ",
         *least_found_in_words(result),
-        f" would have been found with 90\u00a0% probability{assumption(result)}.",
+        f" would have been found with 90\u00a0% probability{best}.",
     )

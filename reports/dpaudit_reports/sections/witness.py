@@ -14,6 +14,7 @@ from dpaudit_reports.rates import (
     accounted,
     interval_text,
     intervals,
+    least_inside,
     rate_text,
     region,
     region_status,
@@ -81,19 +82,18 @@ def _in_words(result: AuditResult, found: Witness) -> Text:
 def _compared(result: AuditResult, found: Witness) -> str:
     """Compare the counts with the claim, as far as the counts permit a comparison."""
     limit = allowed_rate(result)
-    at = "if the rate on d0 is at the upper end of its interval"
-    most = "" if math.isnan(limit) else f"The claim allows at most {percent_at_most(limit)} of d1 {at}."
+    ends = intervals(found)
+    end = "" if ends is None else percent_at_most(ends[0][1])
+    at = f", if the rate of d0 is at most {end} (the end of its interval)" if end else ""
+    most = "" if math.isnan(limit) else f"The claim allows at most {percent_at_most(limit)} of d1{at}."
     if not result.violated:
         return f"{most} This region is not significant.".lstrip()
-    counts = found.counts
-    least = (counts.n1 - counts.false_negatives) / counts.n1 if counts.n1 else math.nan
-    if accounted(found) and (ends := intervals(found)) is not None:
-        least = 1 - ends[1][1]  # the stopping time depends on the observed rate; the interval accounts for this
-    if least > limit:
+    if least_inside(found) > limit:
         return most
     if result.evidence.frozen:
         return "The exact test of both rates together refutes the claim."
-    return "These counts alone do not refute the claim; the evidence of the whole audit does."
+    reaches = f"{most} The interval of d1 reaches below this limit, so these" if most else "These"
+    return f"{reaches} counts illustrate the proof, which rests on all runs (see “Evidence against the claim”)."
 
 
 def _table(result: AuditResult, found: Witness) -> Table:
@@ -113,7 +113,7 @@ def _table(result: AuditResult, found: Witness) -> Table:
         rows[1] += [rate_text(hits1, counts.n1), interval_text(inside)]
     if not math.isnan(limit := allowed_rate(result)):
         columns.append(Column("Claim allows", align="right"))
-        rows[0].append("")
+        rows[0].append("–")
         rows[1].append(f"at most {percent_at_most(limit)}")
     return Table(tuple(columns), tuple(tuple(row) for row in rows))
 
