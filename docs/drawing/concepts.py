@@ -59,8 +59,10 @@ def gaussian_curves() -> str:
     for releases, color, dashes in ((1, "label", ""), (4, "attack", "9 4"), (16, "third", "2 5"), (36, "witness", "")):
         claim = one.repeated(releases)
         draw_claim(plot, claim, color, dashes=dashes)
-        rows.append((color, dashes, f"{releases} release{'s' * (releases > 1)}: μ = {claim.mu():g}"))
-    plot.key(0.52, 0.94, rows)
+        words = f"{releases} together" if releases > 1 else "1 release"
+        rows.append((color, dashes, f"{words}: μ = {claim.mu():g}"))
+    plot.words(0.5, 0.93, "releases of μ = 0.5 each")
+    plot.key(0.5, 0.87, rows)
     return plot.canvas.svg("Trade-off curves of 1, 4, 16 and 36 releases with mu = 0.5 each")
 
 
@@ -79,13 +81,13 @@ def epsilon_delta() -> str:
     )
     plot.line((-0.012, -0.012), (0.9, 1.0), "label", width=1.6)
     plot.words(-0.03, 0.925, "δ", anchor="end")
-    plot.words(0.2, 0.59, "slope −e", style="small")
-    plot.words(0.5, 0.26, "slope −1/e", style="small")
+    plot.words(0.2, 0.59, "slope −e^ε", style="small")
+    plot.words(0.5, 0.26, "slope −1/e^ε", style="small")
     return plot.canvas.svg("The curves of (epsilon, delta) claims are polygons; that of Laplace noise lies above")
 
 
 def privacy_loss() -> str:
-    """Draw the density of the privacy loss for mu = 1, with P(loss > 1.5) and delta(1.5) as areas."""
+    """Draw the density of the privacy loss for mu = 1, with Q(loss > 1.5) and delta(1.5) as areas."""
     mu, epsilon = 1.0, 1.5
     plot = Plot(Canvas(480, 340), (16, 16, 464, 282), (-2.6, 4.2), (0, 0.46))
     plot.axes("privacy loss ln(q/p)", "", range(-2, 5), ())
@@ -99,11 +101,11 @@ def privacy_loss() -> str:
     plot.line((epsilon, epsilon), (0, 0.36), "claim", width=1.6)
     plot.line((0.5, 0.5), (0, 0.399), "chance", width=1.6, dashes="1 6")
     tail_mass, delta = 0.15865525393145707, GaussianDP(mu).delta(epsilon)
-    plot.words(0.5, 0.425, "mean μ²/2, standard deviation μ", anchor="middle")
+    plot.words(0.5, 0.425, "μ = 1: mean μ²/2 = 0.5, standard deviation μ", anchor="middle")
     plot.words(epsilon + 0.1, 0.335, f"ε = {epsilon:g}")
     for height, color, words in (
         (0.3, "label", "whole tail, loss > ε:"),
-        (0.265, "label", f"P = {tail_mass:.3f}"),
+        (0.265, "label", f"Q = {tail_mass:.3f}"),
         (0.215, "witness", "dark part:"),
         (0.18, "witness", f"δ(ε) = {delta:.3f}"),
     ):

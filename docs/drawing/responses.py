@@ -21,7 +21,7 @@ def _rim(centre: Point, turn: float, radius: float = RADIUS) -> Point:
 
 
 def spinners() -> str:
-    """Draw the spinner of Warner (p = 3/4) and the spinner with a coin."""
+    """Draw the spinner of Warner (t = 3/4) and the spinner with a coin."""
     canvas = Canvas(560, 300)
     fields = {
         150: (
@@ -50,7 +50,7 @@ def spinners() -> str:
     canvas.words((150, 258), "spinner", anchor="middle", style="bold")
     canvas.words((410, 258), "spinner and coin", anchor="middle", style="bold")
     canvas.words((410, 280), "P(truth) = 1/2, else a fair coin", anchor="middle", style="small")
-    canvas.words((150, 280), "P(truth) = p = 3/4", anchor="middle", style="small")
+    canvas.words((150, 280), "P(truth) = t = 3/4", anchor="middle", style="small")
     return canvas.svg("Two spinners: one tells the truth or lies, one tells the truth or tosses a coin")
 
 

@@ -17,6 +17,8 @@ claim: {claim}
 
 _PAIRS = """\
 # Two neighbouring datasets.  The audit tries to tell outputs on d0 from outputs on d1.
+# relation: replace_one if one record is replaced, add_remove if one is added or removed; use that of the claim.
+# See https://github.com/dpaudit/dpaudit/blob/main/docs/choosing.md#which-relation
 pairs:
   - {d0: [0, 0, 1], d1: [0, 1, 1], relation: replace_one}
 
@@ -33,7 +35,8 @@ _FUNCTION = '''\
 
 
 def release(dataset, rng):
-    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum.
+    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum: see
+    # https://github.com/dpaudit/dpaudit/blob/main/docs/mechanisms.md#the-last-bits-of-a-float
     return round(sum(dataset) + rng.normal(scale=1.0), 6)
 '''
 
@@ -43,7 +46,8 @@ _TABLE_FUNCTION = '''\
 
 def release(rows, rng):
     ages = [min(max(row["age"], 0), 100) for row in rows]
-    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum.
+    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum: see
+    # https://github.com/dpaudit/dpaudit/blob/main/docs/mechanisms.md#the-last-bits-of-a-float
     return round(sum(ages) + rng.laplace(scale=100.0), 6)
 '''
 
@@ -57,7 +61,8 @@ import sys
 for line in sys.stdin:
     request = json.loads(line)
     rng = random.Random(request["seed"])
-    # Without rounding, the last bits of a float may reveal the sum.
+    # Without rounding, the last bits of a float may reveal the sum: see
+    # https://github.com/dpaudit/dpaudit/blob/main/docs/mechanisms.md#the-last-bits-of-a-float
     outputs = [round(sum(request["dataset"]) + rng.gauss(0, 1), 6) for _ in range(request["n"])]
     print(json.dumps({"outputs": outputs}), flush=True)
 '''
