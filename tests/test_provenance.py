@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from dpaudit.engine.provenance import provenance_of
+from dpaudit.mechanisms.sources import Source
 from dpaudit.result.provenance import Provenance, SourceFile, key
 
 FULL: dict[str, Any] = {
@@ -93,3 +95,11 @@ def test_it_can_be_copied_and_sent() -> None:
 def test_fields_can_be_left_out_by_their_names() -> None:
     assert Provenance.read({"audit": "a", "seed": 1, "mine": 2}).besides("audit", "date") == {"seed": 1, "mine": 2}
     assert Provenance().besides("audit") == {}
+
+
+def test_audited_packages_precede_packages_for_data_and_dependencies() -> None:
+    packages = {"cffi": "1", "numpy": "2", "opendp": "3", "python-dp": "4"}
+    source = Source(packages=packages, used=frozenset({"numpy", "opendp", "python-dp"}))
+    found = provenance_of(seed=1, mechanism="m", source=source).mechanism_packages
+    assert found is not None
+    assert list(found) == ["opendp", "python-dp", "numpy", "cffi"]

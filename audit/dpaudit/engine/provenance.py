@@ -17,6 +17,7 @@ from dpaudit.mechanisms.sources import Source, source_of
 from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.text.version import __version__
 
+_FOR_DATA = ("numpy", "scipy", "pandas", "polars")  # packages that most mechanisms use, and that are rarely audited
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
 _MAX_SHOWN = 10  # maximum number of modules or packages that a warning names
 
@@ -45,10 +46,14 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
 
 
 def _used_first(source: Source) -> dict[str, str]:
-    """Return the versions of the mechanism's packages, with those that it names before their dependencies."""
+    """Return the versions of packages: those that the mechanism names, then those for data, then dependencies."""
     from packaging.utils import canonicalize_name
 
-    return dict(sorted(source.packages.items(), key=lambda one: canonicalize_name(one[0]) not in source.used))
+    def rank(package: tuple[str, str]) -> tuple[bool, bool]:
+        name = canonicalize_name(package[0])
+        return name not in source.used, name in _FOR_DATA
+
+    return dict(sorted(source.packages.items(), key=rank))
 
 
 def mechanism_name(mechanism: object) -> str:

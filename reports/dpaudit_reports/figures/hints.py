@@ -12,7 +12,7 @@ from dpaudit.text.rounding import lower
 from dpaudit_reports.blocks import Hint
 from dpaudit_reports.figures.canvas import PANEL, place
 from dpaudit_reports.figures.residual import Scale, excess, height_of
-from dpaudit_reports.figures.tradeoff import HEIGHT, fine, observed
+from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT, HEIGHT, fine, observed
 from dpaudit_reports.numbers import number
 
 _MOST = 40  # maximum number of places along a curve
@@ -27,7 +27,7 @@ def tradeoff_hints(result: AuditResult, floor: float | None = None) -> tuple[Hin
     """
     points = _points(result)
     shown = points if floor is None else 1 - np.log(np.maximum(points, floor)) / math.log(floor)
-    return _hints(result, points, shown, HEIGHT)
+    return _hints(result, points, shown, HEIGHT if floor is None else DETAIL_HEIGHT)
 
 
 def residual_hints(result: AuditResult, scale: Scale, width: float = PANEL) -> tuple[Hint, ...]:

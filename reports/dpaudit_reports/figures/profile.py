@@ -11,7 +11,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import certified_profile, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN
-from dpaudit_reports.figures.tradeoff import HEIGHT
+from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ MIN_DELTA = 1e-10
 
 def profile_svg(result: AuditResult) -> str:
     """Return a panel that shows delta on a logarithmic axis against epsilon >= 0."""
-    return panel_svg(lambda ax: draw_profile(ax, result), height=HEIGHT, legend=3, logarithmic="y")
+    return panel_svg(lambda ax: draw_profile(ax, result), height=DETAIL_HEIGHT, legend=3, logarithmic="y")
 
 
 def draw_profile(ax: Axes, result: AuditResult) -> None:

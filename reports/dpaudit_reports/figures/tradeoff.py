@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEIGHT = 2.75
-"""Height of the panels, in inches."""
+"""Height of the panel of the first page, in inches."""
+
+DETAIL_HEIGHT = 2.3
+"""Height of the panels of small errors and of the privacy profile, in inches."""
 
 
 def point_name(result: AuditResult) -> str:
@@ -64,7 +67,7 @@ def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
         floor: The lower end of both axes; `smallest_error(result)` if None.
     """
     floor = smallest_error(result) if floor is None else floor
-    return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=HEIGHT, logarithmic="xy")
+    return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=DETAIL_HEIGHT, logarithmic="xy")
 
 
 def smallest_error(result: AuditResult) -> float:

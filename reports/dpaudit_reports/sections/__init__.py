@@ -43,9 +43,9 @@ SECTIONS: tuple[Section, ...] = (
     witness,
     bounds,
     curves,
+    attacks,
     evidence,
     pairs,
-    attacks,
     method,
     provenance,
 )
