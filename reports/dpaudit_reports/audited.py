@@ -7,22 +7,23 @@ from collections.abc import Iterator, Mapping
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Span
 
-_MAX_OTHERS = 7  # maximum number of packages beside the first one; the provenance lists all packages
+_MAX_PACKAGES = 8  # maximum number of packages on the first page; the provenance lists all packages
 _MAX_SOURCE = 200  # characters of the source; the provenance shows all
 _HASH = 12  # digits of a fingerprint that the first page shows; the provenance shows all digits
 
 
 def audited(result: AuditResult) -> Iterator[Span]:
-    """Yield the versions of the packages, the mechanism, its file and the source, as far as they are known."""
+    """Yield the mechanism, the versions of its packages, its file and the source, as far as they are known."""
     about = result.provenance
     parts: list[tuple[Span, ...]] = []
+    named = about.mechanism if about.mechanism != result.name else ""
     if packages := about.mechanism_packages:
-        first, *others = (f"{name} {version}" for name, version in packages.items())
-        more = f" and {len(others) - _MAX_OTHERS} more, see Provenance" if len(others) > _MAX_OTHERS else ""
-        beside = f" (with {', '.join(others[:_MAX_OTHERS])}{more})" if others else ""
-        parts.append((f"{first}{beside}",))
-    if about.mechanism and about.mechanism != result.name:
-        parts.append(("called by " if packages else "", Code(about.mechanism)))
+        shown = [f"{name} {version}" for name, version in packages.items()]
+        more = f" and {len(shown) - _MAX_PACKAGES} more, see Provenance" if len(shown) > _MAX_PACKAGES else ""
+        calls = (Code(named), ", which uses ") if named else ()
+        parts.append((*calls, f"{', '.join(shown[:_MAX_PACKAGES])}{more}"))
+    elif named:
+        parts.append((Code(named),))
     if about.mechanism_file is not None and not packages:
         parts.append(("file ", Code(f"sha256:{about.mechanism_file.sha256[:_HASH]}…")))
     for key, value in about.other.items():
@@ -31,7 +32,7 @@ def audited(result: AuditResult) -> Iterator[Span]:
             parts.append((f"{key} ", Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files))))
     for i, part in enumerate(parts):
         yield ", " if i else "Tested: "
-        yield from filter(None, part)
+        yield from part
     if parts:
         yield "."
     if about.source:
