@@ -92,4 +92,9 @@ def least_found_in_words(result: AuditResult) -> tuple[Span, ...]:
     bound = least_found(result)
     if bound is None:
         return (Code(enlarged(result.detectable.claim)),)
-    return bound.shown(f"=\u00a0{at_most(bound.certified, 4).partition(chr(0xA0))[2]}")
+    return bound.shown(f"=\u00a0{found_from(bound)}")
+
+
+def found_from(least: Bound) -> str:
+    """Return the parameter of the smallest violation that would have been found, rounded up, such as "1.07"."""
+    return at_most(least.certified, 4).removeprefix("≤\u00a0")

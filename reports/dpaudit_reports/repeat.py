@@ -8,6 +8,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Span
 from dpaudit_reports.rates import RegionStatus, region_status
 
+_QUIET = ("-q", "--quiet")
 _OUTPUT = ("-o", "--output")  # options for the folder of results
 
 
@@ -19,14 +20,15 @@ def how_to_repeat(result: AuditResult) -> tuple[Span, ...]:
 
 
 def _repeated(command: str, result: AuditResult) -> str:
-    """Return the command for this audit alone, without the folder in which the author of the report kept results."""
+    """Return the command for this audit alone, without the author's folder of results and without `--quiet`."""
     try:
         words = shlex.split(command)
     except ValueError:  # anybody may have written the result file
         return command
     kept: list[str] = []
     for i, word in enumerate(words):
-        if word in _OUTPUT or (i > 0 and words[i - 1] in _OUTPUT) or word.startswith(f"{_OUTPUT[-1]}="):
+        folder = word in _OUTPUT or (i > 0 and words[i - 1] in _OUTPUT) or word.startswith(f"{_OUTPUT[-1]}=")
+        if folder or word in _QUIET:
             continue
         kept.append(word)
     several = (result.provenance.command_audits or 0) > 1

@@ -10,7 +10,7 @@ from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit_reports.blocks import Panel
-from dpaudit_reports.claim_words import least_found
+from dpaudit_reports.claim_words import found_from, least_found
 from dpaudit_reports.claimed import Bound, headline
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.rows import Bar, Units, bars_svg, each, units_svg
@@ -94,10 +94,8 @@ def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
     if not result.measurement:
         rows.append(Bar(f"claim allows: ≤\u00a0{bound.claimed_text()}", 0.0, bound.claimed / reach, CLAIM))
     if least is not None:
-        start = at_most(least.certified, 4).partition("\u00a0")[2]
-        rows.append(
-            Bar(f"would have been found (90\u00a0%, best case): from {start}", least.certified / reach, 1.0, WITNESS)
-        )
+        words = f"would have been found (90\u00a0%, best case): from {found_from(least)}"
+        rows.append(Bar(words, least.certified / reach, 1.0, WITNESS))
     name = _name(bound)
     panel = Panel(partial(bars_svg, rows), alt=f"{name}: {_joined(rows)}.", title=f"The privacy loss {name}")
     return panel, _ABOVE + ("" if least is None else f" {_WOULD}")
@@ -118,4 +116,4 @@ def _joined(rows: list[Units] | list[Bar]) -> str:
 def _square(total: int, what: str) -> str:
     size = each(total)
     plural = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"Each square is one {what}." if size == 1 else f"Each square is {count(size)} {plural}."
+    return f"Each square is one {what}." if size == 1 else f"Each square is up to {count(size)} {plural}."

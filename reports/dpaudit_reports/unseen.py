@@ -76,7 +76,7 @@ def _rate(rate: float) -> tuple[str, ...]:
     if math.isnan(rate):
         return ()
     odds = f"1 in {number(1 / rate, 2)} runs" if 0 < rate < 0.1 else f"{number(100 * rate, 2)}\u00a0% of runs"
-    return (f"Outputs that are rarer than {odds} may not have occurred. ",)
+    return (f"Outputs that are rarer than {odds} may have been missed. ",)
 
 
 def _loss(result: AuditResult) -> tuple[Span, ...]:
@@ -89,4 +89,5 @@ def _loss(result: AuditResult) -> tuple[Span, ...]:
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
     limit = f" = {at_most(epsilon, 4).removeprefix(_AT_MOST)} at "
-    return "Even if the loss is unlimited, so many runs can prove no more than ", Math("ε"), limit, Math("δ = 0"), ". "
+    few = "One run proves" if result.evidence.once else "This number of runs proves"
+    return f"{few} no more than ", Math("ε"), limit, Math("δ = 0"), ", however large the loss is. "

@@ -83,7 +83,7 @@ def _kept(result: AuditResult) -> Iterator[Span]:
         yield from bound.name()
         yield "."
     else:
-        yield " Proven: "
+        yield " Proven about the privacy loss: "
         allowed = "" if result.measurement else f" (claimed: at most {bound.claimed_text()})"
         yield from bound.shown(f"{bound.certified_text()}{allowed}")
         yield f"{_more(result.evidence.words.somewhere)}; no upper limit is proven."
@@ -118,8 +118,9 @@ def _sure(result: AuditResult) -> Iterator[Span]:
         if tells(result) and not result.measurement:
             yield f" The p-value of the claim is {p_value_words(result, at_most)}."
         return
-    yield f"A true claim would be refuted in at most {_odds(result.confidence)}, a limit set beforehand. The p-value "
-    yield f"of this audit is {p_value_words(result, at_most)}. Both cover chance only, and no mistakes in the set-up. "
+    yield f"{percent_at_least(result.confidence)} confidence: a true claim would be refuted in at most "
+    yield f"{_odds(result.confidence)}, a limit set beforehand. The p-value of this audit is "
+    yield f"{p_value_words(result, at_most)}. These numbers account for chance, but not for mistakes in the set-up. "
     yield "This report contains no confirmation on fresh runs (a replay)."
 
 
@@ -187,6 +188,6 @@ def _phases(result: AuditResult) -> str:
         return f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence"
     early, late = evidence.trials - found.counts.n0, found.counts.n0
     return (
-        f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence "
-        f"({count(early)} before the region was fixed, {count(late)} after)"
+        f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence, of which the first "
+        f"{count(early)} fixed the region and the last {count(late)} were counted in it"
     )

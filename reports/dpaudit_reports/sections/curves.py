@@ -7,7 +7,7 @@ from functools import partial
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import certified_profile, has_band
-from dpaudit_reports.claimed import label
+from dpaudit_reports.claimed import headline, label
 from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
@@ -71,5 +71,7 @@ def _in_words(result: AuditResult) -> str:
     steps = certified_profile(result)
     if not steps:
         return f"{words} Nothing is certified."
-    corners = ", ".join(f"epsilon {at_least(epsilon)} at delta {number(delta)}" for epsilon, delta in steps)
+    bound = headline(result)
+    digits = 4 if bound is None else bound.digits
+    corners = ", ".join(f"epsilon {at_least(epsilon, digits)} at delta {number(delta)}" for epsilon, delta in steps)
     return f"{words} Certified: {corners}."

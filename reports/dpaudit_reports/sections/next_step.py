@@ -11,7 +11,8 @@ from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
 from dpaudit_reports.reasons import why_inconclusive
 from dpaudit_reports.repeat import config_of, replay_command
 
-_KEEP = "Keep the finding as a regression test; the page “After a violation” of the documentation shows how."
+_DOCS = "https://github.com/dpaudit/dpaudit/blob/main/docs"
+_KEEP = ("Keep the finding as a regression test: ", Code(f"{_DOCS}/after-a-violation.md"), ".")
 
 
 def next_step(result: AuditResult) -> tuple[Block, ...]:
@@ -53,7 +54,11 @@ def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
     if result.provenance.audit is None or not result.name:
         return ("Then find out why the datasets differ in how often outputs fall into the witness's region.",)
     script = f"dpaudit reproduce {shlex.quote(f'{result.name}.json')} -o script.py"
-    first: Text = ("Write a script that shows the violation to the maintainers without dpaudit: ", Code(script), ".")
+    first: Text = (
+        "Write a script that shows the violation without dpaudit, for whoever maintains the code at fault: ",
+        Code(script),
+        ".",
+    )
     name = next(iter(result.provenance.mechanism_packages or {}), "")
     if "==" not in result.provenance.audit or not name:
         return first, _KEEP

@@ -9,6 +9,7 @@ from functools import partial
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import lower, upper
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
+from dpaudit_reports.claim_words import found_from, least_found
 from dpaudit_reports.claimed import certified_of_claimed, headline, label
 from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
 from dpaudit_reports.marks import MARKS, title_of
@@ -60,11 +61,16 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 
 def _certified(result: AuditResult) -> Text:
-    """Return the certified and the claimed value; without a claim, the certified value alone."""
+    """Return the certified and the claimed value, and the least detectable one; without a claim, the certified one."""
     bound = headline(result) if result.measurement and result.bounds_valid else None
-    if bound is None or math.isnan(bound.certified):
-        return certified_of_claimed(result)
-    return bound.shown(bound.certified_text())
+    if bound is not None and not math.isnan(bound.certified):
+        return bound.shown(bound.certified_text())
+    least = None if result.violated else least_found(result)
+    cell = certified_of_claimed(result)
+    if least is None:
+        return cell
+    spans = (cell,) if isinstance(cell, str) else cell
+    return *spans, f"; found from {found_from(least)}"
 
 
 def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:

@@ -42,7 +42,7 @@ def _errors(result: AuditResult) -> tuple[Span, ...]:
     words = with_mathematics(result.evidence.words.errors)
     return (
         *words,
-        f" The grey area is forbidden: the claim promises that no attack reaches it. {_curve(result)}{_point(result)}",
+        f" If the claim is true, the true errors of no attack lie in the grey area. {_curve(result)}{_point(result)}",
     )
 
 
@@ -51,7 +51,7 @@ def _curve(result: AuditResult) -> str:
         return "The attack's own curve was not recorded."
     if void := why_void(result):
         return f"Grey line: the observed errors, which bound nothing: {void}."
-    return "Blue line: the attack's observed errors; chance can carry this line into the grey area."
+    return "Blue line: the attack's observed errors, which may enter the grey area by chance."
 
 
 def _point(result: AuditResult) -> str:
@@ -83,7 +83,9 @@ def _best(result: AuditResult) -> str:
 
 def _errors_in_words(result: AuditResult) -> str:
     claim = label(result.claim)
-    words = f"The plot shows type II against type I error. The claim {claim} forbids the region below its curve."
+    words = (
+        f"The plot shows type II error β against type I error α. The claim {claim} forbids the region below its curve."
+    )
     if void := why_void(result):
         return f"{words} The grey line shows the observed errors, which bound nothing: {void}."
     words = f"{words}{_best(result)}"

@@ -55,7 +55,10 @@ def caveat(results: Sequence[AuditResult], where: str = "the part about the audi
         if together := named_together(results):
             notes.append("The correction for several audits is valid if this list contains every audit that was made.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
-        notes.append(f"If no violation was found, {where} states the smallest detectable violation.")
+        notes.append(
+            "That no violation was found does not prove a claim. Found from: the smallest violation that would have "
+            f"been found, see {where}."
+        )
     notes += dict.fromkeys(
         f"Audits with the method {result.method} assume, without a test: {words}."
         for result in results
