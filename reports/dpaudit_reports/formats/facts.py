@@ -91,6 +91,12 @@ def why(audited: Audited) -> str:
     return joined(audited.reason.partition(_TRACEBACK)[0] if audited.result is None else reason(audited.result))
 
 
+def _in_brackets(result: AuditResult) -> str:
+    """Return the assumption behind the smallest detectable violation, in brackets; "" if there is none."""
+    words = one_line(assumption(result))
+    return f" ({words})" if words else ""
+
+
 def sentence(audited: Audited) -> str:
     """Return the verdict and its numbers on one printable line, for a message of another program."""
     result = audited.result
@@ -103,7 +109,7 @@ def sentence(audited: Audited) -> str:
         case Verdict.VIOLATION:
             words = f"violation of {claim} at {confidence}{expected}: certified / claimed {certified(result)}"
         case Verdict.NO_VIOLATION:
-            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result) + assumption(result))}"
+            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}{_in_brackets(result)}"
             words = f"no violation of {claim} found at {confidence}{expected}; {seen}"
         case _ if result.measurement:
             words = f"measurement at {confidence}: certified {certified(result)}"
