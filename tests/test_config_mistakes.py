@@ -68,6 +68,12 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "log(0)": (("gaussian(mu=1)", "pure(epsilon=log(0))"), 2, "'log(0)' is not a number"),
     "power": (("gaussian(mu=1)", "(1, 10^-5)"), 2, "c.yaml:2: claim: claim must be one of"),
     "delta forgotten": (("gaussian(mu=1)", "approximate(epsilon=1)"), 2, "must have the form approximate(epsilon=..., delta"),
+    "noise in place of the promise": (
+        ("gaussian(mu=1)", "laplace(scale=0.8)"), 2, "not the noise; for Laplace noise, epsilon = sensitivity / scale",
+    ),
+    "params of a plain function": (
+        python("good\n  params: {sigma: 1.0}"), 2, "with params, the object must be a class, or a function that returns",
+    ),
     "misspelt key": (("trials:", "trails:"), 2, "c.yaml:7: trails is not a known key; did you mean trials?"),
     "misspelt builtin": (("builtin: gaussian", "builtin: gausian"), 2, "unknown builtin mechanism 'gausian'; did you"),
     "attacks in a row": (("trials: 60", "attacks: logistic, trees"), 2, "a list of attacks is written [logistic, trees]"),

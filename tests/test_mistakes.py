@@ -57,13 +57,13 @@ def test_a_quiet_run_still_says_why_an_audit_is_inconclusive(tmp_path: Path, com
 
 def test_a_quiet_run_shows_the_warnings_that_concern_its_verdict(tmp_path: Path, command: Command) -> None:
     """No violation was found; the seed is fixed, so the test does not fail by chance."""
-    (tmp_path / "mine.py").write_text("def appends(d, rng):\n    d.append(1)\n    return d[0] + rng.normal()\n")
-    config = CONFIG.replace(*python("appends")).replace("d1: [1]", "d1: [1], relation: add_remove")
-    (tmp_path / "c.yaml").write_text(config.replace("trials: 60", "trials: 400"))
+    (tmp_path / "mine.py").write_text("def appends(d, rng):\n    d.append(1)\n    return rng.normal()\n")
+    config = CONFIG.replace(*python("appends"))
+    (tmp_path / "c.yaml").write_text(config.replace("trials: 60", "trials: 2000"))
     done = command("run", "-q", "c.yaml", "--no-pdf")
     assert done.exit_code == 0
     (warning,) = done.stderr.splitlines()
-    assert "the relation is add_remove, but d0 has 1 record and d1 has 1" in warning
+    assert "no attack predicted the dataset of new outputs clearly better than a guess" in warning
     result = AuditResult.from_json(tmp_path / "dpaudit-results" / "noise.json")
     (harmless,) = (words for words in result.warnings if not concerns_verdict(words))
     assert "changes its dataset in place" in harmless

@@ -1,19 +1,16 @@
-"""If the two datasets of a pair contradict the stated relation, the result has a warning."""
+"""A pair whose datasets contradict the stated relation is refused, because it could refute a true claim."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import Pair, SearchPairs, Verdict, audit
-from dpaudit.pairs.pair import doubts
-from dpaudit_reports.reasons import why_inconclusive
-
-
-def noisy(dataset: Any, rng: np.random.Generator) -> float:
-    return float(dataset[0] + rng.normal())
+from dpaudit import Pair, SearchPairs, audit
+from dpaudit.config import ConfigError, read_configs
+from dpaudit.pairs.pair import contradiction
 
 
 @pytest.mark.parametrize(
@@ -42,26 +39,42 @@ def noisy(dataset: Any, rng: np.random.Generator) -> float:
     ],
 )
 def test_a_relation_that_contradicts_the_pair_is_doubted(pair: Pair, words: str) -> None:
-    assert words in doubts(pair)
-    assert bool(words) == bool(doubts(pair))
+    assert words in contradiction(pair)
+    assert bool(words) == bool(contradiction(pair))
 
 
-def test_a_doubtful_relation_is_a_warning_of_the_result() -> None:
-    pair = Pair([0, 1], [0], relation="replace_one")
-    result = audit(noisy, "gaussian(mu=1)", pair, trials=40, seed=0)
-    assert any("the relation is replace_one, but d0 has 2 records and d1 has 1" in words for words in result.warnings)
+def test_a_pair_that_contradicts_its_relation_is_refused_before_any_run() -> None:
+    calls: list[object] = []
+    wrong, right = Pair([0, 1], [0], relation="replace_one"), Pair([0], [1])
+    for pairs, name in ((wrong, "pairs"), ([right, wrong], r"pairs\[1\]")):
+        with pytest.raises(
+            ValueError, match=f"^{name}: the relation is replace_one, but d0 has 2 records and d1 has 1"
+        ):
+            audit(lambda d, rng: calls.append(d), "gaussian(mu=1)", pairs, trials=40, seed=0)
+    assert not calls
 
 
-def test_a_doubtful_relation_is_not_given_as_the_reason_of_an_inconclusive_audit() -> None:
-    pair = Pair([0, 1], [0], relation="replace_one")
-    result = audit(lambda d, rng: 0.0, "gaussian(mu=1)", pair, trials=40, seed=0)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert "relation" in result.warnings[0]
-    assert why_inconclusive(result) == (result.warnings[-1],)
-    assert "outputs was 0" in result.warnings[-1]
-    assert "detectable with" not in str(result)
+def test_in_a_config_the_error_names_the_pair(tmp_path: Path) -> None:
+    file = tmp_path / "audit.yaml"
+    file.write_text(
+        "name: noise\nclaim: gaussian(mu=1)\nmechanism: {builtin: gaussian, params: {sigma: 1.0}}\n"
+        "pairs:\n  - {d0: [0], d1: [1]}\n  - {d0: [0], d1: [0, 1, 1], relation: add_remove}\n"
+    )
+    with pytest.raises(ConfigError, match=r"audit.yaml:6: pairs\[1\]: the relation is add_remove, .*is unspecified"):
+        read_configs([file])
+
+
+def test_a_changed_file_may_not_contradict_the_relation(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age\n1\n2\n3\n")
+    file = tmp_path / "audit.yaml"
+    file.write_text(
+        "name: noise\nclaim: gaussian(mu=1)\nmechanism: {builtin: gaussian, params: {sigma: 1.0}}\n"
+        "pairs:\n  - {d0: people.csv, d1: {drop: 1}, relation: replace_one}\n"
+    )
+    with pytest.raises(ConfigError, match=r"audit.yaml:5: pairs\[0\]: the relation is replace_one, but d0 has 3"):
+        read_configs([file])
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "one_value", "all_values"])
 def test_pairs_of_a_search_are_not_doubted(relation: Any) -> None:
-    assert not any(doubts(pair) for pair in SearchPairs(relation=relation, size=4, bounds=(0, 1)))
+    assert not any(contradiction(pair) for pair in SearchPairs(relation=relation, size=4, bounds=(0, 1)))

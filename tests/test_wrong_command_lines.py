@@ -30,6 +30,8 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "rum c.yaml": (2, ("No such command 'rum'", "Did you mean 'run'?")),
     "audit c.yaml": (2, ("No such command 'audit'", "Try 'dpaudit -h' for help")),
     "--verison": (2, ("No such option: --verison", "--version")),
+    "c.yaml": (2, ("No such command 'c.yaml'.  Write: dpaudit run c.yaml",)),
+    "replay noise.json": (2, (f"noise.json: No such file or directory; did you mean {RESULT}?",)),
     "help rum": (2, ("No such command 'rum'", "Did you mean 'run'?")),
     # run: configs
     "run": (2, ("Missing argument 'CONFIG'", "Try 'dpaudit run -h' for help")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from dpaudit.result.folder import RESULTS
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Span
 from dpaudit_reports.rates import RegionStatus, region_status
@@ -47,13 +48,18 @@ def config_of(result: AuditResult) -> str:
     return shlex.quote(configs[0]) if len(configs) == 1 else "CONFIG"
 
 
+def saved_file(result: AuditResult) -> str:
+    """Return the result file of `dpaudit run` for a command in the config's folder, with quotation marks if needed."""
+    return shlex.quote(f"{RESULTS}/{result.name}.json")
+
+
 def replay_command(result: AuditResult) -> str:
     """Return the command that counts the region on fresh runs; "" if the result has no region worth counting."""
     useless = region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR)
     if result.evidence.words.again or useless:
         return ""
     if result.provenance.audit is not None:
-        return f"dpaudit replay {shlex.quote(f'{result.name}.json')}"
+        return f"dpaudit replay {saved_file(result)}"
     return "dpaudit replay FILE.json" if result.provenance.test is not None else ""
 
 
@@ -71,7 +77,7 @@ def _replay(result: AuditResult) -> tuple[Span, ...]:
     counts = f" counts fresh outputs in {region} and tests these counts alone"
     if command := replay_command(result):
         if result.provenance.audit is not None:
-            return Code(command), f"{counts}. The file is the result of this audit, which was saved beside this report."
+            return Code(command), f"{counts}. Run it in the config's folder; the file was saved beside this report."
         return Code(command), f"{counts}. FILE.json is the result that the test saved where pytest ran."
     return (
         Code("dpaudit.replay(result, mechanism, pairs)"),

@@ -12,6 +12,9 @@ from dpaudit_reports.claimed import enlarged
 from dpaudit_reports.numbers import at_most, number
 from dpaudit_reports.reasons import why_void
 
+_ON_BITS = ("float_bits", "last_bit", "reachable_floats")
+"""Attacks on the low-order bits of floats, which "auto" uses for external programs only."""
+
 _AT_MOST = "≤\u00a0"
 
 
@@ -38,7 +41,14 @@ def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
         return *rate, *loss, *untried
     if result.violated:
         return _stopped(result), *loss
-    return *_size(result, short=short), *rate, *loss, *untried
+    return *_size(result, short=short), *rate, *loss, *(() if short else _bits(result)), *untried
+
+
+def _bits(result: AuditResult) -> tuple[str, ...]:
+    """State that the low-order bits of outputs were not used, if outputs of an audit may be floats."""
+    if not (result.attacks and result.evidence.of_pairs) or any(row.name in _ON_BITS for row in result.attacks):
+        return ()
+    return ("The last bits of floats were not tested. ",)
 
 
 def _stopped(result: AuditResult) -> str:

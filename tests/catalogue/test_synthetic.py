@@ -16,7 +16,7 @@ from scipy.stats import kstest, laplace, norm
 from dpaudit.catalogue import BUILTIN
 from dpaudit.catalogue.synthetic_domain import SMALL, Domain, counts_of, drawn
 from dpaudit.config import read_configs
-from dpaudit.pairs.pair import doubts
+from dpaudit.pairs.pair import contradiction
 from dpaudit.pairs.search import SearchPairs
 
 ODDS = 1e-7
@@ -166,7 +166,7 @@ def test_every_builtin_generator_has_a_config_with_its_expectation() -> None:
 def test_tiny_tables_are_neighbours_with_new_extreme_and_far_rows(relation: Any) -> None:
     search = SearchPairs(relation=relation, schema=SMALL, tiny=True, out_of_domain=True)
     pairs = {pair.label: pair for pair in search}
-    assert [doubts(pair) for pair in pairs.values()] == [""] * len(pairs)
+    assert [contradiction(pair) for pair in pairs.values()] == [""] * len(pairs)
     assert {2, 10} <= {len(pair.d1) for pair in pairs.values()} <= set(range(2, 11))
     assert {row["city"] for row in pairs["new categories"].d0[:9]} == {"Bonn"}
     assert pairs["new categories"].d1[-1] == {"city": "Ulm", "sex": "m", "age": 0.0}

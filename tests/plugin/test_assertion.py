@@ -71,6 +71,20 @@ def test_a_failure_shows_the_datasets_that_the_label_of_the_pair_hides() -> None
     assert "  d0  " not in shown(Pair([0], [1]))
 
 
+def test_outputs_that_do_not_depend_on_the_dataset_and_a_claim_of_a_wrong_type_are_named(
+    run: Callable[..., Any],
+) -> None:
+    code = "def test_it(dpaudit):\n    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=Pair([0], [0, 0]))\n"
+    wrong = "def test_type(dpaudit):\n    dpaudit.assert_private(noise(1.0), claim=1, pairs=BIT)\n"
+    done = run(code + wrong)
+    assert done.counts == {"failed": 1, "passed": 1}
+    assert 'claim must be a claim such as PureDP(1) or "pure(epsilon=1)", got 1' in done.out
+    warning = (
+        "warning: test_project.py::test_it: no attack predicted the dataset of new outputs clearly better than a guess"
+    )
+    assert warning in done.out
+
+
 def test_without_pytest(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -264,7 +264,7 @@ def test_a_replay_line_and_the_config_can_be_found_in_the_text(tmp_path: Path) -
     )
     dpaudit_reports.write_pdf([result], tmp_path / "report.pdf")
     found = "\n".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "report.pdf").pages)
-    for line in ("dpaudit replay opendp-gaussian-sum.json", "dpaudit run a.yaml", *config.splitlines()):
+    for line in ("dpaudit replay dpaudit-results/opendp-gaussian-sum.json", "dpaudit run a.yaml", *config.splitlines()):
         assert line.strip() in found
 
 

@@ -242,7 +242,9 @@ KINDS = {"notApplicable", "pass", "fail", "review", "open", "informational"}
 
 def test_the_assumption_of_a_detectable_violation_is_in_brackets() -> None:
     found = rendered("github", Run(audits=three()), SCREEN)
-    assert "detectable with 90\u00a0%25 probability: gaussian(mu=1.12) (if the noise has the claim's own shape)" in found
+    assert (
+        "detectable with 90\u00a0%25 probability: gaussian(mu=1.12) (if the noise has the claim's own shape)" in found
+    )
 
 
 def test_sarif_follows_the_standard() -> None:

@@ -122,6 +122,7 @@ def test_a_detectable_violation_has_the_curve_of_its_name(make: Any) -> None:
 def test_smaller_violations_may_have_been_missed_and_larger_ones_too() -> None:
     found = page(sample.no_violation())
     assert "Violations smaller than μ = 1.12 may have been missed. Larger ones may have been missed, too," in found
+    assert "The last bits of floats were not tested." in found
     assert (
         "with other pairs or attacks, or with another curve. The best case, which may not hold: the noise has" in found
     )

@@ -111,7 +111,12 @@ def test_it_holds_what_a_reviewer_needs() -> None:
     result = dataclasses.replace(sample.violation(), provenance=Provenance.read({"audit": "name: x"}))
     assert result.witness is not None
     text = dpaudit_reports.to_markdown([result]).replace("\u00a0", " ")
-    for needed in ("output above 0.52", "μ ≥ 1.043", "95 %", "`dpaudit replay opendp-gaussian-sum.json`"):
+    for needed in (
+        "output above 0.52",
+        "μ ≥ 1.043",
+        "95 %",
+        "`dpaudit replay dpaudit-results/opendp-gaussian-sum.json`",
+    ):
         assert needed in text
 
 

@@ -141,7 +141,7 @@ def test_a_witness_whose_counts_are_not_in_the_evidence_has_no_picture() -> None
 @pytest.mark.parametrize(
     ("environment", "line"),
     [
-        ({"audit": "name: x"}, "dpaudit replay opendp-gaussian-sum.json"),
+        ({"audit": "name: x"}, "dpaudit replay dpaudit-results/opendp-gaussian-sum.json"),
         ({"test": "tests/test_x.py::test_y"}, "dpaudit replay FILE.json"),
         ({}, None),
     ],
@@ -157,7 +157,7 @@ def test_a_name_in_the_replay_line_is_quoted_for_the_shell() -> None:
     result = dataclasses.replace(
         sample.violation(), name="a b; rm -rf ~", provenance=Provenance.read({"audit": "name: x"})
     )
-    assert replay_command(result) == "dpaudit replay 'a b; rm -rf ~.json'"
+    assert replay_command(result) == "dpaudit replay 'dpaudit-results/a b; rm -rf ~.json'"
 
 
 def test_one_run_is_no_runs() -> None:

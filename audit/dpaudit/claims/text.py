@@ -98,6 +98,13 @@ _OTHER_NAMES = {
     "composed": "compose",
     "composition": "compose",
 }
+_FROM_NOISE = {
+    "gaussian": "for Gaussian noise, mu = sensitivity / sigma",
+    "pure": "for Laplace noise, epsilon = sensitivity / scale",
+    "laplace": "for Laplace noise, epsilon = sensitivity / scale",
+}
+"""How the parameter of a claim follows from the noise, by the name of the claim."""
+
 _OTHER_PARAMETERS = {"e": "epsilon", "d": "delta", "alpha": "order", "p": "rate", "times": "n", "steps": "n"}
 
 
@@ -202,7 +209,7 @@ def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFun
         meant = other if other in allowed else nearest(given, allowed)
         hint = f"did you mean {meant}?" if meant else f"allowed are {', '.join(allowed) or 'none'}"
         if given in ("sigma", "std", "scale"):
-            hint = "a claim states the promise, not the noise; for Gaussian noise, mu = sensitivity / sigma"
+            hint = f"a claim states the promise, not the noise; {_FROM_NOISE.get(name, _FROM_NOISE['gaussian'])}"
         raise ValueError(f"{name} has no parameter {given}; {hint}  (write {form})")
 
 

@@ -14,6 +14,7 @@ import typer
 
 from dpaudit.cli.resume_option import RESUME_ANYWAY
 from dpaudit.cli.values import completing, number_option, whole_option
+from dpaudit.result.folder import RESULTS
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import MIN_TRIALS
 from dpaudit.text.papers import PAPERS
@@ -63,7 +64,7 @@ class RunOptions:
 
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", rich_help_panel=PLACES, help="Folder for the results.")
-    ] = Path("dpaudit-results")
+    ] = Path(RESULTS)
     trials: Annotated[
         int | None,
         whole_option(

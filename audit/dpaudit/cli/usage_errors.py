@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from dpaudit.text.printable import one_line
 
 if TYPE_CHECKING:
     from dpaudit.values import Foreign
+
+
+_CONFIG = re.compile(r"No such command '(.+\.ya?ml)'\..*", re.DOTALL)
 
 
 class SafeErrors(TyperGroup):
@@ -31,6 +35,12 @@ class SafeErrors(TyperGroup):
             return super().invoke(ctx)
 
 
+def _meant(message: str) -> str:
+    """Return a hint if the name of a config stands in place of a command."""
+    found = _CONFIG.fullmatch(message)
+    return f"  Write: dpaudit run {one_line(found[1])}" if found else ""
+
+
 @contextlib.contextmanager
 def _escaped() -> Iterator[None]:
     """Escape the message of an error that typer will show.  The class of the error depends on the version of typer."""
@@ -38,5 +48,5 @@ def _escaped() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message") and isinstance(message := getattr(error, "message", None), str):
-            error.message = one_line(message)  # type: ignore[attr-defined]
+            error.message = one_line(message) + _meant(message)  # type: ignore[attr-defined]
         raise

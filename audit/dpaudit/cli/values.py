@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dpaudit.cli.ending import refuse
+from dpaudit.result.folder import RESULTS
 from dpaudit.settings.limits import percent_meant
 from dpaudit.text.numbers import comma_meant, read_number
 from dpaudit.text.spelling import hint, nearest
@@ -114,6 +115,8 @@ def file_meant(file: Path, endings: Sequence[str]) -> str:
     try:
         if file.exists():
             return ""
+        if (saved := Path(RESULTS) / file).is_file():
+            return f"; did you mean {saved}?"
         meant = nearest(file.name, sorted(one.name for one in file.parent.iterdir() if one.suffix in endings), 0.75)
     except OSError:
         return ""

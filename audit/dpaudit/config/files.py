@@ -229,7 +229,9 @@ def _audits(text: str, file: Path) -> list[PlannedAudit]:
                 problems.append(f"{file}:{audit.code_line}: mechanism: {code} {STANDARD_FILE}")
             audits.append(audit)
         except ValidationError as error:
-            problems += [explained(details, path, lines, file) for details in _distinct(error.errors())]
+            # a missing key may stand in the file under a misspelled name, so its message comes last
+            found = sorted(_distinct(error.errors()), key=lambda one: one["type"] == "missing")
+            problems += [explained(details, path, lines, file) for details in found]
     cells = sum(pair.search.cells for audit in audits for pair in audit.config.pairs or () if pair.search is not None)
     if cells > MAX_CELLS:
         problems.append(

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, mo
 
 from dpaudit.config.dataset_files import CHANGES, changed, check_change, in_words, is_file, read_dataset
 from dpaudit.config.numbers import Number, Whole
-from dpaudit.pairs.pair import Pair, Relation
+from dpaudit.pairs.pair import Pair, Relation, check_relation
 from dpaudit.pairs.records import numeric
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.values import Dataset, Foreign, Record
@@ -121,6 +121,8 @@ class PairConfig(Strict):
             raise ValueError(f"must have d0 and d1, or search; {' and '.join(sorted(missing))} is missing")
         if is_file(self.d0) and not is_file(self.d1):
             check_change(self.d1)
+        if not (self.files or self.search or self.from_library):
+            check_relation(Pair(self.d0, self.d1, self.relation))
         return self
 
     @property
@@ -144,7 +146,8 @@ class PairConfig(Strict):
             folder: The folder of the config, for files with datasets.
 
         Raises:
-            ValueError: If a file cannot be read, or lacks the record that is changed.
+            ValueError: If a file cannot be read or lacks the record that is changed, or if the records contradict the
+                relation.
         """
         if self.from_library:
             return []
@@ -154,6 +157,10 @@ class PairConfig(Strict):
             return [Pair(self.d0, self.d1, self.relation, self.label)]
         d0 = self._read(self.d0, folder) if is_file(self.d0) else self.d0
         if is_file(self.d1):
-            return [Pair(d0, self._read(self.d1, folder), self.relation, self.label)]
+            pair = Pair(d0, self._read(self.d1, folder), self.relation, self.label)
+            check_relation(pair)
+            return [pair]
         relation = self.relation if "relation" in self.model_fields_set else CHANGES[check_change(self.d1)]
-        return [Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))]
+        pair = Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))
+        check_relation(pair)
+        return [pair]

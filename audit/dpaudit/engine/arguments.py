@@ -13,7 +13,7 @@ from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.worker import misfit
-from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings
@@ -92,9 +92,10 @@ def pairs_of(given: object) -> list[Pair]:
 
     Raises:
         TypeError: If the argument is neither a pair nor an iterable of pairs.
-        ValueError: If the iterable contains no pairs.
+        ValueError: If the iterable contains no pairs, or if the records of a pair contradict its relation.
     """
     if isinstance(given, Pair):
+        _check_relation(given, "pairs")
         return [given]
     example = "pairs must be a Pair such as Pair([0], [1]), several of them, or a SearchPairs"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
@@ -103,9 +104,17 @@ def pairs_of(given: object) -> list[Pair]:
     for index, pair in enumerate(pairs):
         if not isinstance(pair, Pair):
             raise TypeError(f"{example}; pairs[{index}] is {shown(pair)}{_meant(given, pairs, pair)}")
+        _check_relation(pair, f"pairs[{index}]")
     if not pairs:
         raise ValueError("pairs must hold at least one Pair")
     return pairs
+
+
+def _check_relation(pair: Pair, name: str) -> None:
+    try:
+        check_relation(pair)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _meant(given: object, pairs: list[Foreign], wrong: object) -> str:

@@ -34,7 +34,7 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
-from dpaudit.pairs.pair import Pair, doubts
+from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.runs import ExecutionSettings, resolved
@@ -252,7 +252,7 @@ def _audited(
     finally:
         if collector.sampler.store is not None:
             collector.sampler.store.close()
-    return with_training(_doubted(_about_bits(_hinted(result)), pair_list), resolved(mechanism), pair_list)
+    return with_training(_about_bits(_hinted(result)), resolved(mechanism), pair_list)
 
 
 def _sequential(run: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
@@ -267,15 +267,6 @@ def _fixed(pilot: SequentialAudit, asked: Asked, progress: ProgressCallback | No
 
 
 _BY_METHOD = {"sequential": _sequential, "fixed": _fixed}
-
-
-def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
-    """Add a warning to a result for each pair whose datasets may not have the stated neighbouring relation.
-
-    These warnings precede all others, because the last warning must be the reason for an inconclusive verdict.
-    """
-    found = [Reason.of(f"{words} (pair {pair})") for pair in pairs if (words := doubts(pair))]
-    return dataclasses.replace(result, warnings=(*found, *result.warnings)) if found else result
 
 
 def _hinted(result: AuditResult) -> AuditResult:

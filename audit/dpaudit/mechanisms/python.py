@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import pkgutil
 import sys
@@ -105,7 +106,10 @@ class PythonMechanism:
                 raise
             except BaseException as error:  # includes SystemExit
                 params = masked_values(dict(self.params))
-                raise MechanismError(f"calling {self.address} with params {params} {_did(error)}") from error
+                words = f"calling {self.address} with params {params} {_did(error)}"
+                if isinstance(error, TypeError) and inspect.isfunction(found):
+                    words += "; with params, the object must be a class, or a function that returns the mechanism"
+                raise MechanismError(words) from error
         if problem := misfit(found, self.batched):
             raise MechanismError(f"{self.address} {problem}")
         return Batched(found) if self.batched and not members.samples(found) else found

@@ -28,7 +28,8 @@ class Pair:
     A privacy claim limits how well outputs on the two datasets can be distinguished.
 
     The audit cannot decide whether the datasets are neighbours, because the author of the claim defines the
-    neighbouring relation.  It only warns if the numbers or values of the records contradict `relation`; see `doubts`.
+    neighbouring relation.  It only refuses pairs in which the numbers or values of the records contradict `relation`;
+    see `check_relation`.
 
     Args:
         d0: The first dataset.  Any object that the mechanism accepts is allowed.
@@ -62,14 +63,29 @@ class Pair:
         return self.label or f"{brief(self.d0, _MAX_SHOWN)} | {brief(self.d1, _MAX_SHOWN)}"
 
 
-def doubts(pair: Pair) -> str:
-    """Check whether the records of a pair of datasets contradict the stated neighbouring relation.
+def check_relation(pair: Pair) -> None:
+    """Check that the records of a pair of datasets do not contradict the stated neighbouring relation.
+
+    A claim is about neighbours only, so other datasets could refute a true claim.
+
+    Raises:
+        ValueError: If `contradiction` finds a contradiction.
+    """
+    if words := contradiction(pair):
+        raise ValueError(
+            f"{words}.  Change the datasets or the relation.  If an item is not a record, or a person has several "
+            "records, the relation is unspecified"
+        )
+
+
+def contradiction(pair: Pair) -> str:
+    """Return why the records of a pair of datasets contradict the stated neighbouring relation.
 
     The check compares the numbers of records of lists, tuples, arrays, data frames and other collections.  It also
     compares the records of lists and tuples, regardless of their order.
 
     Returns:
-        The reason why the datasets may not satisfy the relation, or "" if the check finds no contradiction.
+        The reason why the datasets do not satisfy the relation, or "" if the check finds no contradiction.
     """
     n0, n1 = number_of_records(pair.d0), number_of_records(pair.d1)
     if n0 is None or n1 is None:

@@ -55,6 +55,11 @@ def witness_words(result: Stated, found: Witness) -> str:
     """
     if not result.bounds_valid:
         return f"{found.region}: the counts prove nothing ({found.pair})"
+    if result.violated and found.counted == "moving":
+        return (
+            f"{found.region}, an illustration of the proof, which rests on all runs (pair {found.pair}; attack "
+            f"{found.attack}; the region changed while the attack learned, so its rates are not known)"
+        )
     return found.describe(_allowance(result, found) + ("" if result.violated else "; not significant"))
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.audit import audit_for, fresh_seed
 from dpaudit.learning.attack import Attack
 from dpaudit.mechanisms import MechanismError
@@ -135,7 +136,7 @@ def carry_out(
     """Carry out `assert_private` with a test's share of the budget, and add a record of the audit to `allowance`."""
     __tracebackhide__ = True
     settings = allowance.settings
-    claim = parse_claim(claim) if isinstance(claim, str) else claim
+    claim = claim_of("claim", claim)
     sought = _sought(detect)
     chain = allowance.next_chain(str(claim))
     if session.instead is not None:
@@ -327,6 +328,7 @@ def _record(
         "elapsed_s": result.elapsed_s,
         "other": _other_runs(claim, sought, significance, pairs) if result.elapsed_s > _WORTH_ADVICE else {},
         "outputs": list(result.provenance.first_outputs or ()),
+        "warnings": [str(words) for words in result.warnings],
         "global_state": uses_global_state(result),
         "chain": dataclasses.asdict(after),
     }

@@ -47,6 +47,12 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
         f"{upper(record['mu_lower_before'], 3)} (no violation of {record['claim']} yet)"
         for record in rising
     ]
+    lines += [
+        f"warning: {record['name']}: {words}"
+        for record in records
+        if record["verdict"] == "no violation found"
+        for words in record.get("warnings", ())
+    ]
     if seeded := [record["name"] for record in records if record["global_state"]]:
         lines.append(
             f"global random state: used by {_named(seeded)}; dpaudit seeds it for each audit and overrides fixtures"

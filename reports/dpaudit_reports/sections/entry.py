@@ -20,7 +20,7 @@ _FIGURES = (
     "a violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% "
     "intervals of the two errors; they do not account for the choice of a region that was chosen by these counts. A "
     "violation would have been found in the best case: its trade-off curve is that of the claim with the larger "
-    "parameter, and the attack is optimal."
+    "parameter, and the attack is optimal. The last bits of floats are tested for external programs only."
 )
 
 

@@ -9,7 +9,7 @@ from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
 from dpaudit_reports.reasons import why_inconclusive
-from dpaudit_reports.repeat import config_of, replay_command
+from dpaudit_reports.repeat import config_of, replay_command, saved_file
 
 _DOCS = "https://github.com/dpaudit/dpaudit/blob/main/docs"
 _KEEP = ("Keep the finding as a regression test: ", Code(f"{_DOCS}/after-a-violation.md"), ".")
@@ -46,14 +46,16 @@ def _to_measure(result: AuditResult) -> tuple[Text, ...]:
     """Return how to measure the loss if the audit stopped before it had measured the loss."""
     if not (result.evidence.anytime and result.stopped_by == "evidence"):
         return ()
-    return (("To measure how large the loss is, add ", Code("measure: true"), " to the config, and audit again."),)
+    in_config = "add ", Code("measure: true"), " to the config"
+    where = in_config if result.provenance.audit else ("use ", Code("measure=True"))
+    return (("To measure how large the loss is, ", *where, ", and audit again."),)
 
 
 def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
     """Return the commands that show the violation without dpaudit, and that find the release that introduced it."""
     if result.provenance.audit is None or not result.name:
         return ("Then find out why the datasets differ in how often outputs fall into the witness's region.",)
-    script = f"dpaudit reproduce {shlex.quote(f'{result.name}.json')} -o script.py"
+    script = f"dpaudit reproduce {saved_file(result)} -o script.py"
     first: Text = (
         "Write a script that shows the violation without dpaudit, for whoever maintains the code at fault: ",
         Code(script),

@@ -17,7 +17,7 @@ from dpaudit.engine.scores import Design, audit_given
 from dpaudit.mechanisms import Mechanism, members
 from dpaudit.mechanisms.fingerprint import same_content
 from dpaudit.numerics.arrays import AnyArray
-from dpaudit.pairs.pair import Pair, doubts
+from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
@@ -90,9 +90,10 @@ def many_runs(
     Raises:
         MechanismError: If `train` cannot be called as a mechanism, or if a training fails.
         TypeError: If `pair` is not a `Pair`.
-        ValueError: If there are too few models, if the two datasets are equal, if all scores are equal or missing, or
-            if `store` belongs to another audit.  The error is also raised if `claim` is that of the reference trainer,
-            and neither dataset is the other dataset plus one record.
+        ValueError: If there are too few models, if the two datasets are equal, if the records of the pair contradict
+            its relation, if all scores are equal or missing, or if `store` belongs to another audit.  The error is also
+            raised if `claim` is that of the reference trainer, and neither dataset is the other dataset plus one
+            record.
     """
     began = time.perf_counter()
     check_mechanism(train)
@@ -100,6 +101,7 @@ def many_runs(
         raise TypeError(f"pair must be a Pair(d0, d1), got a {type(pair).__name__}")
     if not is_whole(models, least=4):
         raise ValueError(f"models must be a whole number >= 4, got {shown(models)}")
+    check_relation(pair)
     if same_content(pair.d0, pair.d1):
         raise ValueError(f"pair: {EQUAL}")
     claim = None if claim is None else claim_of("claim", claim)
@@ -107,8 +109,7 @@ def many_runs(
         members.check_neighbours(train, pair.d0, pair.d1, claim)
     settings = AuditSettings(confidence=confidence, jobs=jobs, store=store, resume=resume, progress=progress)
     seed = seed_of(store) if seed is None else seed
-    found = [text for text in (doubts(pair),) if text]
-    found += relation_doubts(pair, claim)
+    found = list(relation_doubts(pair, claim))
     found += doubts_of(train, pair.d0, pair.d1)
     enough = enough_equal(claim, models // 2)
     trained = train_models(train, pair, models // 2, seed, settings, max(PROBES, enough))
