@@ -134,8 +134,8 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
     then.  Fails by chance < 1 in 10**6.  Fewer trials change no outcome.
     """
     page = ROOT / "docs" / "tutorial.md"
-    (tmp_path / "release.py").write_text(blocks(page, "python")[0])
-    config = blocks(page, "yaml")[0]
+    (tmp_path / "release.py").write_text(blocks(page, "python")[1])
+    config = blocks(page, "yaml")[1]
     for old, new in (
         ("confidence: 0.999 ", f"confidence: {CONFIDENCE_OPTION[1]} "),
         ("trials: 2000\n", "trials: 200\n"),
@@ -148,6 +148,16 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
     for typed in typed_commands[1:]:
         done = command(*typed[1:])
         assert done.exit_code == 0, done.output
+
+
+def test_the_function_of_the_tutorial_can_be_audited(tmp_path: Path, command: Callable[..., Result]) -> None:
+    """The claim is true, so a violation is found with probability < 1e-6.  Fewer trials change no outcome."""
+    page = ROOT / "docs" / "tutorial.md"
+    (tmp_path / "ages.py").write_text(blocks(page, "python")[0])
+    (tmp_path / "audit.yaml").write_text(blocks(page, "yaml")[0])
+    done = command("run", "audit.yaml", "--trials", "200", "--confidence", CONFIDENCE_OPTION[1], "--no-pdf")
+    assert done.exit_code == 0, done.output
+    assert "count-over-40" in done.stdout
 
 
 def test_the_tutorials_plan_works_as_it_is_typed(command: Callable[..., Result]) -> None:
