@@ -108,7 +108,7 @@ def test_a_store_made_with_other_packages_versions_or_settings_is_refused(
 def test_all_differences_are_named(tmp_path: Path) -> None:
     stored(Gaussian(1.0), tmp_path / "s", Pair([0] * 9000, [1] * 9000, label="a"))
     parts = ("code", "d0 of pair 1", "relation of pair 1", "seed")
-    refused(Gaussian(2.0), tmp_path / "s", *parts, pair=Pair([2] * 9000, [1] * 9000, "replace_one"), seed=1)
+    refused(Gaussian(2.0), tmp_path / "s", *parts, pair=Pair([2, *[1] * 8999], [1] * 9000, "replace_one"), seed=1)
 
 
 def test_a_value_with_uncertain_content_is_refused_with_advice(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from dpaudit_reports.rates import RegionStatus, region, region_status
 
 _ABOVE = "Nothing is known above the proven bound."
 _WOULD = (
-    "The last bar shows the violations that an optimal attack would have found with 90\u00a0% probability; smaller "
-    "violations may have been missed."
+    "The last bar shows the violations that an optimal attack would have found with 90\u00a0% probability if the "
+    "mechanism has exactly their trade-off curve. Smaller violations may have been missed, and larger ones with "
+    "another curve."
 )
 _MAX_TITLE = 48  # maximum number of characters in a panel's title
 

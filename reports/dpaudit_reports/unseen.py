@@ -9,13 +9,13 @@ from dpaudit.result.plausible import assumption_words
 from dpaudit_reports.blocks import Math, Span
 from dpaudit_reports.claim_words import least_found_in_words
 from dpaudit_reports.claimed import enlarged
-from dpaudit_reports.numbers import at_most, number
+from dpaudit_reports.numbers import at_least, at_most, percent_at_most
 from dpaudit_reports.reasons import why_void
 
 _ON_BITS = ("float_bits", "last_bit", "reachable_floats")
 """Attacks on the low-order bits of floats, which "auto" uses for external programs only."""
 
-_AT_MOST = "≤\u00a0"
+_AT_LEAST, _AT_MOST = "≥\u00a0", "≤\u00a0"
 
 
 def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
@@ -36,7 +36,7 @@ def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     untried = () if short else (result.evidence.words.untried,)
     if result.detectable.rule_of_three_rate >= 1:
         return "No event could be seen, since no output was counted. ", *untried
-    loss, rate = _loss(result), _rate(result.detectable.rule_of_three_rate)
+    loss, rate = _loss(result), _rate(result)
     if result.measurement:
         return *rate, *loss, *untried
     if result.violated:
@@ -82,11 +82,15 @@ def assumption(result: AuditResult) -> str:
     return enlarged(assumption_words(result.detectable).replace("e^epsilon", "e^ε"))
 
 
-def _rate(rate: float) -> tuple[str, ...]:
+def _rate(result: AuditResult) -> tuple[str, ...]:
+    """State the probability below which an output is missed with a probability above 5 %, rounded up."""
+    rate = result.detectable.rule_of_three_rate
     if math.isnan(rate):
         return ()
-    odds = f"1 in {number(1 / rate, 2)} runs" if 0 < rate < 0.1 else f"{number(100 * rate, 2)}\u00a0% of runs"
-    return (f"Outputs that are rarer than {odds} may have been missed. ",)
+    runs = at_least(1 / rate, 2).removeprefix(_AT_LEAST) if 0 < rate < 0.1 else ""
+    odds = f"1 in {runs} runs" if runs else f"{percent_at_most(rate, 2)} of runs"
+    where = " on the pair with the most runs, and more frequent outputs on other pairs" if len(result.pairs) > 1 else ""
+    return (f"Outputs that are rarer than {odds} may have been missed{where}. ",)
 
 
 def _loss(result: AuditResult) -> tuple[Span, ...]:

@@ -87,7 +87,7 @@ def test_repeats(dpaudit):
     assert done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
     assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
-    assert done.out.count("would detect this mechanism with probability 99.9 %\nE") == 2
+    assert done.out.count("would detect this mechanism with probability 99.9 % if the attack is optimal\nE") == 2
     assert "3 audits: ◇ 3 inconclusive" in done.out
     assert "because    a sequence of " in done.out
     assert "because    what to do: independent runs appear dependent only once in 10^9 audits" in done.out

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.operations.pair_curves import pair_curves
-from dpaudit.inference.sequential.planned import Planned, planned_bets
+from dpaudit.inference.sequential.planned import Planned, violates
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
@@ -78,8 +78,7 @@ def planned_of(violations: Sequence[TradeoffFunction], claim: TradeoffFunction, 
         ValueError: If one of the violations satisfies the claim, or if no pair of datasets is known that attains it.
     """
     for violation in violations:
-        alone = Planned(violations=(violation,), confidence=confidence)
-        if not planned_bets(claim.symmetrized(), alone):
+        if not violates(violation, claim):
             raise ValueError(
                 f"detect must be a violation of {claim.label}, but every mechanism that is {violation.label} satisfies "
                 "this claim; give a claim that allows more, such as the same claim with a larger parameter"

@@ -108,9 +108,9 @@ def audit(
             new outputs.
         detect: A violation, as a claim, that the audit should be able to detect.  If the audit finds no violation, but
             could not have detected this violation, the verdict is INCONCLUSIVE.  A sequential audit also detects this
-            violation earlier, because a share of its bets is placed on it.  In return, other violations may take up to
-            a quarter more runs; see `inference.sequential.planned`.  Choose `detect` before the audit: a violation
-            chosen after looking at the outputs needs another seed.
+            violation earlier, because a share of its bets is placed on it.  In return, other violations take up to
+            about a quarter more runs on average; see `inference.sequential.planned`.  Choose `detect` before the audit:
+            a violation chosen after looking at the outputs needs another seed.
         measure: Whether to continue up to `trials` after the claim has been refuted, to see how large the violation is.
             The result's `refuted_at` states when the claim was refuted.  The bounds are computed at the end, and are
             valid at any stopping time.  Without `measure`, a sequential audit certifies bounds only slightly above the
@@ -230,9 +230,7 @@ def _audited(
         try:
             collector.sampler.store = Store(
                 settings.store,
-                identity(
-                    mechanism, pair_list, seed, execution, None if settings.detect is None else str(settings.detect)
-                ),
+                identity(mechanism, pair_list, seed, execution, str(settings.detect) if planned else None),
                 seed=seed,
                 anyway=settings.resume == "anyway",
             )

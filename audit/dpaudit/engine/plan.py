@@ -50,8 +50,8 @@ class Plan:
     """Estimated trials per dataset until a claim is refuted, if the mechanism is only as private as `truth`.
 
     All numbers of trials are estimates.  If the truth satisfies the claim, all these numbers are inf.  No valid test
-    has a smaller mean than `limit_mean`.  `limit_trials` and `threshold_trials` are normal approximations, which are
-    accurate if many trials are needed.
+    that always refutes in the end has a smaller mean than `limit_mean`, up to the accuracy of `betting.best_bet`.
+    `limit_trials` and `threshold_trials` are normal approximations, which are accurate if many trials are needed.
     """
 
     claim: TradeoffFunction

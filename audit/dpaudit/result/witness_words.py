@@ -7,7 +7,7 @@ import math
 from dpaudit.inference.fixed.clopper_pearson import clopper_pearson_upper
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Witness
-from dpaudit.text.rounding import percent_at_most
+from dpaudit.text.rounding import percent_at_most, rate_at_most
 
 _MISSED = 0.025  # significance level of each end of a two-sided 95 % interval
 
@@ -15,8 +15,9 @@ _MISSED = 0.025  # significance level of each end of a two-sided 95 % interval
 def allowed_rate(result: Stated) -> float:
     """Return the largest rate under d1 that a report may state as allowed by the claim, in [0, 1].
 
-    Reports and messages state an allowed rate only if this function returns one.  The claim allows this
-    rate under d1 if the rate under d0 is at the upper end of its 95 % interval.
+    Reports and messages state an allowed rate only if this function returns one.  The claim allows this rate under d1
+    if the rate under d0 is at most the upper end of its 95 % interval, rounded up as `percent_at_most` shows it.  So
+    the statement holds for the condition that a reader sees.
 
     Returns:
         The rate.  nan if the bounds are invalid, or if the rejection region was not fixed before its outputs were
@@ -39,11 +40,16 @@ def _frozen(result: Stated, found: Witness) -> bool:
 
 
 def _allowed(result: Stated, found: Witness) -> float:
-    counts = found.counts
-    if not math.isnan(found.allowed_upper) or found.counted == "later" or not (counts.n0 and counts.n1):
-        return found.allowed_upper
-    alpha_upper = clopper_pearson_upper(counts.false_positives, counts.n0, significance=_MISSED)
-    return 1 - float(result.claim.symmetrized().beta(alpha_upper))
+    counts, end = found.counts, found.alpha_upper
+    if math.isnan(found.allowed_upper):
+        if found.counted == "later" or not (counts.n0 and counts.n1):
+            return math.nan
+        end = clopper_pearson_upper(counts.false_positives, counts.n0, significance=_MISSED)
+    claim = result.claim.symmetrized()
+    allowed = 1 - float(claim.beta(end)) if math.isnan(found.allowed_upper) else found.allowed_upper
+    if math.isnan(end):
+        return allowed  # a file that states no interval, so no condition is shown
+    return allowed + max(0.0, float(claim.beta(end)) - float(claim.beta(min(1.0, rate_at_most(end)))))
 
 
 def witness_words(result: Stated, found: Witness) -> str:

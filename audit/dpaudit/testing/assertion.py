@@ -74,8 +74,9 @@ def assert_private(
         pairs: As in `dpaudit.audit`.
         trials: Maximum number of runs per dataset.  None: 100,000, or the session's maximum.
         detect: The violation to detect: a claim, or a factor by which privacy is worse than claimed.  None: 1.2.
-            The audit plans enough runs to detect it with probability 0.999, and ends early if the claim is refuted.
-            A share of the bets is placed on half of this violation, so that fewer runs suffice.
+            The audit plans enough runs to detect it with probability 0.999 if the attack knows the likelihood ratio,
+            and ends early if the claim is refuted.  A share of the bets is placed on half of this violation, so that
+            fewer runs suffice.  If you change `detect` after looking at the outcome of a test, change the seed, too.
         attacks: As in `dpaudit.audit`.
         jobs: As in `dpaudit.audit`.
         name: As in `dpaudit.audit`.
@@ -203,7 +204,9 @@ def _too_few(result: AuditResult, sought: Detect, planned: int) -> AuditResult:
         few = Reason(words, About.TOO_FEW)
         result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
     if result.verdict is Verdict.INCONCLUSIVE:
-        advice = Reason.of(f"trials={planned} would detect this mechanism with probability 99.9 %")
+        advice = Reason.of(
+            f"trials={planned} would detect this mechanism with probability 99.9 % if the attack is optimal"
+        )
         result = dataclasses.replace(result, warnings=(*result.warnings, advice))
     return result
 

@@ -12,7 +12,7 @@ from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, scaled
-from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.planned import Planned, violates
 from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.settings.audit import POWER as AUDIT_POWER
@@ -106,12 +106,16 @@ def violations_of(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunc
 
     Returns:
         The kinds of noise that violate a Gaussian, pure or Laplace claim by half of the excess.  For other claims, the
-        stated violation; none if only a factor is stated.
+        stated violation; none if only a factor is stated.  Curves that satisfy the claim are left out.
     """
+    return tuple(violation for violation in _candidates(claim, detect) if violates(violation, claim))
+
+
+def _candidates(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunction, ...]:
     match claim, detect:
         case GaussianDP(), float() | GaussianDP():
             return (GaussianDP(_half(claim, detect, "mu")),)
-        case PureDP(), float() if claim.parameters["epsilon"] > 0:
+        case PureDP(), float():
             epsilon = _half(claim, detect, "epsilon")
             return PureDP(epsilon), LaplaceDP(epsilon)
         case PureDP(), PureDP():

@@ -18,7 +18,7 @@ from dpaudit.result.model import AuditResult, certified_words
 from dpaudit.result.witness_words import witness_words
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.printable import one_line
-from dpaudit.text.rounding import lower, upper
+from dpaudit.text.rounding import lower, percent_at_least, upper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +96,9 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
         lines.insert(2, "             stopped at the first proof; the bounds do not estimate the size of the violation")
     if chain is not None and chain.runs > 1:
         lines.append(f"             together with {chain.runs - 1} earlier runs of the suite, under one budget")
+        lines.append(
+            f"             this session alone certifies its bounds at {percent_at_least(result.confidence)} confidence"
+        )
     if result.witness is not None:
         lines.append(f"  witness    {witness_words(result, result.witness)}")
         lines += _datasets(result, result.witness.pair)

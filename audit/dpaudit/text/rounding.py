@@ -118,6 +118,12 @@ def percent_at_most(rate: float, digits: int = 3) -> str:
     return _percent(Decimal(repr(float(rate))), digits, ROUND_CEILING)
 
 
+def rate_at_most(rate: float, digits: int = 3) -> float:
+    """Return the rate that `percent_at_most` shows, which is at least the given rate."""
+    shown = _percent_value(Decimal(repr(float(rate))), digits, ROUND_CEILING) / 100
+    return max(float(shown), rate)
+
+
 def percent_at_least(rate: float, digits: int = 3) -> str:
     """Write a confidence or a lower bound of a rate in per cent, rounded down, with enough digits to differ from 1."""
     return _percent(Decimal(repr(float(rate))), digits, ROUND_FLOOR)
@@ -141,10 +147,14 @@ def seconds(s: float) -> str:
 def _percent(rate: float | Decimal, digits: int, rounding: str) -> str:
     if not math.isfinite(rate):
         return NOT_KNOWN
+    return f"{_typeset(_percent_value(rate, digits, rounding))}\u00a0%"
+
+
+def _percent_value(rate: float | Decimal, digits: int, rounding: str) -> Decimal:
     exact = 100 * rate if isinstance(rate, Decimal) else Decimal(100 * rate)
     if 0 < 100 - exact < 1:
         digits = max(digits, 2 - (100 - exact).adjusted() + 1)
-    return f"{_typeset(_rounded(exact, digits, rounding))}\u00a0%"
+    return _rounded(exact, digits, rounding)
 
 
 def _bound(x: float, digits: int, rounding: str, limit: float) -> Decimal:

@@ -57,7 +57,7 @@ def caveat(results: Sequence[AuditResult], where: str = "the part about the audi
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
         notes.append(
             "That no violation was found does not prove a claim. Found from: the smallest violation that would have "
-            f"been found, see {where}."
+            f"been found with 90\u00a0% probability in the best case, see {where}."
         )
     notes += dict.fromkeys(
         f"Audits with the method {result.method} assume, without a test: {words}."
