@@ -151,8 +151,8 @@ def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pyte
 
 
 def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter(["21.2\n", "ERROR: unknown command index\n"])
-    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 1, next(answers), ""))
+    answers = iter([(0, "21.2\n"), (1, "ERROR: unknown command index\n")])
+    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, *next(answers), ""))
     with pytest.raises(MechanismError, match=r"pip did not list the releases of tinylaw; it printed:\n    ERROR: unkn"):
         releases.released("tinylaw")
 

@@ -16,7 +16,7 @@ from dpaudit.engine import plan as planning
 from dpaudit.engine.plan import LEARNING, Plan
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import evidence_against, threshold_for_claim
-from dpaudit.inference.power import least_detectable_fixed
+from dpaudit.inference.power import least_detectable_fixed, least_parameter
 from dpaudit.inference.sequential.alternatives import scaled
 
 
@@ -41,6 +41,24 @@ def test_limits_are_those_of_an_independent_computation(
     found = plan(claim, truth, power=power, confidence=0.95)
     assert found.limit_trials == pytest.approx(of_any, rel=0.02)
     assert found.threshold_trials == pytest.approx(of_one, rel=0.06)
+
+
+def test_the_smallest_detected_parameter_is_found_by_few_questions() -> None:
+    """Three significant digits are within 1 % of each parameter.  The test uses no randomness."""
+    asked = 0
+    for least in np.geomspace(0.01, 45.0, 150):
+
+        def seen(parameter: float, least: float = float(least)) -> bool:
+            nonlocal asked
+            asked += 1
+            return parameter >= least
+
+        found = least_parameter(seen)
+        assert found is not None
+        assert least * (1 - 1e-9) <= found <= 1.01 * least
+    assert asked <= 15 * 150
+    assert least_parameter(lambda parameter: False) is None
+    assert least_parameter(lambda parameter: parameter > 50) is None  # the largest parameter tried is 49.9
 
 
 @functools.cache

@@ -43,11 +43,11 @@ class Vector:
 
 
 def word(dataset, rng):
-    return "yes" if (rng.random() < 0.5 + 0.049 / SCALE) == dataset[0] else "no"
+    return "yes" if (rng.random() < 0.5 + 0.04 / SCALE) == dataset[0] else "no"
 
 
 def fails(dataset, rng):
-    if dataset[0] and rng.random() < 0.1 / SCALE - 0.05:
+    if dataset[0] and rng.random() < 0.08 / SCALE - 0.05:
         raise ValueError("negative size")
     return 1.0
 """

@@ -144,11 +144,14 @@ def test_a_true_claim_is_rarely_refuted_whatever_is_planned(
     """
     confidence, audits, rng = 0.95, 1000, np.random.default_rng(5)
     bets = strategy(claim, Planned(violations=violations, confidence=confidence))
-    prices, (p, q) = bets.log_prices(claim), scaled(claim, 1.0)
+    prices, laws = bets.log_prices(claim), [np.cumsum(law / law.sum()) for law in scaled(claim, 1.0)]
+    payoffs = [np.ascontiguousarray(side.T) for side in (bets.log_payoffs0, bets.log_payoffs1)]
     gains, refuted = np.zeros((audits, len(prices))), np.zeros(audits, dtype=bool)
     for _ in range(200):
-        x, y = (rng.multinomial(10, law / law.sum(), size=audits) for law in (p, q))
-        gains += x @ bets.log_payoffs0.T + y @ bets.log_payoffs1.T - 10 * prices
+        for law, paid in zip(laws, payoffs, strict=True):
+            for outputs in np.minimum(np.searchsorted(law, rng.random((10, audits))), BINS - 1):
+                gains += paid[outputs]
+        gains -= 10 * prices
         refuted |= np.logaddexp.reduce(bets.log_weights + gains, axis=1) >= log_threshold(confidence)
     assert refuted.sum() <= binom.ppf(1 - 1e-6, audits, 1 - confidence)
 

@@ -45,11 +45,13 @@ def page(result: AuditResult) -> str:
     return text_of(result).replace("\u00a0", " ").partition("Certified bounds")[0]
 
 
-VIOLATED = stream(0.5, 2001)
+def violated() -> AuditResult:
+    return stream(0.5, 2001)
 
 
-@pytest.mark.parametrize("result", [VIOLATED, stream(2.0, 301), stream(2.0, 9)], ids=["violation", "none", "few"])
-def test_a_stream_has_steps_and_neither_pairs_nor_a_config(result: AuditResult) -> None:
+@pytest.mark.parametrize("made", [(0.5, 2001), (2.0, 301), (2.0, 9)], ids=["violation", "none", "few"])
+def test_a_stream_has_steps_and_neither_pairs_nor_a_config(made: tuple[float, int]) -> None:
+    result = stream(*made)
     (steps,) = [
         words.split()[0] for words in result.warnings if words.endswith("a fair coin chose the dataset of each")
     ]
@@ -63,12 +65,12 @@ def test_a_stream_has_steps_and_neither_pairs_nor_a_config(result: AuditResult) 
 
 
 def test_a_violation_of_a_stream_is_of_some_step_given_its_past() -> None:
-    assert VIOLATED.violated
-    found = page(VIOLATED)
+    assert violated().violated
+    found = page(violated())
     assert "Some step of the stream, given all earlier steps, does not keep the claim of Gaussian" in found
     assert "(claimed: at most 0.5) for some step;" in found
-    assert f"The claim was refuted after {VIOLATED.warnings[0].split()[0]} steps;" in found
-    assert sentence(Audited(name="a", result=VIOLATED)).endswith(f"{VIOLATED.warnings[0].split()[0]} steps")
+    assert f"The claim was refuted after {violated().warnings[0].split()[0]} steps;" in found
+    assert sentence(Audited(name="a", result=violated())).endswith(f"{violated().warnings[0].split()[0]} steps")
     assert "region" not in found.split("What to do now")[1].split("type II error")[0]
 
 

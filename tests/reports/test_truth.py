@@ -88,27 +88,26 @@ def test_audits_of_one_command_share_its_promise() -> None:
     assert "the verdicts do not hold jointly" in separate
 
 
-OF_ONE = of_command(sample.violation)
-
-
 @pytest.mark.parametrize(
-    "results",
+    "make",
     [
-        [OF_ONE, sample.no_violation()],
-        [OF_ONE, of_command(sample.violation, "b", number_of_the_command="2b")],
-        [
-            OF_ONE,
+        lambda one: [one, sample.no_violation()],
+        lambda one: [one, of_command(sample.violation, "b", number_of_the_command="2b")],
+        lambda one: [
+            one,
             of_command(sample.violation, "b"),
             of_command(sample.violation, "c"),
         ],  # more results than the command had
-        [OF_ONE, of_command(sample.violation, "b", audits_of_the_command=3)],  # the numbers differ
-        [of_command(sample.violation, name, audits_of_the_command="2") for name in "ab"],
-        [of_command(sample.violation, name, confidence_of_the_command=math.nan) for name in "ab"],
-        [dataclasses.replace(of_command(sample.violation, name), confidence=0.95, _computed_at=None) for name in "ab"],
+        lambda one: [one, of_command(sample.violation, "b", audits_of_the_command=3)],  # the numbers differ
+        lambda _: [of_command(sample.violation, name, audits_of_the_command="2") for name in "ab"],
+        lambda _: [of_command(sample.violation, name, confidence_of_the_command=math.nan) for name in "ab"],
+        lambda _: [
+            dataclasses.replace(of_command(sample.violation, name), confidence=0.95, _computed_at=None) for name in "ab"
+        ],
     ],
 )
-def test_audits_that_are_not_of_one_command_share_no_promise(results: list[AuditResult]) -> None:
-    assert promised_together(results) == ""
+def test_audits_that_are_not_of_one_command_share_no_promise(make: Callable[[AuditResult], list[AuditResult]]) -> None:
+    assert promised_together(make(of_command(sample.violation))) == ""
 
 
 def test_runs_on_several_pairs_are_said_to_be_the_sum() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate, repeat
+from operator import mul
 
 import numpy as np
 from scipy.special import ndtri
@@ -276,11 +279,10 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
         The smallest parameter, rounded up to three significant digits.  If no parameter up to 60 is detected, the
         result is None.
     """
-    high = 0.01
-    while not seen(high):
-        high *= 1.5
-        if high > _MAX_EVIDENCE:
-            return None
+    first = bisect_left(_COARSE, True, key=seen)
+    if first == len(_COARSE):
+        return None
+    high = _COARSE[first]
 
     def close(high: float, low: float) -> bool:
         return _readable(high) <= _readable(low) or high - low <= 1e-3 * high
@@ -289,6 +291,7 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
 
 
 _MAX_EVIDENCE = 60.0  # largest parameter tried; the bins of `grid` end at a log-likelihood ratio of 60
+_COARSE = [*accumulate(repeat(1.5, 21), mul, initial=0.01)]  # parameters tried first, up to `_MAX_EVIDENCE`
 
 
 def in_family(claim: TradeoffFunction, violation: TradeoffFunction) -> bool:

@@ -121,7 +121,7 @@ def _right_guesses(curve: Curve, m: int, numbers: tuple[int, ...], included: int
     count, total = np.zeros(_DRAWS), np.zeros(_DRAWS)
     for i, group in enumerate(groups):
         if i != solved:
-            wrong_guesses = rng.binomial(group.size, group.chance)
+            wrong_guesses = _binomial(rng, group.size, group.chance)
             count += wrong_guesses if group.into else group.size - wrong_guesses
             total += group.weight * (group.size - wrong_guesses)
     if included is None:
@@ -135,6 +135,14 @@ def _right_guesses(curve: Curve, m: int, numbers: tuple[int, ...], included: int
     total = total + last.weight * (last.size - n)
     order = np.argsort(total)
     return read_only(total[order]), read_only(weights[order])
+
+
+def _binomial(rng: np.random.Generator, size: int, chance: Array) -> Array | Integers:
+    """Return what `rng.binomial(size, chance)` does, which is slow for a single canary."""
+    if size != 1 or not np.all(chance > 0):  # numpy draws no number for a probability of 0
+        return rng.binomial(size, chance)
+    drawn = rng.random(len(chance))
+    return np.where(chance <= 0.5, drawn > 1 - chance, drawn <= chance).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,6 +42,7 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.inference.sequential.alternatives import Alternative
 from dpaudit.inference.sequential.portfolio import log_optimal
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.caches import kept, read_only
 
 THRESHOLDS = 32
 """Default number of thresholds that divide the outputs of an alternative into bins of equal probability."""
@@ -140,7 +141,7 @@ def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: 
     def excess_at(slopes: Array) -> Array:
         return np.asarray(above1[:, None] - np.exp(slopes) * above0[:, None] - claim.delta(slopes))
 
-    excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - claim.delta(_SLOPES)
+    excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - _on_grid(claim)
     best = np.argmax(excess, axis=1)
     for _ in range(rounds):
         low = slopes[rows, np.maximum(best - 1, 0)]
@@ -152,6 +153,11 @@ def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: 
         if np.max(excess[rows, best] - before) < _NO_MORE:
             break
     return slopes[rows, best], excess[rows, best]
+
+
+@kept(8)  # each bet against a claim needs them several times
+def _on_grid(claim: TradeoffFunction) -> Array:
+    return read_only(claim.delta(_SLOPES))
 
 
 def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: int) -> npt.NDArray[np.intp]:
