@@ -25,7 +25,7 @@ _LEVEL = 1e-4  # probability that the test rejects a law that is right
 _MIN_VALUES = 3  # minimum number of different integers; attacks on frequencies suit fewer values
 _MAX_INTEGER = 2.0**40  # integers are not told apart from their neighbours by the laws beyond this magnitude
 _BEHIND = 12.0  # nats by which a law may be less likely than the best law and still be tested
-_MIN_WEIGHT = 0.01  # laws with a smaller posterior probability are left out
+_MIN_WEIGHT = 0.05  # laws with a smaller posterior probability are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,23 @@ class KnownNoise:
         x0, x1 = (side[np.isfinite(side[:, 0]), 0] for side in (outputs0, outputs1))
         if outputs0.shape[1] != 1 or min(len(x0), len(x1)) < _MIN_ROWS:
             return lambda outputs: np.zeros(len(outputs))
-        numbers = _Numbers.of(np.concatenate([x0, x1]))
+        numbers = _Numbers.of(np.concatenate([x0[-_SAMPLE:], x1[-_SAMPLE:]]))
         x0, x1 = numbers.scaled(x0), numbers.scaled(x1)
         likely = _likely(numbers.laws, x0[-_SAMPLE:], x1[-_SAMPLE:])
-        again = {name: numbers.laws[name](x0, x1) for name in likely}
-        laws = [(likely[name].log_likelihood, law.ratio) for name, law in again.items() if law is not None]
-        if not laws:
+        if not likely:
             return lambda outputs: np.zeros(len(outputs))
-        weights = softmax([found for found, _ in laws])
-        used = [(w, ratio) for w, (_, ratio) in zip(weights, laws, strict=True) if w > _MIN_WEIGHT]
+        weights = softmax([law.log_likelihood for law in likely.values()])
+        used = []
+        for weight, name in zip(weights, likely, strict=True):
+            if weight > _MIN_WEIGHT and (law := numbers.laws[name](x0, x1)) is not None:
+                used.append((float(weight), law.ratio))
         middle = float(np.mean(x0) + np.mean(x1)) / 2
 
         def score(outputs: Array) -> Array:
-            x, scores = numbers.scaled(outputs[:, 0]), np.zeros(len(outputs))
-            x[np.isnan(x)] = middle
+            x = numbers.scaled(outputs[:, 0])
+            if np.isnan(x).any():
+                x[np.isnan(x)] = middle
+            scores = np.zeros(len(x))
             for weight, ratio in used:
                 scores += weight * ratio(x)
             return scores

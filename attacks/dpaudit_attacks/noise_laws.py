@@ -39,12 +39,13 @@ Parts = tuple[
     Callable[[Array], float],  # scale of outputs minus their location
     Callable[[Array, float], Array],  # log density of noise with a scale
     Callable[[Array, float], Array],  # cumulative distribution function of noise with a scale
+    Callable[[Array, float, float, float], Array],  # ratios of outputs for two locations and one scale
 ]
 
 
 def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted | None:
     """Fit noise around a location for each dataset; return None if a scale is too small."""
-    location, scale, density, cdf = parts
+    location, scale, density, cdf, of_one_scale = parts
     m0, m1 = float(location(x0)), float(location(x1))
     if one_scale:
         s0 = s1 = scale(np.concatenate([x0 - m0, x1 - m1]))
@@ -54,6 +55,8 @@ def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted |
         return None
 
     def ratio(x: Array) -> Array:
+        if one_scale:
+            return of_one_scale(x, m0, m1, s0)
         inside = np.clip(x, min(m0 - _REACH * s0, m1 - _REACH * s1), max(m0 + _REACH * s0, m1 + _REACH * s1))
         return density(inside - m1, s1) - density(inside - m0, s0)
 
@@ -82,6 +85,23 @@ def _gaussian(rest: Array, s: float) -> Array:
 def _gaussian_cdf(rest: Array, s: float) -> Array:
     chance: Array = ndtr(rest / s)
     return chance
+
+
+def _linear(x: Array, m0: float, m1: float, s: float) -> Array:
+    """Return the ratios of Gaussian noise, which are linear; at most those of outputs 40 scales beyond a location."""
+    low, high = min(m0, m1) - _REACH * s, max(m0, m1) + _REACH * s
+    ratios: Array = np.minimum(np.maximum(x, low), high)
+    ratios -= m0 / 2 + m1 / 2
+    ratios *= (m1 - m0) / s**2
+    return ratios
+
+
+def _clipped(x: Array, m0: float, m1: float, s: float) -> Array:
+    """Return the ratios of Laplace noise, which are linear between the locations and constant outside."""
+    ratios: Array = np.minimum(np.maximum(x, min(m0, m1)), max(m0, m1))
+    ratios -= m0 / 2 + m1 / 2
+    ratios *= math.copysign(2 / s, m1 - m0)
+    return ratios
 
 
 def _laplace(rest: Array, s: float) -> Array:
@@ -220,10 +240,10 @@ def _staircase(x0: Array, x1: Array) -> Fitted | None:
     )
 
 
-_NORMAL: Parts = (lambda x: float(np.mean(x)), _root_mean_square, _gaussian, _gaussian_cdf)
-_DOUBLE_EXPONENTIAL: Parts = (lambda x: float(np.median(x)), _mean_absolute, _laplace, _laplace_cdf)
-_INTEGER_NORMAL: Parts = (_integer_mean, _sigma, _discrete_gaussian, _discrete_gaussian_cdf)
-_TWO_SIDED_GEOMETRIC: Parts = (_integer_median, _decay, _geometric, _geometric_cdf)
+_NORMAL: Parts = (lambda x: float(np.mean(x)), _root_mean_square, _gaussian, _gaussian_cdf, _linear)
+_DOUBLE_EXPONENTIAL: Parts = (lambda x: float(np.median(x)), _mean_absolute, _laplace, _laplace_cdf, _clipped)
+_INTEGER_NORMAL: Parts = (_integer_mean, _sigma, _discrete_gaussian, _discrete_gaussian_cdf, _linear)
+_TWO_SIDED_GEOMETRIC: Parts = (_integer_median, _decay, _geometric, _geometric_cdf, _clipped)
 
 Fit = Callable[[Array, Array], Fitted | None]
 
