@@ -56,6 +56,7 @@ ATTACKS: Mapping[str, Any] = {
     "float_bits": _bits,
     "forms": noisy_vector,
     "histogram": noisy_vector,
+    "known_noise": _numbers,
     "last_bit": _bits,
     "logistic": noisy_vector,
     "low_bits": _bits,

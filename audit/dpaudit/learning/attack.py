@@ -56,6 +56,8 @@ class Attack(Protocol):
       attack.
     - `quick = True`: `OnlineAudit` fits the attack after 3 outputs of each dataset, and refits it each time the number
       of these outputs has grown by a tenth.  Other attacks are first fitted after 10 outputs of each dataset.
+    - `head_start = nats`: log-loss by which the attack counts as better than it is in the mixture.  It is meant for an
+      attack whose `suits` tests its model by the outputs.
     - `most_rows = n`: a fit uses at most the n latest outputs of runs on each dataset.
     - `fit_second_stage(outputs0, outputs1, rng)`: an additional fit in audits with `method="fixed"` and more than three
       million trials.  The fit takes place before the score is frozen.  It uses up to a million outputs of each dataset.

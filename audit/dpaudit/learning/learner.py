@@ -14,7 +14,7 @@ from dpaudit.learning.blocks import Block, as_outputs
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import as_it_was, guarded
 from dpaudit.learning.hindsight import Hindsight, Moment
-from dpaudit.learning.members import sees
+from dpaudit.learning.members import head_start, sees
 from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.rechecks import Rechecks
@@ -55,7 +55,8 @@ class Learner:
     def __post_init__(self) -> None:
         settings = self.settings
         self.untouched = [as_it_was(attack) for attack in self.attacks]
-        self._mixing = Mixing(self.experts, settings.choice_growth)
+        ahead = {i: head_start(attack) for i, attack in enumerate(self.attacks)}
+        self._mixing = Mixing(self.experts, settings.choice_growth, ahead)
         self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing, self.targets)
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
         self._hindsight = Hindsight(settings.first_moment)

@@ -76,6 +76,18 @@ class HasQuick(Attack, Protocol):
         ...
 
 
+class HasHeadStart(Attack, Protocol):
+    """An attack with the member `head_start`, for an attack that is used only where its model fits the outputs."""
+
+    @property
+    def head_start(self) -> float:
+        """Log-loss in nats by which the attack counts as better than it is.  Must be nonnegative.
+
+        The weight of the attack in the mixture is multiplied by e^head_start, relative to other attacks.
+        """
+        ...
+
+
 class HasMostRows(Attack, Protocol):
     """An attack with the member `most_rows`, which limits the number of outputs in a slow fit."""
 
@@ -137,6 +149,12 @@ def from_trials(attack: Attack) -> int:
 def quick(attack: Attack) -> bool:
     """Return whether streams fit an attack early and often; False by default."""
     return bool(getattr(attack, "quick", False))
+
+
+def head_start(attack: Attack) -> float:
+    """Return the nats of log-loss by which an attack counts as better than it is; 0 by default."""
+    nats: float = getattr(attack, "head_start", 0.0)
+    return nats
 
 
 def most_rows(attack: Attack, default: int) -> int:

@@ -24,8 +24,12 @@ class Mixing:
 
     experts: Experts | None  # object that may select one attack to be used alone; None to always use the mixture
     choice_growth: float  # factor by which the number of trials must grow before the selection is revised
-    model_weights: ModelWeights = field(default_factory=ModelWeights, init=False)
+    head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
+    model_weights: ModelWeights = field(init=False)
     _next_choice: int = field(default=FIRST_FIT, init=False)
+
+    def __post_init__(self) -> None:
+        self.model_weights = ModelWeights(self.head_starts)
 
     @property
     def chosen_expert(self) -> int | None:

@@ -7,6 +7,9 @@ fit to ten thousand outputs.  Without discounting, a simple attack would keep th
 attack has become better.  This effect is the catch-up phenomenon of van Erven, Gruenwald & de Rooij 2012.  Therefore
 the losses are discounted as the number of trials grows.
 
+The prior is uniform, unless an attack has a head start.  `known_noise` has one: it abstains unless a law of noise fits
+the outputs themselves, which is evidence for its ratios that no log-loss shows.
+
 If the loss of an attack exceeds the least loss of all attacks by more than 10 nats, the attack is suspended.  A
 suspended attack is neither fitted nor used for scoring.  The suspension ends when the number of trials has doubled.
 The loss of the attack is then set to 3 nats above the least loss.  Suspensions depend on past blocks only.
@@ -15,7 +18,7 @@ The loss of the attack is then set to 3 nats above the least loss.  Suspensions 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,6 +51,7 @@ def log_loss(scores0: Array, scores1: Array) -> float:
 class ModelWeights:
     """The discounted losses and weights of the attacks in use, and the suspensions of other attacks."""
 
+    head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
     _losses: dict[int, float] = field(default_factory=dict)  # attack index -> discounted loss in nats
     # attack index -> number of trials at which the attack joined or its last suspension ended
     _since: dict[int, int] = field(default_factory=dict)
@@ -85,8 +89,9 @@ class ModelWeights:
 
     def weights(self, attacks: list[int]) -> dict[int, float]:
         """Return the weights of the given attacks; the weights sum to 1."""
-        least = min((self._losses[i] for i in attacks), default=0.0)
-        raw = {i: math.exp(least - self._losses[i]) for i in attacks}
+        losses = {i: self._losses[i] - self.head_starts.get(i, 0.0) for i in attacks}
+        least = min(losses.values(), default=0.0)
+        raw = {i: math.exp(least - loss) for i, loss in losses.items()}
         total = sum(raw.values())
         return {i: value / total for i, value in raw.items()}
 

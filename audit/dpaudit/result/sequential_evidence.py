@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
-from dpaudit.inference.sequential.alternatives import scaled
+from dpaudit.inference.sequential.alternatives import EDITION, scaled
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
@@ -72,6 +72,7 @@ class SequentialEvidence(CountedEvidence):
     # files of older versions
     peak: Counts | None = None
     lost_at_peak: tuple[int, ...] = ()  # the pairs in `lost` whose wealth was 0 at this analysis
+    edition: int = EDITION  # number of the bets' alternatives, see `alternatives`; 1 in files of older versions
     planned: Planned | None = None  # violations on which the planned bets were placed; None in files of older versions
 
     def __repr__(self) -> str:
@@ -159,6 +160,7 @@ class SequentialEvidence(CountedEvidence):
             "counts": [sparse(sides) for sides in self.counts],
             "lost": list(self.lost),
             "coin_selected": self.coin_selected,
+            "edition": self.edition,
             **peak,
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
             **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
@@ -184,6 +186,7 @@ class SequentialEvidence(CountedEvidence):
             lost=lost,
             peak=peak,
             lost_at_peak=at_peak,
+            edition=_edition_of(values.get("edition", 1)),
             planned=_planned_of(values.get("planned")),
         )
 
@@ -192,8 +195,10 @@ class SequentialEvidence(CountedEvidence):
         return self._bets().wealth_on(self.counts, self.lost, coin_selected=self.coin_selected)
 
     def _bets(self) -> Strategy:
-        """Return the bets, which depend on the audited claim and on the planned violations only."""
-        return strategy(self.target, self.planned)
+        """Return the bets, which depend on the audited claim, the edition and the planned violations only."""
+        if self.edition == EDITION:
+            return strategy(self.target, self.planned)  # as the engine calls it, so that the bets are in the cache
+        return strategy(self.target, self.planned, edition=self.edition)
 
 
 def _counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
@@ -221,6 +226,13 @@ def _planned_of(stated: Json) -> Planned | None:
     if not isinstance(confidence, float):
         raise ValueError(f"the confidence of planned violations must be a number, got {type(confidence).__name__}")
     return Planned(violations=tuple(parse_claim(str(text)) for text in violations), confidence=confidence)
+
+
+def _edition_of(stated: Json) -> int:
+    """Read the edition of the bets."""
+    if isinstance(stated, bool) or not isinstance(stated, int) or not 1 <= stated <= EDITION:
+        raise ValueError(f"the edition of its bets must be between 1 and {EDITION}, got {stated!r}")
+    return stated
 
 
 def _lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:

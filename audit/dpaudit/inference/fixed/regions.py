@@ -302,11 +302,12 @@ def _worth(claim: TradeoffFunction) -> Array:
     """Return the expected evidence of each threshold against typical violations, relative to the best threshold.
 
     A sequential test can divide its wealth among many alternatives, but a fixed test has only one region.  So slight
-    violations get little weight here.  The result is (BINS - 1,).
+    violations get little weight here, and violations in few outputs have no alternatives of their own.  The result is
+    (BINS - 1,).
     """
     trials = 10_000  # large, so that smoothing by half an output has no effect; the result is relative
     total = np.zeros(1)
-    for alternative in alternatives(claim, slight=UNLIKELY):
+    for alternative in alternatives(claim, slight=UNLIKELY, edition=1):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
         total = total + alternative.weight * found / max(float(found.max()), _MIN_PROBABILITY)
     return total

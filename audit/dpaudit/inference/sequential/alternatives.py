@@ -7,6 +7,8 @@ the following families, the alternatives start at the boundary of the claim and 
   proportional to e^{-t l} dP, and dQ' to e^{t l} dQ, for t > 0.  Exponential tilting maps Gaussian noise to Gaussian
   noise, and randomised response to randomised response.
 - Gaussian noise, Laplace noise and randomised response with less noise than the claim requires.
+- For (epsilon, delta)-DP with a small delta, Gaussian and Laplace noise whose profile passes slightly above the claimed
+  point.  Such noise is far more private than the claim elsewhere, so it violates the claim in few outputs.
 - Rare events that are much more likely on one dataset than on the other dataset.
 """
 
@@ -15,16 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import ndtr
 
-from dpaudit.claims import TradeoffFunction
+from dpaudit.claims import ApproxDP, TradeoffFunction
 from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.grid import EDGES
+from dpaudit.inference.sequential.blurring import blurred, without_rounding
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
+
+EDITION = 2
+"""The number of the current alternatives.  Evidence states this number, so that its bets can be computed again."""
 
 _ALPHA = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 2000), 1 - np.geomspace(0.5, 1e-12, 2000), [1.0]])
 _PROBE = np.concatenate([-np.geomspace(1e-3, 30, 80)[::-1], [0.0], np.geomspace(1e-3, 30, 80)])
@@ -84,17 +90,25 @@ _LIKELY, UNLIKELY, _EVENTS = 3.0, 0.3, 0.25  # weights of families before normal
 # Weight of Gaussian noise before normalisation, for a claim that bounds the privacy loss.  Gaussian noise represents
 # mechanisms that violate such a claim slightly and only on few outputs.
 _SLIGHT = 3.0
+# Weights of Gaussian and Laplace noise with a profile slightly above the point of an (epsilon, delta) claim.  Gaussian
+# noise is what such claims are mostly made for.
+_OF_POINT = (2 * _LIKELY, 1.0)
+# Standard deviation in nats of the error of a score under Laplace noise.  Half of the outputs have the same largest
+# ratio, so an exact bet would lose if the score of these outputs is slightly too small.
+_ERROR = 0.05
 _SAMPLED_NOISE = (2.0, 3.5)  # mu of the Gaussian noise added to a random sample of the records
 _SAMPLED_SCALES = (0.25, 0.6)  # ratios of sampling rates to the rate with the total variation of the claim
 
 
-def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Alternative]:
+def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT, edition: int = EDITION) -> list[Alternative]:
     """Return typical violations of a claim as weighted alternatives.
 
     Args:
         claim: The claim under test.
         slight: Weight of Gaussian noise before normalisation.  This argument has an effect only if the claim bounds the
             privacy loss.
+        edition: 2 for the current alternatives; 1 for those of dpaudit 0.1.0, which lack the noise of `_of_point` and
+            have a smaller weight of Laplace noise under claims that bound the privacy loss.
 
     Returns:
         The alternatives, whose weights sum to 1.
@@ -107,6 +121,9 @@ def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Al
         if start is not None:
             own = True
             families.append((2 * _LIKELY, _scaled(shape, start, _OWN_SCALES)))
+        elif bounded and shape.bounded and edition > 1:
+            laws = _scaled(shape, _start(shape, claim), _OWN_SCALES)
+            families.append((2 * _LIKELY, [blurred(*without_rounding(p, q), _ERROR) for p, q in laws]))
         elif shape.bounded is bounded:
             families.append((_LIKELY, _scaled(shape, _start(shape, claim), _OWN_SCALES)))
         else:
@@ -114,6 +131,7 @@ def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Al
             families.append((share, _scaled(shape, _start(shape, claim), _OTHER_SCALES)))
     if not own and float(claim.delta(0.0)) > 0.001:
         families.append((_LIKELY, list(_tilted(claim))))
+    families += _of_point(claim) if edition > 1 else []
     families.append((_EVENTS, list(_rare_events(claim))))
     total = sum(share for share, family in families if family)
     return [
@@ -213,6 +231,26 @@ def _start(shape: _Shape, claim: TradeoffFunction) -> float:
     allowed = claim.delta(_PROBE) + 1e-9
     boundary = _largest(lambda parameter: bool(np.all(shape.delta(parameter, _PROBE) <= allowed)))
     return max(boundary, _matched(shape, claim) / 2, 0.02)
+
+
+def _of_point(claim: TradeoffFunction) -> list[tuple[float, list[tuple[Array, Array]]]]:
+    """Return weighted families with profiles slightly above the point of an (epsilon, delta) claim with delta > 0.
+
+    If delta is large, `_start` starts Gaussian noise at this point already.
+    """
+    if not isinstance(claim, ApproxDP) or claim.delta(math.inf) <= 0:
+        return []
+    epsilon, families = np.array([claim.max_privacy_loss()]), []
+    allowed = float(claim.delta(epsilon)[0])
+    for weight, shape, most in zip(_OF_POINT, _SHAPES, (0.9, math.inf), strict=False):
+        start = _largest(partial(_below, shape, epsilon, allowed))
+        if 0.02 < start < most * _start(shape, claim):
+            families.append((weight, _scaled(shape, start, _OWN_SCALES)))
+    return families
+
+
+def _below(shape: _Shape, epsilon: Array, allowed: float, parameter: float) -> bool:
+    return float(shape.delta(parameter, epsilon)[0]) <= allowed
 
 
 def _largest(holds: Callable[[float], bool]) -> float:

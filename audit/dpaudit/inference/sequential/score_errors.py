@@ -16,17 +16,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.grid import EDGES
 from dpaudit.inference.sequential.alternatives import Alternative
 from dpaudit.inference.sequential.betting import Bet, best_bet
-from dpaudit.numerics.arrays import Array
+from dpaudit.inference.sequential.blurring import blurred, without_rounding
 
 _PARAMETERS = 7  # free parameters of a typical score
 _NATS = 3.0  # log-wealth at which a typical test ends
-_MIN_PROBABILITY = 1e-9  # rarer events result from rounding at kinks of a law
 _MIN_GROWTH = 3e-11  # nats per trial; smaller growth rates are rounding errors
 
 
@@ -40,11 +37,13 @@ def bet_on_learned_scores(alternative: Alternative, claim: TradeoffFunction) -> 
     Returns:
         The bet; None if the alternative satisfies the claim.
     """
-    exact = _without_rounding(alternative)
+    p, q = without_rounding(alternative.p, alternative.q)
+    exact = Alternative(p=p, q=q, weight=alternative.weight)
     bet = best_bet(exact, claim)
     if (growth := growth_rate(bet, claim, exact)) <= _MIN_GROWTH:
         return None
-    return best_bet(_with_errors(exact, math.sqrt(_PARAMETERS * growth / _NATS)), claim)
+    p, q = blurred(p, q, math.sqrt(_PARAMETERS * growth / _NATS))
+    return best_bet(Alternative(p=p, q=q, weight=alternative.weight), claim)
 
 
 def growth_rate(bet: Bet, claim: TradeoffFunction, law: Alternative) -> float:
@@ -52,17 +51,3 @@ def growth_rate(bet: Bet, claim: TradeoffFunction, law: Alternative) -> float:
     payoffs0, payoffs1 = bet.log_payoffs()
     budget = bet.safe0 + bet.safe1 + float(bet.stakes @ (np.exp(bet.slopes) + claim.delta(bet.slopes)))
     return float(law.p @ payoffs0 + law.q @ payoffs1) - 2 * math.log(budget / 2)
-
-
-def _without_rounding(law: Alternative) -> Alternative:
-    kept = law.p + law.q > _MIN_PROBABILITY
-    p, q = np.where(kept, law.p, 0.0), np.where(kept, law.q, 0.0)
-    return Alternative(p=p / p.sum(), q=q / q.sum(), weight=law.weight)
-
-
-def _with_errors(law: Alternative, deviation: float) -> Alternative:
-    """Add normal errors with a standard deviation in nats to the log-likelihood ratios of a law."""
-    centers = np.concatenate([[2 * EDGES[0] - EDGES[1]], (EDGES[1:] + EDGES[:-1]) / 2, [2 * EDGES[-1] - EDGES[-2]]])
-    moved: Array = np.diff(ndtr((EDGES - centers[:, None]) / deviation), axis=1, prepend=0.0, append=1.0)
-    moved[0], moved[-1] = np.eye(len(centers))[[0, -1]]  # outputs that only one dataset has are recognised
-    return Alternative(p=law.p @ moved, q=law.q @ moved, weight=law.weight)

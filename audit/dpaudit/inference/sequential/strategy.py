@@ -45,6 +45,7 @@ from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.sequential.alternatives import (
+    EDITION,
     Alternative,
     alternatives,
     gaussian_noise,
@@ -256,7 +257,7 @@ def log_threshold(confidence: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def strategy(claim: TradeoffFunction, planned: Planned | None = None) -> Strategy:
+def strategy(claim: TradeoffFunction, planned: Planned | None = None, *, edition: int = EDITION) -> Strategy:
     """Design the bets of a sequential test from the claim and the planned violations.
 
     Most of the initial wealth is used for bets on typical violations of the claim (`alternatives`).  A small share is
@@ -272,8 +273,9 @@ def strategy(claim: TradeoffFunction, planned: Planned | None = None) -> Strateg
         claim: The claim under test.
         planned: Violations that the test should detect early; None if nothing is planned.  They must be fixed before
             the first trial.
+        edition: Number of the alternatives; see `alternatives`.
     """
-    bets, weights = _unplanned(claim)
+    bets, weights = _unplanned(claim, edition)
     if planned is None or not (steered := planned_bets(claim, planned)):
         return Strategy.of(bets, weights)
     shares = [(1 - planned.share) * weights / weights.sum(), np.full(len(steered), planned.share / len(steered))]
@@ -281,9 +283,10 @@ def strategy(claim: TradeoffFunction, planned: Planned | None = None) -> Strateg
 
 
 @lru_cache(maxsize=64)
-def _unplanned(claim: TradeoffFunction) -> tuple[tuple[Bet, ...], Array]:
+def _unplanned(claim: TradeoffFunction, edition: int) -> tuple[tuple[Bet, ...], Array]:
     """Return the bets that depend on the claim alone, and their weights."""
-    violations, sampled, nested_nulls = alternatives(claim), sampled_noise(claim), _nested_nulls(claim)
+    violations = alternatives(claim, edition=edition)
+    sampled, nested_nulls = sampled_noise(claim), _nested_nulls(claim)
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
     weights = [(1 - _NULLS_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
     weights += [_SAMPLED_SHARE * alternative.weight for alternative in sampled]

@@ -39,8 +39,11 @@ def stream_strategy(claim: TradeoffFunction) -> Strategy:
     Args:
         claim: The claim under test.
     """
-    bets = strategy(claim)
-    laws = [*alternatives(claim), *sampled_noise(claim)]  # the alternatives of the first bets, in the same order
+    bets = strategy(claim, edition=1)
+    laws = [
+        *alternatives(claim, edition=1),
+        *sampled_noise(claim),
+    ]  # the alternatives of the first bets, in the same order
     m, prices = len(laws), bets.log_prices(claim)
     won = [law.p @ bets.log_payoffs0[j] + law.q @ bets.log_payoffs1[j] for j, law in enumerate(laws)]
     growth = np.clip((np.array(won) - prices[:m]) / 2, 0.0, _MAX_GROWTH)
