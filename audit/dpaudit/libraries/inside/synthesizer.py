@@ -141,7 +141,7 @@ def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
     }
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)  # `functools.cache` needs Python 3.9
 def _version(module: str) -> str:
     try:
         names = metadata.packages_distributions().get(module, [module])  # Python 3.10 or later
