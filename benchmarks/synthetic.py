@@ -28,6 +28,7 @@ from dpaudit.catalogue import BUILTIN
 from dpaudit.pairs.search import SearchPairs
 
 CONFIDENCE = 0.95
+FITS = 300  # a run on either dataset is one fit; audits that need more fits are counted
 _MECHANISM_SECONDS = 0.1  # time of a mechanism to which the time of the attacks is compared
 _ROWS, _COLUMNS = 1_000, 30
 
@@ -47,7 +48,11 @@ def broken(seeds: range, only: str) -> None:
             missed += not result.violated
         seconds = (time.process_time() - began) / len(seeds)
         spread = f"median {np.median(used):,.0f}, {min(used):,} to {max(used):,} runs per dataset"
-        print(f"{name}: {spread}, {missed} missed, {seconds:.1f} s each", flush=True)
+        late = sum(2 * runs > FITS for runs in used)
+        print(
+            f"{name}: {spread}, {late} of {len(used)} above {FITS} fits, {missed} missed, {seconds:.1f} s each",
+            flush=True,
+        )
 
 
 def right(name: str, white_box: bool, trials: int, seed: int) -> Row:

@@ -41,6 +41,8 @@ class TableQueries:
             return np.column_stack([np.searchsorted(edges[j], outputs[:, j], side="right") for j in chosen])
 
         every = list(range(rows.shape[1]))
+        if not every:
+            return lambda outputs: np.zeros(len(outputs))
         labels0, labels1 = bins(outputs0, every), bins(outputs1, every)
         gains = np.array([_gain(labels0[:, j], labels1[:, j], len(edges[j]) + 2) for j in every])
         chosen = [int(j) for j in np.argsort(-gains, kind="stable")[:_MAX_CHOSEN] if gains[j] > 0]

@@ -21,6 +21,8 @@ def test_a_module_is_valid_python_3_8_and_imports_the_standard_library_only(file
     names = {alias.name for node in top if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in top if isinstance(node, ast.ImportFrom)}
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+    newer = {"cache", "removeprefix", "removesuffix", "bit_count", "pairwise"}  # Python 3.9 or later
+    assert newer.isdisjoint(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
 
 
 def test_the_package_runs_where_dpaudit_is_not_installed() -> None:

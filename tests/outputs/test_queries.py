@@ -25,6 +25,7 @@ from dpaudit.outputs.query_choice import chosen_queries
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.target_rows import target_rows
 from dpaudit.result.values import Counts, Witness
+from dpaudit_attacks.table_queries import TableQueries
 from dpaudit_reports.sections.witness import query_of
 
 ROWS = [{"city": "Ulm", "age": 30.0}, {"city": "Bonn", "age": 40.0}, {"city": "Ulm", "age": None}]
@@ -124,6 +125,17 @@ def test_rare_tables_and_tables_that_never_vary_are_no_evidence() -> None:
     assert PartsEncoding.of(rare, HALVES).queries(rare).shape == (40, 0)
     same = [parts_of(ROWS) for _ in range(40)]
     assert PartsEncoding.of(same, HALVES).queries(same).shape == (40, 0)
+
+
+def test_tables_of_one_dataset_have_queries_although_the_other_never_gives_any() -> None:
+    """A generator that always fails on d0, and in every third run on d1; a table in fewer outputs has no queries."""
+    some = [
+        parts_of({"city": ["a", "b"][: 1 + i % 2]}) if side and i % 3 else parts_of(None)
+        for i, side in enumerate(HALVES)
+    ]
+    assert PartsEncoding.of(some, HALVES).queries(some).shape[1]
+    none = TableQueries().fit(np.zeros((5, 0)), np.zeros((5, 0)), np.random.default_rng(0))
+    assert not none(np.zeros((3, 0))).any()
 
 
 def test_the_distance_to_a_record_is_that_of_gower() -> None:

@@ -257,6 +257,16 @@ def test_the_parameter_on_the_first_page_is_that_of_the_claim() -> None:
     assert "μ" not in box + rest.split("What to do now")[0]
 
 
+def test_the_query_that_gives_a_record_away_is_stated_before_the_counts(tmp_path: Path) -> None:
+    query = "rows with city = Ulm: 0 without the record, 1 to 4 with it"
+    plain, told = frozen(), frozen(query=query)
+    for text in (markdown(told), pages([told], tmp_path).pages[0].extract_text()):
+        said = " ".join(re.sub("</?b>", "", text).split())
+        assert f"In the released tables: {query}." in said
+        assert said.index(query) < said.index("60 of 200")
+    assert "In the released tables" not in markdown(plain)
+
+
 def test_the_pictures_say_what_the_verdict_says() -> None:
     panel, _ = beside(frozen())
     assert panel is not None

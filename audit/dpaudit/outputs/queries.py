@@ -93,9 +93,10 @@ class Queries:
 def _chosen(
     name: str, found: Sequence[Table | None], side: npt.NDArray[np.bool_], targets: Targets
 ) -> TableQueries | None:
-    """Choose the queries of one table; None if the table occurs too rarely."""
+    """Choose the queries of one table; None if fewer than half of the outputs of either dataset contain the table."""
     tables = [table for table in found if table is not None]
-    if 2 * len(tables) < len(found):
+    known = np.array([table is not None for table in found])
+    if not tables or all(known[side == which].mean() < 0.5 for which in set(side.tolist())):
         return None
     rows = [row for row in targets if row is not None]
     of_targets = [condition for row in rows for condition in of_row(row, tables)]

@@ -53,8 +53,8 @@ class SearchPairs:
             records are dicts.
         out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN
             and None.  By default, such records are generated if `bounds` or `schema` is given.
-        tiny: Whether datasets are tables of two to ten rows, and the target is a new category, an extreme value, a row
-            far from all others, or a duplicate; requires `schema`.  `size` limits the number of rows.
+        tiny: Whether datasets are tables of two to ten rows, and the target is a new category, an extreme value, or a
+            row far from all others; requires `schema`.  `size` limits the number of rows.
         generator: A function that replaces the built-in patterns.  The function receives a numpy Generator and returns
             a Pair, or a sequence of records from which neighbouring datasets are made.
         build: A function that converts each generated dataset, such as `numpy.array` or `pandas.DataFrame`.

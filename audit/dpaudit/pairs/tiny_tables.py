@@ -35,7 +35,6 @@ def tiny_tables(schema: Schema, relation: str, size: int, *, unusual: bool) -> I
         (many, {**low, **{c: high[c] for c in schema if c not in numbers}}, "new categories"),
         (many, {**low, **{c: high[c] for c in numbers}}, "extreme values"),
         ([low], high, "two rows"),
-        (few, low, "a duplicate"),
         (spread, high, "an extreme row among varied rows"),
     ]
     if unusual:

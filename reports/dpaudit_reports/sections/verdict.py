@@ -83,6 +83,9 @@ def _shown(result: AuditResult) -> tuple[Span, ...]:
     if not result.bounds_valid or (found := frequencies(result)) is None:
         return ()
     counts, meaning = in_words(result, found)
+    query = result.witness.query if result.witness is not None else ""
+    if query:  # the query of released tables that tells the datasets apart best
+        return " In the released tables: ", Strong(f"{query}."), f" {counts} {meaning}"
     return " ", Strong(counts), f" {meaning}"
 
 

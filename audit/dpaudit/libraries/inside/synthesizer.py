@@ -141,7 +141,7 @@ def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
     }
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
 def _version(module: str) -> str:
     try:
         names = metadata.packages_distributions().get(module, [module])  # Python 3.10 or later
