@@ -13,7 +13,8 @@ from dpaudit.testing.effort import DETECT, violations_of
 from dpaudit.text.rounding import percent_at_most, rate_at_most
 
 from .reports import sample
-from .reports.test_verdict_words import NEAR, text_of, with_witness
+from .reports.audits import text_of
+from .reports.test_verdict_words import NEAR, with_witness
 
 
 @pytest.mark.parametrize("rate", [0.000123, 0.0123, 0.19991, 0.2, 0.55612, 0.99999, 1.0])

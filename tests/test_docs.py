@@ -150,6 +150,7 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.chance
 def test_the_function_of_the_tutorial_can_be_audited(tmp_path: Path, command: Callable[..., Result]) -> None:
     """The claim is true, so a violation is found with probability < 1e-6.  Fewer trials change no outcome."""
     page = ROOT / "docs" / "tutorial.md"

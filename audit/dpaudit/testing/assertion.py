@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.audit import audit_for, fresh_seed
 from dpaudit.learning.attack import Attack
@@ -20,7 +20,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.settings.audit import DEFAULTS, AuditSettings
 from dpaudit.testing import session
-from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows, violations_of
+from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows, sought_of, violations_of
 from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation
 from dpaudit.testing.randomness import own_global_state
 from dpaudit.testing.repeats import repetition, uses_global_state
@@ -138,7 +138,7 @@ def carry_out(
     __tracebackhide__ = True
     settings = allowance.settings
     claim = claim_of("claim", claim)
-    sought = _sought(detect)
+    sought = sought_of(detect)
     chain = allowance.next_chain(str(claim))
     if session.instead is not None:
         own_name = name or _name(mechanism, allowance)
@@ -209,19 +209,6 @@ def _too_few(result: AuditResult, sought: Detect, planned: int) -> AuditResult:
         )
         result = dataclasses.replace(result, warnings=(*result.warnings, advice))
     return result
-
-
-def _sought(detect: TradeoffFunction | str | float | None) -> Detect:
-    match detect:
-        case None:
-            return DETECT
-        case str():
-            return parse_claim(detect)
-        case TradeoffFunction():
-            return detect
-    if not 1 < detect < math.inf:
-        raise ValueError(f"detect must be a claim, or a factor > 1 by which privacy is worse, got {detect}")
-    return float(detect)
 
 
 def _confidence(significance: float) -> float:

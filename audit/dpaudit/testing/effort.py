@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, scaled
@@ -26,6 +26,24 @@ _NEVER = 10**12  # number of runs that represents an undetectable violation
 
 Detect = TradeoffFunction | float
 """The violation to detect: the strongest true claim, or a factor > 1 by which privacy is worse than claimed."""
+
+
+def sought_of(detect: TradeoffFunction | str | float | None) -> Detect:
+    """Return the violation to detect that a user states; by default, the factor `DETECT`.
+
+    Raises:
+        ValueError: If the value is neither a claim nor a factor > 1.
+    """
+    match detect:
+        case None:
+            return DETECT
+        case str():
+            return parse_claim(detect)
+        case TradeoffFunction():
+            return detect
+    if not 1 < detect < math.inf:
+        raise ValueError(f"detect must be a claim, or a factor > 1 by which privacy is worse, got {detect}")
+    return float(detect)
 
 
 def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float, pairs: int) -> int:

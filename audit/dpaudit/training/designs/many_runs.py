@@ -101,9 +101,9 @@ def many_runs(
         raise TypeError(f"pair must be a Pair(d0, d1), got a {type(pair).__name__}")
     if not is_whole(models, least=4):
         raise ValueError(f"models must be a whole number >= 4, got {shown(models)}")
-    check_relation(pair)
     if same_content(pair.d0, pair.d1):
         raise ValueError(f"pair: {EQUAL}")
+    check_relation(pair)
     claim = None if claim is None else claim_of("claim", claim)
     if claim is not None:
         members.check_neighbours(train, pair.d0, pair.d1, claim)
