@@ -15,6 +15,7 @@ from dpaudit.text.rounding import count, number
 _NO_LESS = "its curve is better for the attack than its counts allow"
 _WEAKER = 1000.0  # factor of the significance at which the band of another version is compared
 _WEAKEST = 0.5
+_FAR_ERROR = 0.02  # errors of other versions may have been computed without bins
 _FAR_TIMES, _FAR_NATS = 2.0, math.log(1000.0)  # bets of other versions may differ, but their evidence is not larger
 
 
@@ -36,8 +37,8 @@ def of_far(result: Stated) -> list[str]:
     curve = result.curve
     if band is not None and len(curve.alpha):
         alpha, beta, upper = band
-        below = _below(alpha, beta, curve.alpha, curve.beta)
-        least = np.interp(curve.alpha, alpha[::-1], upper[::-1]) - NEARLY
+        below = _below(alpha, beta, curve.alpha, curve.beta, margin=_FAR_ERROR)
+        least = np.interp(curve.alpha, alpha[::-1], upper[::-1]) - _FAR_ERROR
         if below or (result.bounds_valid and np.any(curve.beta_upper < least)):
             found.append(_NO_LESS)
     for i, stated, computed in _of_pairs(result):
@@ -115,11 +116,11 @@ def _equal(stated: Array, computed: Array) -> bool:
     return stated.shape == computed.shape and bool(np.allclose(stated, computed, rtol=NEARLY, atol=NEARLY))
 
 
-def _below(alpha: Array, beta: Array, stated_alpha: Array, stated_beta: Array) -> bool:
-    """Whether a stated point lies below the curve of the counts.
+def _below(alpha: Array, beta: Array, stated_alpha: Array, stated_beta: Array, *, margin: float) -> bool:
+    """Whether a stated point lies below the curve of the counts by more than a margin.
 
     Along this curve, beta - alpha rises from -1 to 1.  A point lies below the curve if alpha + beta is smaller than on
     the curve at the same beta - alpha.
     """
     on_curve = np.interp(stated_beta - stated_alpha, beta - alpha, alpha + beta)
-    return bool(np.any(stated_alpha + stated_beta < on_curve - NEARLY))
+    return bool(np.any(stated_alpha + stated_beta < on_curve - margin))
