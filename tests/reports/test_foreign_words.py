@@ -45,7 +45,7 @@ def outside(words: str) -> str:
 
 HONEST = [
     "output above 0.5",
-    "output at most 3".replace("at most", "below"),
+    "output at most 3 or missing",
     "output between -1e+10 and 2.5 or above 7 or nan",
     "output in {0, 1, 12}",
     "output in {True}",
@@ -85,6 +85,7 @@ def test_a_foreign_region_is_a_quotation(region: str) -> None:
     words = "".join(in_words(result, found))
     assert LIE in words
     assert LIE not in outside(words)
+    assert LIE not in outside(str(result))
 
 
 def test_a_feature_with_a_foreign_name_is_a_quotation() -> None:
@@ -145,6 +146,7 @@ def test_a_comment_in_a_detectable_violation_is_a_contradiction_and_a_quotation(
     assert any("its detectable violation is not a claim" in one for one in contradictions(result))
     assert LIE not in outside(plain(least_found_in_words(result)))
     assert LIE not in outside(assumption(result))
+    assert LIE not in outside(str(result))
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ import re
 import shlex
 
 _NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,4})?|inf|nan)"
-_INTERVAL = rf"(?:above {_NUMBER}|below {_NUMBER}|between {_NUMBER} and {_NUMBER})"
+_INTERVAL = rf"(?:above {_NUMBER}|below {_NUMBER}|at most {_NUMBER}|between {_NUMBER} and {_NUMBER})"
 _LABEL = r"[^\s,{}“”]{1,40}"  # without spaces, so that labels form no sentence
-_OUTPUT = re.compile(
-    rf"output (?:{_INTERVAL}(?: or {_INTERVAL}){{0,3}}(?: or nan)?|in \{{{_LABEL}(?:,\s?{_LABEL}){{0,40}}\}})"
-)
+_INTERVALS = rf"{_INTERVAL}(?: or {_INTERVAL}){{0,3}}(?: or nan| or missing)?"
+_OUTPUT = re.compile(rf"output (?:{_INTERVALS}|in \{{{_LABEL}(?:,\s?{_LABEL}){{0,40}}\}})")
 _SCORE = re.compile(
     r"(?:low-order bits of the numbers: |running time: )?estimated log-likelihood ratio above "
     rf"(?:a threshold|{_NUMBER}|−{_NUMBER})(?:; nearly the same as: (?P<feature>.{{1,200}}))?"

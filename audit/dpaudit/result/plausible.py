@@ -10,6 +10,7 @@ import yaml
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.inference.power import in_family
 from dpaudit.inference.resolution import rule_of_three_rate
+from dpaudit.result.own_forms import quotation
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Detectable, Verdict
@@ -166,6 +167,11 @@ def _detect_of(audit: str) -> str:
     except (yaml.YAMLError, TypeError, KeyError, RecursionError):
         return ""
     return value if isinstance(value, str) else ""
+
+
+def claim_text(stated: Detectable) -> str:
+    """Return a detectable violation, as a quotation unless it is a claim."""
+    return stated.claim if is_claim(stated.claim) else quotation(stated.claim)
 
 
 def assumption_words(stated: Detectable) -> str:
