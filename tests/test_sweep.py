@@ -301,6 +301,21 @@ def test_a_hostile_file_of_a_sweep_is_refused(audits: Audits, change: str) -> No
     assert "out/sweep.json cannot be resumed" in done.stderr
 
 
+def test_a_reason_from_the_file_of_a_sweep_is_a_quotation(audits: Audits) -> None:
+    done = swept("--time", "2s")
+    assert "the file states" not in done.output
+    values = written()
+    lie = "no violation is possible.\n○ 6 cells proven"
+    for cell in values["cells"]:
+        if cell["state"] == "not audited":
+            cell["reason"] = lie
+    Path("out/sweep.json").write_text(json.dumps(values))
+    for _ in range(2):  # the file keeps the reason as it is, so a second resumption quotes it once, too
+        shown = prose(swept("--time", "2s", "--resume").stdout)
+        assert "2 cells: the file states: “no violation is possible.\\n○ 6 cells proven” (failed-0.5-1.1.5" in shown
+        assert shown.count("proven") == 1
+
+
 def test_a_file_of_a_sweep_does_not_give_a_verdict(audits: Audits) -> None:
     """The verdict comes from the result file, whose counts are checked."""
     swept("--time", "2s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.own_forms import is_hash, is_name, is_old_hash, package_words, quotation
 from dpaudit_reports.blocks import Code, Span
 
 _MAX_PACKAGES = 8  # maximum number of packages on the first page; the provenance lists all packages
@@ -18,17 +19,17 @@ def audited(result: AuditResult) -> Iterator[Span]:
     parts: list[tuple[Span, ...]] = []
     named = about.mechanism if about.mechanism != result.name else ""
     if packages := about.mechanism_packages:
-        shown = [f"{name} {version}" for name, version in packages.items()]
+        shown = [package_words(name, version) for name, version in packages.items()]
         more = f" and {len(shown) - _MAX_PACKAGES} more, see Provenance" if len(shown) > _MAX_PACKAGES else ""
-        calls = (Code(named), ", which uses ") if named else ()
+        calls = (*_named(named), ", which uses ") if named else ()
         parts.append((*calls, f"{', '.join(shown[:_MAX_PACKAGES])}{more}"))
     elif named:
-        parts.append((Code(named),))
-    if about.mechanism_file is not None and not packages:
+        parts.append(_named(named))
+    if about.mechanism_file is not None and not packages and is_hash(about.mechanism_file.sha256):
         parts.append(("file ", Code(f"sha256:{about.mechanism_file.sha256[:_HASH]}…")))
     for key, value in about.other.items():
-        if _is_fingerprint(str(key), value):
-            files = value.items() if isinstance(value, Mapping) else [("", value)]
+        files = list(value.items() if isinstance(value, Mapping) else [("", value)])
+        if files and all(is_old_hash(str(key), str(name), sha256) for name, sha256 in files):
             parts.append((f"{key} ", Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files))))
     for i, part in enumerate(parts):
         yield ", " if i else "Tested: "
@@ -37,10 +38,9 @@ def audited(result: AuditResult) -> Iterator[Span]:
         yield "."
     if about.source:
         source = about.source if len(about.source) <= _MAX_SOURCE else f"{about.source[:_MAX_SOURCE].rstrip()}…"
-        yield f" Source of the claim: {source.rstrip('.')}."
+        yield f" Source of the claim: {quotation(source.rstrip('.'))}."
 
 
-def _is_fingerprint(key: str, value: object) -> bool:
-    """Return whether a recorded value is the SHA-256 of the mechanism's files."""
-    reported = "sha" in key.lower() or str(value).startswith("sha256")
-    return bool(value) and "mechanism" in key and key != "mechanism" and reported
+def _named(mechanism: str) -> tuple[Span, ...]:
+    """Return the name of the mechanism; a name with spaces, such as a command line, is a quotation."""
+    return (Code(mechanism),) if is_name(mechanism) else ("“", Code(mechanism), "”")

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.own_forms import is_output_region, is_score_region, quotation
 from dpaudit.result.values import Witness
 from dpaudit.result.witness_words import allowed_rate
 from dpaudit_reports.numbers import count, percent_at_most
 from dpaudit_reports.rates import accounted, intervals, least_inside, region
 from dpaudit_reports.sides import Sides, sides
-
-_BY_SCORE = ("estimated log-likelihood ratio", "low-order bits", "running time")
-"""Beginnings of regions that are described by the attack's score."""
 
 _ILLUSTRATION = "These counts illustrate the proof, which rests on all runs."
 
@@ -85,11 +83,11 @@ def counted(result: AuditResult, found: Frequencies) -> str:
 
 def _subject(found: Witness) -> str:
     words = region(found)
-    if words.startswith("output ") and ";" not in words:
+    if is_output_region(words):
         return f"The output is {words.removeprefix('output ')}"
-    if words.startswith(_BY_SCORE):
+    if is_score_region(words):
         return f"The output was in the region ({words.replace(': ', ' ')})"
-    return f"“{words}” was true"
+    return f"{words if words.startswith('“') else quotation(words)} was true"
 
 
 def if_rate(result: AuditResult, found: Frequencies) -> str:

@@ -10,6 +10,7 @@ from scipy.special import betaincinv
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.model import AuditResult
+from dpaudit.result.own_forms import region_words
 from dpaudit.result.values import Witness
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
 
@@ -59,9 +60,12 @@ def came_near(result: AuditResult, found: Witness) -> bool:
 
 
 def region(found: Witness) -> str:
-    """Return the region in words; a region that is called "anywhere" is described by the threshold of the score."""
+    """Return the region in words, as a quotation unless dpaudit describes regions in this way.
+
+    A region that is called "anywhere" is described by the threshold of the score.
+    """
     if not found.region.endswith("anywhere"):
-        return found.region
+        return region_words(found.region)
     if math.isnan(found.threshold):
         return "estimated log-likelihood ratio above a threshold"
     return f"estimated log-likelihood ratio above {number(found.threshold)}"

@@ -6,6 +6,7 @@ import shlex
 
 from dpaudit.result.folder import RESULTS
 from dpaudit.result.model import AuditResult
+from dpaudit.result.own_forms import own_command
 from dpaudit_reports.blocks import Code, Span
 from dpaudit_reports.rates import RegionStatus, region_status
 
@@ -15,17 +16,22 @@ _OUTPUT = ("-o", "--output")  # options for the folder of results
 
 def how_to_repeat(result: AuditResult) -> tuple[Span, ...]:
     """Return the commands that count the region on fresh runs and that repeat the whole audit."""
-    again = result.provenance.command
-    whole: tuple[Span, ...] = (" The whole audit: ", Code(_repeated(again, result)), ".") if again else ()
-    return (*_replay(result), *whole)
+    return (*_replay(result), *_whole(result))
 
 
-def _repeated(command: str, result: AuditResult) -> str:
+def _whole(result: AuditResult) -> tuple[Span, ...]:
+    """Return the command that repeats the whole audit; a command of another program is only quoted."""
+    command = result.provenance.command
+    if not command:
+        return ()
+    words = own_command(command)
+    if words is None:
+        return (" The file states a command that is not one of dpaudit: “", Code(command), "”.")
+    return " The whole audit: ", Code(_repeated(words, result)), "."
+
+
+def _repeated(words: list[str], result: AuditResult) -> str:
     """Return the command for this audit alone, without the author's folder of results and without `--quiet`."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # anybody may have written the result file
-        return command
     kept: list[str] = []
     for i, word in enumerate(words):
         folder = word in _OUTPUT or (i > 0 and words[i - 1] in _OUTPUT) or word.startswith(f"{_OUTPUT[-1]}=")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell, changes
 from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.reasons import FromFile, quoted
 from dpaudit.text.rounding import lower, percent_at_most, upper
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 
@@ -95,10 +96,15 @@ def short_reason(reason: str) -> str:
 
 
 def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
-    """Return one sentence for each reason why cells have no verdict, the most frequent reason first."""
+    """Return one sentence for each reason why cells have no verdict, the most frequent reason first.
+
+    A reason that a resumed sweep has read from `sweep.json` is a quotation, because anybody may have written the file.
+    """
     groups: dict[str, list[str]] = {}
     for cell in sweep.of(state):
-        groups.setdefault(short_reason(cell.reason), []).append(cell.name)
+        short = short_reason(cell.reason)
+        words = quoted(short) if isinstance(cell.reason, FromFile) else short
+        groups.setdefault(words, []).append(cell.name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return [f"{_cells(len(names))}: {reason.rstrip('.')} ({_some(names)})" for reason, names in ordered]
 

@@ -40,8 +40,9 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
     looks = np.unique(np.linspace(20, trials, 60).astype(np.int64))
     counted = [np.array([bin_counts(ratio0[:n]), bin_counts(ratio1[:n])]) for n in looks]
     log_e = np.array([strategy(claim).log_e(claim, counts[None]) for counts in counted])
-    curve = _curve(ratio0, ratio1)
     counts0, counts1 = bin_counts(ratio0), bin_counts(ratio1)
+    evidence = SequentialEvidence(target=claim, counts=np.array([[counts0, counts1]]))
+    alpha, beta, beta_upper = evidence.band(confidence=0.95, bounds_valid=True)
     e_value = float(np.exp(min(log_e.max(), 700.0)))
     return AuditResult(
         name="opendp-gaussian-sum",
@@ -54,7 +55,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
         trials_used=trials + 200,
         trials_allowed=100_000,
         mu_lower=1.0432 if verdict is Verdict.VIOLATION else 0.8719,
-        curve=curve,
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=_witness(claim, counts0, counts1),
         detectable=Detectable(
             claim="gaussian(mu=1.12)",
@@ -63,7 +64,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
             largest_epsilon=float(np.log(trials / 3)),
         ),
         history=History(trials=looks + 200, log_e=log_e),
-        evidence=SequentialEvidence(target=claim, counts=np.array([[counts0, counts1]])),
+        evidence=evidence,
         pairs=(
             PairRow(
                 label="one record changed",
@@ -152,17 +153,6 @@ def empty() -> AuditResult:
         provenance=Provenance(),
         elapsed_s=float("nan"),
     )
-
-
-def _curve(ratio0: np.ndarray, ratio1: np.ndarray) -> Curve:
-    """Return a curve with thresholds at each 1/200 of the pooled outputs, and the Dvoretzky-Kiefer-Wolfowitz band."""
-    cuts = np.concatenate([[-np.inf], np.quantile(np.concatenate([ratio0, ratio1]), np.linspace(0, 1, 201))])
-    alpha = np.array([np.mean(ratio0 > cut) for cut in cuts])
-    beta = np.array([np.mean(ratio1 <= cut) for cut in cuts])
-    slack = np.sqrt(np.log(2 / 0.025) / (2 * len(ratio0)))
-    right, high = np.minimum(alpha + slack, 1.0), np.minimum(beta + slack, 1.0)
-    upper = np.interp(alpha, np.append(0.0, right[::-1]), np.append(1.0, high[::-1]))
-    return Curve(alpha=alpha, beta=beta, beta_upper=np.minimum(upper, 1.0))
 
 
 HOSTILE = '#panic("x") ]] $x$ *b* _i_ `c` <l> @r \\ // {} "q" ~ -- \'s'

@@ -238,9 +238,9 @@ def test_a_claim_is_told_in_words(claim: Any, expected: str) -> None:
     [
         ("gaussian(mu=1.27341)", "μ = 1.274"),
         ("pure(epsilon=2)", "pure(epsilon=2)"),
-        ("compose(gaussian(mu=1), k=1000000)", "compose(gaussian(mu=1), k=1000000)"),
-        ("gaussian(mu=-3)", "gaussian(mu=-3)"),
-        ("gaussian(mu=1e-)", "gaussian(mu=1e-)"),
+        ("compose(gaussian(mu=1), k=1000000)", "“compose(gaussian(mu=1), k=1000000)”"),
+        ("gaussian(mu=-3)", "“gaussian(mu=-3)”"),
+        ("gaussian(mu=1e-)", "“gaussian(mu=1e-)”"),
     ],
 )
 def test_what_would_have_been_found_is_in_the_parameter_of_the_claim_if_it_is_of_its_kind(

@@ -21,6 +21,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import joined
+from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline
 from dpaudit_reports.formats.facts import certified, detectable
@@ -43,8 +44,14 @@ def recorded(row: Row) -> SweptCell:
         rounds=row.rounds,
         seconds=row.seconds,
         last_seconds=row.last_seconds,
-        **(row.facts or {"state": CellState.NOT_AUDITED, "reason": joined(row.reason)}),
+        **(row.facts or {"state": CellState.NOT_AUDITED, "reason": _joined(row.reason)}),
     )
+
+
+def _joined(words: str) -> str:
+    """Return a reason as one line.  A reason that was read from a file stays marked, so that reports quote it."""
+    line = joined(words)
+    return FromFile(line) if isinstance(words, FromFile) else line
 
 
 def facts_of(result: AuditResult) -> dict[str, Foreign]:
@@ -130,7 +137,7 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
     for row, cell in zip(rows, before.cells, strict=True):
         row.rounds, row.seconds, row.last_seconds = cell.rounds, cell.seconds, cell.last_seconds
         if cell.state is CellState.NOT_AUDITED and cell.closed:
-            row.reason, row.closed = cell.reason, True
+            row.reason, row.closed = FromFile(cell.reason), True
         file = command.output / f"{cell.name}.json"
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             continue

@@ -24,9 +24,8 @@ from dpaudit.inference.independence import MIN_OUTPUTS
 from dpaudit.inference.power import Law, fixed_margin, least_detectable, least_detectable_fixed, power_margin
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential.alternatives import pair_laws
-from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
 from dpaudit.inference.sequential.strategy import strategy
-from dpaudit.result.evidence import Counts, Evidence, overstated
+from dpaudit.result.evidence import Evidence, overstated
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
@@ -108,13 +107,6 @@ class _Sequential:
         wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
         return min(wealth, 1.0) if self.collector.failure else wealth
 
-    def band(self, *, bounds_valid: bool) -> Band:
-        """Return the observed trade-off curve and an upper confidence bound on the true trade-off curve."""
-        total = self.evidence.counts.sum(axis=0)
-        if self.evidence.coin_selected or not bounds_valid:
-            return _no_band(*total)
-        return anytime_band(*total, significance=self._significance)
-
     def witness(self, *, violated: bool) -> Witness | None:
         lost, log_e = self.evidence.lost, self.run.pair_log_e
         best = int(np.argmax([-math.inf if i in lost else one for i, one in enumerate(log_e)]))
@@ -164,10 +156,6 @@ class _Fixed:
         """Convert the p-value to an e-value by eq. (1) of Vovk & Wang 2021, Ann. Stat. 49, with kappa = 1/2."""
         return 0.5 / math.sqrt(self.p_value if bounds_valid else 1.0)
 
-    def band(self, *, bounds_valid: bool) -> Band:
-        counts = self.evidence.counts
-        return fixed_band(*counts, significance=self._significance) if bounds_valid else _no_band(*counts)
-
     def witness(self, *, violated: bool) -> Witness | None:
         return make_witness(
             self.collector.learners[self.run.pair],
@@ -196,7 +184,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
     found = ruling(facts)
     mu_lower = evidence.mu_lower(confidence=confidence) if found.bounds_valid else 0.0
     untested = _untested(collector) if found.verdict is not Verdict.INCONCLUSIVE or mu_lower > 0 else []
-    alpha, beta, beta_upper = method.band(bounds_valid=found.bounds_valid)
+    alpha, beta, beta_upper = evidence.band(confidence=confidence, bounds_valid=found.bounds_valid)
     return AuditResult(
         name=asked.name,
         verdict=found.verdict,
@@ -306,14 +294,3 @@ def _detectable(
     if words := overstated(evidence, found.largest_epsilon, confidence=confidence):
         raise AssertionError(words)
     return found
-
-
-def _no_band(counts0: Counts, counts1: Counts) -> Band:
-    """Return the observed trade-off curve with the upper bound 1 - alpha, which is valid for every curve.
-
-    This trivial bound replaces the confidence band of an audit that certifies no band.  Running times drift, so outputs
-    with running times have no single trade-off curve.  A confidence band is also invalid if runs depend on each other,
-    or if a fixed audit did not make all its trials.
-    """
-    alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
-    return alpha, beta, 1 - alpha

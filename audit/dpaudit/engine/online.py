@@ -22,7 +22,6 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import least_detectable, power_margin
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
-from dpaudit.inference.sequential.bands import anytime_band
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.learning import STREAM, Learner
@@ -292,7 +291,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
         )
     )
     valid = found.bounds_valid
-    alpha, beta, _ = anytime_band(*evidence.counts[0], significance=0.5)
+    alpha, beta, beta_upper = evidence.band(confidence=audit.confidence, bounds_valid=valid)
     path = [*audit._path[:-1][:: max(1, len(audit._path) // PATH)], *audit._path[-1:]]
     path = sorted({*path, *([max(audit._path, key=lambda look: look[1])] if audit._path else [])})
     return AuditResult(
@@ -309,7 +308,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
         refuted_at=None if audit.refuted_at is None else math.ceil(audit.refuted_at / 2),
         mu_lower=evidence.mu_lower(confidence=audit.confidence) if valid else 0.0,
         bounds_valid=valid,
-        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # the law may change, so no single curve exists
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=None,
         detectable=detectable,
         history=History(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.result.drawn import of_drawn, of_far, of_form
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
@@ -24,17 +25,19 @@ _MAX_LISTED = 3  # pairs that a message names
 def contradictions(result: AuditResult) -> list[str]:
     """Return descriptions of all contradictions within a result; an empty list if there are none.
 
-    The statements of a result are always compared with each other.  The p-value, the bounds and the detectable
-    violation are also recomputed from the counts.  Differences from the recomputed numbers are contradictions only if
-    the result states this version of dpaudit; see `unchecked`.  One difference is a contradiction whatever version the
-    result states: no violation is reported, but the counts give a p-value of at most a thousandth of the significance.
+    The statements of a result are always compared with each other.  The p-value, the bounds, the curve, the evidence of
+    each pair and the detectable violation are also recomputed from the counts.  Differences from the recomputed numbers
+    are contradictions only if the result states this version of dpaudit; see `unchecked`.  Two differences are
+    contradictions whatever version the result states: no violation is reported, but the counts give a p-value of at
+    most a thousandth of the significance; or a curve or a pair's evidence is far better than the counts allow, see
+    `of_far`.
     """
     own = version_of(result) == __version__
-    found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result)]
+    found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result), *of_form(result)]
     found += of_planned(result, complete=own)
     if own:
         return [*found, *of_assumption(result), *_differences(result)]
-    return [*found, *_missed(result, _p_value(result), _FAR)]
+    return [*found, *_missed(result, _p_value(result), _FAR), *of_far(result)]
 
 
 def unchecked(result: AuditResult) -> str:
@@ -43,7 +46,7 @@ def unchecked(result: AuditResult) -> str:
     if version == __version__ or not _differences(result):
         return ""
     made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
-    computed = "a different p-value, bound or detectable violation"
+    computed = "a different p-value, bound, curve or detectable violation"
     return f"{made_by}: this version computes {computed} from its counts, so the stated values are not confirmed"
 
 
@@ -89,7 +92,14 @@ def _differences(result: AuditResult) -> list[str]:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
-    return [*found, *of_e_value(result), *of_power(result), *_of_path(result), *_of_region(result)]
+    return [
+        *found,
+        *of_e_value(result),
+        *of_power(result),
+        *_of_path(result),
+        *_of_region(result),
+        *of_drawn(result),
+    ]
 
 
 def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:

@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.inference import resolution
 from dpaudit.inference.scores.families import Family
+from dpaudit.inference.sequential.bands import Band
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.canary_runs_evidence import CanariesInRunsEvidence
@@ -197,6 +198,20 @@ class Evidence(Protocol):
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         """Return a lower bound on epsilon (nats): the mechanism is not (epsilon, delta)-DP for any smaller epsilon."""
+        ...
+
+    def band(self, *, confidence: float, bounds_valid: bool) -> Band | None:
+        """Return the attack's observed curve with the upper bound on the mechanism's curve; None if it is unknown.
+
+        `bounds_valid`: Whether the audit certifies anything.  Otherwise, the bound is the trivial one.
+        """
+        ...
+
+    def pair_log_e(self, claim: TradeoffFunction) -> list[float] | None:
+        """Return the log-wealth of each pair, if bets had been placed on that pair only; None if it is unknown.
+
+        `claim`: The claim, as returned by `tested`.
+        """
         ...
 
     def fingerprint(self) -> str:

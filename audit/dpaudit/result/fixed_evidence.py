@@ -14,6 +14,7 @@ from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, threshold_margin
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.alternatives import scaled
+from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
@@ -133,6 +134,13 @@ class FixedEvidence(CountedEvidence):
         law = scaled(truth, 1.0)
         margin = threshold_margin(self.tested(claim), law, self.trials, significance=1 - confidence, power=power)
         return margin >= -MARGIN_TOLERANCE
+
+    def band(self, *, confidence: float, bounds_valid: bool) -> Band:
+        return fixed_band(*self.counts, significance=1 - confidence) if bounds_valid else uncertified_band(*self.counts)
+
+    def pair_log_e(self, claim: TradeoffFunction) -> None:
+        """Return None, because the evidence does not hold the counts of all pairs in the pilot phase."""
+        return
 
     def mu_lower(self, *, confidence: float) -> float:
         threshold = threshold_for_mu(

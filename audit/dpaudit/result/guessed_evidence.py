@@ -51,6 +51,14 @@ class GuessedEvidence(ABC):
         """Return None, because evidence of this kind counts no outputs of pairs."""
         return
 
+    def band(self, *, confidence: float, bounds_valid: bool) -> None:
+        """Return None, because evidence of this kind does not hold the scores."""
+        return
+
+    def pair_log_e(self, claim: TradeoffFunction) -> None:
+        """Return None, because evidence of this kind counts no outputs of pairs."""
+        return
+
     @abstractmethod
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
         """Return the form of a claim that the evidence tests."""

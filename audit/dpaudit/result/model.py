@@ -15,7 +15,7 @@ from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
-from dpaudit.result.plausible import assumption_words
+from dpaudit.result.plausible import assumption_words, claim_text
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.shown import Shown
 from dpaudit.result.spent import spent
@@ -308,4 +308,4 @@ def certified_words(result: AuditResult) -> str:
 def _seen(detectable: Detectable) -> str:
     if not detectable.claim:
         return "no violation in the claim's own family was detectable with this number of runs"
-    return f"detectable with 90 % probability: {detectable.claim} ({assumption_words(detectable)})"
+    return f"detectable with 90 % probability: {claim_text(detectable)} ({assumption_words(detectable)})"

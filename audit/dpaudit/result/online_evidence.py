@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.sequential.bands import Band, uncertified_band
 from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.numerics.arrays import Array
@@ -79,6 +80,9 @@ class OnlineEvidence(SequentialEvidence):
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return the p-value 1 / maximum wealth.  The argument `path` has no effect, because it cannot be verified."""
         return SequentialEvidence.p_value(self, claim)
+
+    def band(self, *, confidence: float, bounds_valid: bool) -> Band:
+        return uncertified_band(*self.counts[0])  # the law may change, so no single curve exists
 
     def proves_peak(self, path: Array, *, went_on: bool) -> bool:
         return True  # the wealth is always computed from counts

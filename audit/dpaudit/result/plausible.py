@@ -10,6 +10,7 @@ import yaml
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.inference.power import in_family
 from dpaudit.inference.resolution import rule_of_three_rate
+from dpaudit.result.own_forms import quotation
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Detectable, Verdict
@@ -87,7 +88,7 @@ def of_runs(result: Stated) -> list[str]:
 def of_detectable(result: Stated) -> list[str]:
     """Describe a detectable violation that is not a claim."""
     text = result.detectable.claim
-    return [] if not text or _is_claim(text) else [f"its detectable violation is not a claim: {_shown(text)}"]
+    return [] if not text or is_claim(text) else [f"its detectable violation is not a claim: {_shown(text)}"]
 
 
 def of_power(result: Stated) -> list[str]:
@@ -99,7 +100,7 @@ def of_power(result: Stated) -> list[str]:
             f"it states that an event of probability {upper(stated.rule_of_three_rate, 6)} occurs in some run, but its "
             f"counts give {upper(rate, 6)}"
         )
-    if stated.claim and _is_claim(stated.claim) and not _detects(result, parse_claim(stated.claim)):
+    if stated.claim and is_claim(stated.claim) and not _detects(result, parse_claim(stated.claim)):
         found.append(f"its detectable violation is smaller than its counts allow: {_shown(stated.claim)}")
     if not stated.claim and result.verdict is Verdict.NO_VIOLATION:
         found.append("no violation is reported, but it states that no violation would have been detected")
@@ -153,7 +154,7 @@ def of_planned(result: Stated, *, complete: bool) -> list[str]:
 
 def _as_claims(sought: str) -> list[str]:
     """Return the text of a claim in the form that results record, in a list; an empty list if it is not a claim."""
-    return [str(parse_claim(sought))] if _is_claim(sought) else []
+    return [str(parse_claim(sought))] if is_claim(sought) else []
 
 
 def _detect_of(audit: str) -> str:
@@ -168,6 +169,11 @@ def _detect_of(audit: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def claim_text(stated: Detectable) -> str:
+    """Return a detectable violation, as a quotation unless it is a claim."""
+    return stated.claim if is_claim(stated.claim) else quotation(stated.claim)
+
+
 def assumption_words(stated: Detectable) -> str:
     """Return the assumption about a detectable violation, as a quotation unless it has a form that dpaudit writes."""
     return stated.assumption if _is_known(stated) else quoted(stated.assumption)
@@ -177,10 +183,13 @@ def _is_known(stated: Detectable) -> bool:
     if stated.assumption in _EARLIER:
         return True
     found = _ASSUMPTION.fullmatch(stated.assumption)
-    return found is not None and (found["claim"] == stated.claim or (not stated.claim and _is_claim(found["claim"])))
+    return found is not None and found["claim"] == (stated.claim or found["claim"]) and is_claim(found["claim"])
 
 
-def _is_claim(text: str) -> bool:
+def is_claim(text: str) -> bool:
+    """Whether a text is a claim, without a comment or a line break, which the parser of claims would ignore."""
+    if not text.isascii() or not text.isprintable() or "#" in text:
+        return False
     try:
         parse_claim(text)
     except ValueError:

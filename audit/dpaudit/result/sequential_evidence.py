@@ -13,6 +13,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
 from dpaudit.inference.sequential.alternatives import EDITION, scaled
+from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
@@ -148,6 +149,17 @@ class SequentialEvidence(CountedEvidence):
         return last_that_holds(
             lambda epsilon: wealth(ApproxDP(epsilon=epsilon, delta=delta)) >= enough, precision=_PRECISION
         )
+
+    def band(self, *, confidence: float, bounds_valid: bool) -> Band:
+        total = self.counts.sum(axis=0)
+        if self.coin_selected or not bounds_valid:
+            return uncertified_band(*total)
+        return anytime_band(*total, significance=1 - confidence)
+
+    def pair_log_e(self, claim: TradeoffFunction) -> list[float]:
+        bets = self._bets()
+        gains = bets.gains(bets.log_prices(claim), self.counts, coin_selected=self.coin_selected)
+        return [bets.log_wealth(one[None, :]) for one in gains]
 
     def fingerprint(self) -> str:
         return sha256(self.counts)

@@ -7,7 +7,7 @@ from typing import Protocol
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.values import Detectable, PairRow, Verdict, Witness
+from dpaudit.result.values import Curve, Detectable, History, PairRow, Verdict, Witness
 
 
 class Stated(Protocol):
@@ -39,6 +39,12 @@ class Stated(Protocol):
     def witness(self) -> Witness | None: ...
     @property
     def evidence(self) -> Evidence: ...
+    @property
+    def curve(self) -> Curve: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def refuted_at(self) -> int | None: ...
     @property
     def detectable(self) -> Detectable: ...
     @property

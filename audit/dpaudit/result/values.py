@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.own_forms import region_words
 from dpaudit.text.rounding import percent
 
 FORMAT = "dpaudit-result/2"
@@ -134,7 +135,7 @@ class Witness:
         about = "; ".join([f"pair {self.pair}", f"attack {self.attack}", *_outputs_counted(self)])
         rates = f"{percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1"
         query = f"; {self.query}" if self.query else ""
-        return f"{self.region}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
+        return f"{region_words(self.region)}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
 
 
 def _needed(found: Witness) -> str:

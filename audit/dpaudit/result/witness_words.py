@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.inference.fixed.clopper_pearson import clopper_pearson_upper
+from dpaudit.result.own_forms import region_words
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Witness
 from dpaudit.text.rounding import percent_at_most, rate_at_most
@@ -60,11 +61,11 @@ def witness_words(result: Stated, found: Witness) -> str:
         found: The witness of the result.
     """
     if not result.bounds_valid:
-        return f"{found.region}: the counts prove nothing ({found.pair})"
+        return f"{region_words(found.region)}: the counts prove nothing ({found.pair})"
     if result.violated and found.counted == "moving":
         return (
-            f"{found.region}, an illustration of the proof, which rests on all runs (pair {found.pair}; attack "
-            f"{found.attack}; the region changed while the attack learned, so its rates are not known)"
+            f"{region_words(found.region)}, an illustration of the proof, which rests on all runs (pair {found.pair}; "
+            f"attack {found.attack}; the region changed while the attack learned, so its rates are not known)"
         )
     return found.describe(_allowance(result, found) + ("" if result.violated else "; not significant"))
 

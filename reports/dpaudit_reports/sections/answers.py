@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.own_forms import quotation, relation_words
 from dpaudit.result.spent import spent
 from dpaudit.result.values import PairRow, Verdict
 from dpaudit_reports.audited import audited
@@ -61,7 +62,7 @@ def claimed(result: AuditResult) -> Iterator[Span]:
 def _stated_by(who: str | None) -> str:
     if not who:
         return "; the result does not record who states it"
-    return _STATED.get(who, f", stated by {who}")
+    return _STATED.get(who, f", stated by {quotation(who)}")
 
 
 def _kept(result: AuditResult) -> Iterator[Span]:
@@ -161,12 +162,12 @@ def data(result: AuditResult) -> Iterator[Span]:
 
 def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
     """Yield the two datasets, and the difference in words if their texts do not show it."""
-    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
+    relation = "" if row.relation == "unspecified" else relation_words(row.relation)
     if row.difference:
         yield "d0 = "
         yield Code(ends(row.d0))
         yield " against d1, the same dataset with a difference: "
-        yield Strong(row.difference)
+        yield Strong(quotation(row.difference))
         yield f" ({relation}). " if relation else ". "
         return
     d0, d1 = difference(row.d0, row.d1)

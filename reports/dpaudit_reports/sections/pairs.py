@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.own_forms import quotation, relation_words
 from dpaudit.result.values import PairRow
 from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Span, Table
 from dpaudit_reports.first import first
@@ -36,7 +37,7 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
             tuple(
                 (
                     row.label or "–",
-                    row.relation.replace("_", " "),
+                    relation_words(row.relation),
                     (Code(row.d0),),
                     _second(row),
                     count(row.trials),
@@ -52,7 +53,7 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
 
 def _second(row: PairRow) -> tuple[Span, ...]:
     """Return the second dataset, or the difference if the texts of the datasets do not show it."""
-    return (f"d0 with a difference: {row.difference}",) if row.difference else (Code(row.d1),)
+    return (f"d0 with a difference: {quotation(row.difference)}",) if row.difference else (Code(row.d1),)
 
 
 def _on_the_first_page(result: AuditResult) -> bool:

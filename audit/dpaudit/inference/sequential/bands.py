@@ -113,6 +113,21 @@ def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band
     return _band(counts0, counts1, _clopper_pearson, significance)
 
 
+def uncertified_band(counts0: Counts, counts1: Counts) -> Band:
+    """Return the observed trade-off curve with the upper bound 1 - alpha, which is valid for every curve.
+
+    This trivial bound replaces the confidence band of an audit that certifies no band.  Running times drift, so outputs
+    with running times have no single trade-off curve.  A confidence band is also invalid if runs depend on each other,
+    or if a fixed audit did not make all its trials.
+
+    Args:
+        counts0: Number of outputs of d0 in each bin; shape (BINS,).
+        counts1: Number of outputs of d1 in each bin; shape (BINS,).
+    """
+    alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
+    return alpha, beta, 1 - alpha
+
+
 def _clopper_pearson(successes: Counts, trials: int, *, significance: float) -> Array:
     return np.array([clopper_pearson_upper(int(k), trials, significance=significance) for k in successes])
 
