@@ -84,7 +84,9 @@ def _replay(result: AuditResult) -> tuple[Span, ...]:
     if command := replay_command(result):
         if result.provenance.audit is not None:
             return Code(command), f"{counts}. Run it in the config's folder; the file was saved beside this report."
-        return Code(command), f"{counts}. FILE.json is the result that the test saved where pytest ran."
+        return Code(
+            command
+        ), f"{counts}. FILE.json is the result that the test saved, in .dpaudit by default; its message names it."
     return (
         Code("dpaudit.replay(result, mechanism, pairs)"),
         f"{counts}. The result does not name a config, so the command ",

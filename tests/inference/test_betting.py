@@ -14,7 +14,7 @@ from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of, rows_of_bin_
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.sequential.betting import Bet, best_bet
 from dpaudit.inference.sequential.portfolio import log_optimal
-from dpaudit.inference.sequential.strategy import Strategy, strategy
+from dpaudit.inference.sequential.strategy import Strategy, p_value_of, strategy
 from dpaudit.numerics.arrays import Array
 
 CLAIMS: list[TradeoffFunction] = [
@@ -270,3 +270,9 @@ def test_scores_of_several_attacks_are_counted_separately() -> None:
     assert rows_of_bin_counts(scores).tolist() == [bin_counts(row).tolist() for row in scores]
     with pytest.raises(ValueError, match="nan"):
         rows_of_bin_counts(np.array([[0.0], [np.nan]]))
+
+
+def test_p_values_are_never_zero() -> None:
+    assert p_value_of(60_000.0) == pytest.approx(math.exp(-700)) > 0
+    assert p_value_of(math.log(50)) == pytest.approx(1 / 50)
+    assert p_value_of(-3.0) == 1.0

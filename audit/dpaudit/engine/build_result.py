@@ -24,7 +24,7 @@ from dpaudit.inference.independence import MIN_OUTPUTS
 from dpaudit.inference.power import Law, fixed_margin, least_detectable, least_detectable_fixed, power_margin
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential.alternatives import pair_laws
-from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.inference.sequential.strategy import p_value_of, strategy
 from dpaudit.result.evidence import Evidence, overstated
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
@@ -63,7 +63,7 @@ class _Sequential:
     def __init__(self, run: SequentialAudit) -> None:
         self.run, self.collector, self.bets, self.evidence = run, run.collector, run, run.evidence
         self._significance = 1 - run.confidence
-        self.p_value = min(1.0, math.exp(-run.most))  # p-value of the claim, if the counts are valid
+        self.p_value = p_value_of(run.most)  # p-value of the claim, if the counts are valid
         self.refuted = run.refuted  # whether the claim is refuted, if the counts are valid
         self.refuted_at = run.refuted_at
         self.against = dict(enumerate(run.pair_log_e))  # pair index -> evidence against the claim, nats

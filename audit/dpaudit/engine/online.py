@@ -22,7 +22,7 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import least_detectable, power_margin
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
-from dpaudit.inference.sequential.strategy import log_threshold
+from dpaudit.inference.sequential.strategy import log_threshold, p_value_of
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.learning import STREAM, Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
@@ -300,7 +300,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
         claim=audit.claim,
         confidence=audit.confidence,
         method=evidence.method,
-        p_value=min(1.0, math.exp(-audit._most)) if valid else 1.0,
+        p_value=p_value_of(audit._most) if valid else 1.0,
         e_value=math.exp(min(audit.log_e, 700.0)) if valid else 1.0,
         trials_used=runs,
         trials_allowed=runs,

@@ -15,7 +15,7 @@ from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
 from dpaudit.inference.sequential.alternatives import EDITION, scaled
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
 from dpaudit.result.counted_evidence import CountedEvidence
@@ -104,13 +104,13 @@ class SequentialEvidence(CountedEvidence):
         at_the_end = self.log_e(claim)
         most = max(0.0, at_the_end)
         if path is None:
-            return min(1.0, math.exp(-most))
+            return p_value_of(most)
         if self.peak is not None:
             bets = self._bets()
             most = max(most, bets.log_e(claim, self.peak, self.lost_at_peak, coin_selected=self.coin_selected))
         elif len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
             most = max(most, float(path.max()))
-        return min(1.0, math.exp(-most))
+        return p_value_of(most)
 
     @property
     def failed_pairs(self) -> tuple[int, ...]:

@@ -47,7 +47,7 @@ def _to_measure(result: AuditResult) -> tuple[Text, ...]:
     if not (result.evidence.anytime and result.stopped_by == "evidence"):
         return ()
     in_config = "add ", Code("measure: true"), " to the config"
-    where = in_config if result.provenance.audit else ("use ", Code("measure=True"))
+    where = in_config if result.provenance.audit else ("call ", Code("dpaudit.audit(..., measure=True)"))
     return (("To measure how large the loss is, ", *where, ", and audit again."),)
 
 

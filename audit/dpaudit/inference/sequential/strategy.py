@@ -59,6 +59,7 @@ from dpaudit.numerics.arrays import Array
 Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative margin for rounding errors of a budget, which makes e-values smaller
+_MAX_LOG_WEALTH = 700.0  # of p-values; larger exponents exceed the range of floats
 _MIN_LOG_PAYOFF = -60.0  # log payoffs are clipped at this value for estimates of variances
 _NULLS_SHARE = 0.02  # share of the initial wealth for bets against stronger claims
 _NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # ratio of successive parameters of stronger claims; number of parameters
@@ -254,6 +255,11 @@ def _log_sum(terms: Array) -> float:
 def log_threshold(confidence: float) -> float:
     """Return the log-wealth at which a claim is refuted, which is log(1 / (1 - confidence)) nats."""
     return -math.log1p(-confidence)
+
+
+def p_value_of(most: float) -> float:
+    """Return the anytime-valid p-value 1 / max E, given the largest log-wealth; rounded up to e^-700, never 0."""
+    return math.exp(-min(max(most, 0.0), _MAX_LOG_WEALTH))
 
 
 @lru_cache(maxsize=64)
