@@ -103,7 +103,7 @@ WRONG = {
     "broken.json": "broken.json:2: is not valid JSON: Expecting value",
     "deep.json": "deep.json: ",
     "pipe.csv": "pipe.csv: cannot be read: is not a regular file but a folder, device or pipe",
-    "../people.csv": "../people.csv: cannot be read: No such file or directory",
+    "../people.csv": "../people.csv: lies outside the folder of the config; name such a file by its absolute path",
 }
 
 
@@ -124,6 +124,44 @@ def test_wrong_files_and_changes_are_refused(here: Path, d1: str, command: Calla
     assert WRONG[d1] in done.stderr
     assert "secret" not in done.stderr
     assert len(done.stderr) < 500
+
+
+def test_a_link_leads_to_no_other_file(here: Path, command: Callable[..., Result]) -> None:
+    """A checkout may hold links to files of the reader, and --no-code does not refuse builtin mechanisms."""
+    outside = here.parent / f"{here.name}-outside"
+    outside.mkdir()
+    (outside / "credentials").write_text("https://user:secret@host\nx\n")
+    (outside / "mine.csv").write_text("secret\n1\n")
+    (here / "link.csv").symlink_to(outside / "credentials")
+    (here / "data").symlink_to(outside)
+    builtin = CONFIG.replace("{python: ages.py:total}", "{builtin: laplace}")
+    for name, words in {
+        "link.csv": "link.csv: is a symbolic link, or lies behind one; name the file itself",
+        "data/mine.csv": "data/mine.csv: is a symbolic link, or lies behind one",
+        f"../{outside.name}/mine.csv": "lies outside the folder of the config; name such a file by its absolute path",
+        f"{here}/link.csv": "is a symbolic link to a file whose name does not end in .csv or .json",
+    }.items():
+        (here / "c.yaml").write_text(builtin.replace("people.csv", name))
+        for option in ("--no-code", "--dry-run"):
+            done = command("run", "c.yaml", option, "--no-pdf")
+            assert (done.exit_code, "secret" in done.output) == (2, False), done.output
+            assert words in done.stderr
+    assert read_dataset(str(here / "data" / "mine.csv"), here)[0] == [{"secret": 1}]
+
+
+def test_a_dry_run_lists_files_for_a_mechanism_without_code(here: Path, command: Callable[..., Result]) -> None:
+    (here / "c.yaml").write_text(CONFIG.replace("{python: ages.py:total}", "{builtin: laplace}"))
+    assert '  pairs[0].d0 (file): "people.csv"' in command("run", "c.yaml", "--dry-run").stdout
+
+
+def test_messages_shorten_the_names_of_columns(here: Path) -> None:
+    """The first line of a file that is no table may be one long name."""
+    (here / "people.csv").write_text(f"{'a' * 100}\x1b,b\n1,2\n")
+    records, _ = read_dataset("people.csv", here)
+    for change in ({"replace": {0: 5}}, {"add": {}}, {"add": {"zzz": 1}}):
+        with pytest.raises(ValueError, match=r"a{60}…") as error:
+            changed(records, change, "people.csv")
+        assert "a" * 61 not in str(error.value)
 
 
 def test_large_files_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
