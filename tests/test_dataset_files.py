@@ -158,7 +158,8 @@ def test_messages_shorten_the_names_of_columns(here: Path) -> None:
     """The first line of a file that is no table may be one long name."""
     (here / "people.csv").write_text(f"{'a' * 100}\x1b,b\n1,2\n")
     records, _ = read_dataset("people.csv", here)
-    for change in ({"replace": {0: 5}}, {"add": {}}, {"add": {"zzz": 1}}):
+    changes: list[dict[str, Any]] = [{"replace": {0: 5}}, {"add": {}}, {"add": {"zzz": 1}}]
+    for change in changes:
         with pytest.raises(ValueError, match=r"a{60}…") as error:
             changed(records, change, "people.csv")
         assert "a" * 61 not in str(error.value)
@@ -170,6 +171,37 @@ def test_large_files_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) ->
         read_configs([here / "c.yaml"])
     monkeypatch.setattr("dpaudit.config.dataset_files._MAX_FILE_BYTES", 20)
     with pytest.raises(ConfigError, match="is larger than 20 bytes"):
+        read_configs([here / "c.yaml"])
+
+
+def test_each_file_of_a_config_is_read_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each entry read and parsed its file again, so that a config of 1 MB took hours."""
+    read: list[str] = []
+
+    def reading(name: str, folder: Path) -> tuple[Any, str]:
+        read.append(name)
+        return read_dataset(name, folder)
+
+    monkeypatch.setattr("dpaudit.config.dataset_files.read_dataset", reading)
+    entry = "  - {d0: people.csv, d1: {drop: 0}}\n"
+    (here / "c.yaml").write_text(CONFIG.replace(entry, entry * 50))
+    (audit,) = read_configs([here / "c.yaml"])
+    assert read == ["people.csv"]
+    assert len(audit.pairs) == 50
+    assert read == ["people.csv"] * 2  # an audit reads its files again, so that it sees their present content
+
+
+def test_the_files_and_pairs_of_a_config_are_limited_together(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = "  - {d0: people.csv, d1: {drop: 0}}\n"
+    (here / "more.csv").write_text(PEOPLE)
+    (here / "c.yaml").write_text(CONFIG.replace(entry, entry * 4 + entry.replace("people", "more")))
+    assert len(read_configs([here / "c.yaml"])[0].pairs) == 5
+    monkeypatch.setattr("dpaudit.config.dataset_files._MAX_RECORDS", 14)
+    with pytest.raises(ConfigError, match=r"pairs\[4\]: the pairs of this config up to this one have 15 records"):
+        read_configs([here / "c.yaml"])
+    monkeypatch.setattr("dpaudit.config.dataset_files._MAX_ALL_BYTES", len(PEOPLE) + 1)
+    words = f"more.csv: the files with datasets of this config have {2 * len(PEOPLE)} bytes up to this one"
+    with pytest.raises(ConfigError, match=words):
         read_configs([here / "c.yaml"])
 
 

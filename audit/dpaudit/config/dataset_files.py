@@ -6,6 +6,7 @@ of yours, so a relative name leads to a file in the folder of the config, and no
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -31,6 +32,8 @@ CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_
 
 _MAX_FILE_BYTES = 2**24  # larger files would fill the memory of every process that runs the mechanism
 _MAX_CELLS = 500_000  # maximum number of values of a CSV file, as in the searches of a config
+_MAX_ALL_BYTES = 2**25  # maximum size of all files of a config together
+_MAX_RECORDS = 5_000_000  # maximum number of records of the neighbours of a config together
 _MAX_NAME = 60  # maximum number of characters of a column's name in a message
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")
@@ -74,6 +77,49 @@ def in_words(file: str, change: Foreign) -> str:
             return f"{file} with record {next(iter(value))} (counted from 0) replaced"
         case _:
             return f"{file} with one more record"
+
+
+class DatasetFiles:
+    """The files of a config: each is read once, and all of them together are limited.
+
+    Args:
+        folder: The folder of the config.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[str, tuple[Foreign, str]] = {}
+        self._bytes = self._records = 0
+
+    def read(self, name: str) -> tuple[Foreign, str]:
+        """Return the dataset of a file and the SHA-256 of its text, as `read_dataset` does.
+
+        Raises:
+            ValueError: If the file cannot be read, or all files together are too large.
+        """
+        if name not in self._found:
+            with contextlib.suppress(OSError, ValueError):  # `read_dataset` states the reason
+                self._bytes += os.stat(self._folder / name).st_size
+            if self._bytes > _MAX_ALL_BYTES:
+                raise ValueError(
+                    f"{name}: the files with datasets of this config have {self._bytes:,} bytes up to this one; the "
+                    f"maximum is {_MAX_ALL_BYTES:,} together"
+                )
+            self._found[name] = read_dataset(name, self._folder)
+        return self._found[name]
+
+    def count(self, dataset: Foreign) -> None:
+        """Count the records of a neighbour.
+
+        Raises:
+            ValueError: If the neighbours of the config have too many records together.
+        """
+        self._records += len(dataset) if isinstance(dataset, list) else 1
+        if self._records > _MAX_RECORDS:
+            raise ValueError(
+                f"the pairs of this config up to this one have {self._records:,} records; the maximum is "
+                f"{_MAX_RECORDS:,} together, so use fewer pairs or smaller files"
+            )
 
 
 def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:

@@ -14,6 +14,7 @@ import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.operations.pair_curves import pair_curves
+from dpaudit.config.dataset_files import DatasetFiles
 from dpaudit.config.inputs import files_of, inputs_of
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
@@ -80,10 +81,11 @@ class PlannedAudit:
     @property
     def pairs(self) -> list[Pair]:
         """The pairs of datasets."""
+        files = DatasetFiles(self.place)
         return [
             pair
             for entry in self.config.pairs
-            for pair in (self._read.pairs if entry.from_library else entry.pairs(self.place))
+            for pair in (self._read.pairs if entry.from_library else entry.pairs(files))
         ]
 
     @property
