@@ -103,7 +103,7 @@ WRONG = {
     "broken.json": "broken.json:2: is not valid JSON: Expecting value",
     "deep.json": "deep.json: ",
     "pipe.csv": "pipe.csv: cannot be read: is not a regular file but a folder, device or pipe",
-    "../people.csv": "../people.csv: cannot be read: No such file or directory",
+    "../people.csv": "../people.csv: lies outside the folder of the config; name such a file by its absolute path",
 }
 
 
@@ -126,12 +126,82 @@ def test_wrong_files_and_changes_are_refused(here: Path, d1: str, command: Calla
     assert len(done.stderr) < 500
 
 
+def test_a_link_leads_to_no_other_file(here: Path, command: Callable[..., Result]) -> None:
+    """A checkout may hold links to files of the reader, and --no-code does not refuse builtin mechanisms."""
+    outside = here.parent / f"{here.name}-outside"
+    outside.mkdir()
+    (outside / "credentials").write_text("https://user:secret@host\nx\n")
+    (outside / "mine.csv").write_text("secret\n1\n")
+    (here / "link.csv").symlink_to(outside / "credentials")
+    (here / "data").symlink_to(outside)
+    builtin = CONFIG.replace("{python: ages.py:total}", "{builtin: laplace}")
+    for name, words in {
+        "link.csv": "link.csv: is a symbolic link, or lies behind one; name the file itself",
+        "data/mine.csv": "data/mine.csv: is a symbolic link, or lies behind one",
+        f"../{outside.name}/mine.csv": "lies outside the folder of the config; name such a file by its absolute path",
+        f"{here}/link.csv": "is a symbolic link to a file whose name does not end in .csv or .json",
+    }.items():
+        (here / "c.yaml").write_text(builtin.replace("people.csv", name))
+        for option in ("--no-code", "--dry-run"):
+            done = command("run", "c.yaml", option, "--no-pdf")
+            assert (done.exit_code, "secret" in done.output) == (2, False), done.output
+            assert words in done.stderr
+    assert read_dataset(str(here / "data" / "mine.csv"), here)[0] == [{"secret": 1}]
+
+
+def test_a_dry_run_lists_files_for_a_mechanism_without_code(here: Path, command: Callable[..., Result]) -> None:
+    (here / "c.yaml").write_text(CONFIG.replace("{python: ages.py:total}", "{builtin: laplace}"))
+    assert '  pairs[0].d0 (file): "people.csv"' in command("run", "c.yaml", "--dry-run").stdout
+
+
+def test_messages_shorten_the_names_of_columns(here: Path) -> None:
+    """The first line of a file that is no table may be one long name."""
+    (here / "people.csv").write_text(f"{'a' * 100}\x1b,b\n1,2\n")
+    records, _ = read_dataset("people.csv", here)
+    changes: list[dict[str, Any]] = [{"replace": {0: 5}}, {"add": {}}, {"add": {"zzz": 1}}]
+    for change in changes:
+        with pytest.raises(ValueError, match=r"a{60}…") as error:
+            changed(records, change, "people.csv")
+        assert "a" * 61 not in str(error.value)
+
+
 def test_large_files_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.config.dataset_files._MAX_CELLS", 11)
     with pytest.raises(ConfigError, match="has more than 11 values"):
         read_configs([here / "c.yaml"])
     monkeypatch.setattr("dpaudit.config.dataset_files._MAX_FILE_BYTES", 20)
     with pytest.raises(ConfigError, match="is larger than 20 bytes"):
+        read_configs([here / "c.yaml"])
+
+
+def test_each_file_of_a_config_is_read_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each entry read and parsed its file again, so that a config of 1 MB took hours."""
+    read: list[str] = []
+
+    def reading(name: str, folder: Path) -> tuple[Any, str]:
+        read.append(name)
+        return read_dataset(name, folder)
+
+    monkeypatch.setattr("dpaudit.config.dataset_files.read_dataset", reading)
+    entry = "  - {d0: people.csv, d1: {drop: 0}}\n"
+    (here / "c.yaml").write_text(CONFIG.replace(entry, entry * 50))
+    (audit,) = read_configs([here / "c.yaml"])
+    assert read == ["people.csv"]
+    assert len(audit.pairs) == 50
+    assert read == ["people.csv"] * 2  # an audit reads its files again, so that it sees their present content
+
+
+def test_the_files_and_pairs_of_a_config_are_limited_together(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = "  - {d0: people.csv, d1: {drop: 0}}\n"
+    (here / "more.csv").write_text(PEOPLE)
+    (here / "c.yaml").write_text(CONFIG.replace(entry, entry * 4 + entry.replace("people", "more")))
+    assert len(read_configs([here / "c.yaml"])[0].pairs) == 5
+    monkeypatch.setattr("dpaudit.config.dataset_files._MAX_RECORDS", 14)
+    with pytest.raises(ConfigError, match=r"pairs\[4\]: the pairs of this config up to this one have 15 records"):
+        read_configs([here / "c.yaml"])
+    monkeypatch.setattr("dpaudit.config.dataset_files._MAX_ALL_BYTES", len(PEOPLE) + 1)
+    words = f"more.csv: the files with datasets of this config have {2 * len(PEOPLE)} bytes up to this one"
+    with pytest.raises(ConfigError, match=words):
         read_configs([here / "c.yaml"])
 
 

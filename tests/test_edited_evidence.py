@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, Pair, Verdict, audit, batched
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.alternatives import gaussian_noise
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.result.consistency import contradictions
+from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.evidence import OnlineEvidence, SequentialEvidence
+from dpaudit.result.recorded_detect import detect_of
 
 PAIR = Pair([0], [1])
 CLAIM = GaussianDP(1.0)
@@ -168,6 +170,73 @@ def test_a_planned_violation_must_be_that_of_the_config() -> None:
     bare = dataclasses.replace(found.provenance, audit="name: one\nclaim: gaussian(mu=1)\n")
     words = "its bets were planned to detect gaussian(mu=1.5), but its config states no violation"
     assert words in edited(dataclasses.replace(found, provenance=bare))
+
+
+HIDING = ('"d\\x65tect": ', "? detect\n: ", "!!str detect: ", "&a detect: ", "'detect' : ")
+
+
+@pytest.mark.parametrize("key", HIDING)
+def test_no_spelling_hides_the_violation_of_the_config(key: str) -> None:
+    found = planned_in_config("gaussian(mu=1.5)")
+    config = f"name: one\nclaim: gaussian(mu=1)\n{key}gaussian(mu=1.5) #{' ' * 20_000}\n"
+    about = dataclasses.replace(found.provenance, audit=config)
+    missing = "its config plans to detect gaussian(mu=1.5), but its evidence states no planned violation"
+    hidden = dataclasses.replace(found, provenance=about)
+    assert edited(hidden) == []
+    assert missing in edited(hidden, evidence_planned=None, mu_lower=0.0)
+
+
+def test_a_quoted_line_is_not_the_violation_of_the_config() -> None:
+    found = planned_in_config("gaussian(mu=1.5)")
+    quoted = 'name: one\nsource: "see\n\n  the paper\n\ndetect: gaussian(mu=1.5)\n\n"\n'
+    for rest, states in (("detect: gaussian(mu=5)\n", "gaussian(mu=5)"), ("", "no violation")):
+        about = dataclasses.replace(found.provenance, audit=quoted + rest)
+        words = f"its bets were planned to detect gaussian(mu=1.5), but its config states {states}"
+        assert words in contradictions(dataclasses.replace(found, provenance=about))
+
+
+UNREADABLE = (
+    "detect: !!int ''",
+    "detect: !!timestamp abc",
+    "detect: [&a [x, x], *a]",
+    "detect: &a [*a]",
+    "detect: !!set {? &a [1]}",
+    'detect: "\\ud800\\Uffffffff"',
+    "detect: *a",
+    "<<: {detect: gaussian(mu=1.5)}",
+    "audits: [{detect: gaussian(mu=1.5)}]",
+    "detect: a\ndetect: b",
+    "--- {}\n--- {}",
+    "- detect",
+    "a: " + "[" * 100_000,
+    "a: [" + "0," * 1_000,
+    "a" * 5_000_000,
+)
+
+
+@pytest.mark.parametrize("config", UNREADABLE, ids=range(len(UNREADABLE)))
+def test_a_config_that_cannot_be_read_is_said_to_be_unchecked(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.result.recorded_detect._MAX_EVENTS", 500)
+    found = planned_in_config("gaussian(mu=1.5)")
+    unread = dataclasses.replace(found, provenance=dataclasses.replace(found.provenance, audit=config))
+    assert contradictions(unread) == []
+    assert unchecked(unread).startswith("the violation to detect was not compared with its config")
+    assert unchecked(found) == ""
+
+
+@pytest.mark.parametrize("config", ["detect: 2001-99-99", "detect: null", "detect:", f"detect: {'1' * 5000}"])
+def test_a_violation_that_is_no_claim_is_not_that_of_the_evidence(config: str) -> None:
+    found = planned_in_config("gaussian(mu=1.5)")
+    odd = dataclasses.replace(found, provenance=dataclasses.replace(found.provenance, audit=config))
+    assert any("but its config states" in words for words in contradictions(odd))
+
+
+def test_a_long_violation_is_found_in_the_config() -> None:
+    """A table may have many points."""
+    alpha = [i / 2000 for i in range(2001)]
+    detect = f"tabulated(alpha={alpha}, beta={[(1 - a) ** 3 for a in alpha]})"
+    assert detect_of(f"name: one\ndetect: {detect!r}\n") == detect
+    assert detect_of(yaml.dump({"name": "one", "detect": detect})) == detect
 
 
 def test_files_of_versions_without_planned_bets_are_read_as_before() -> None:

@@ -195,6 +195,52 @@ def test_damaged_metadata_of_a_chunk_do_not_end_the_process(tmp_path: Path) -> N
     refused(tmp_path / "s.parquet", "the metadata of its columns cannot be read|applied to primitive type")
 
 
+def _footer(columns: int, groups: int, depth: int = 0) -> bytes:
+    """Return a Parquet file without data, with the given numbers of columns and of empty groups of rows.
+
+    The metadata are a structure of Thrift's compact protocol, whose lists and numbers are written by hand here.
+    """
+
+    def number(value: int) -> bytes:
+        return bytes([value & 127 | 128]) + number(value >> 7) if value > 127 else bytes([value])
+
+    def listed(items: list[bytes]) -> bytes:
+        return bytes([0xFC]) + number(len(items)) + b"".join(items)
+
+    def group(name: bytes, children: int) -> bytes:
+        return bytes([0x35, 0, 0x18]) + number(len(name)) + name + bytes([0x15]) + number(2 * children) + b"\0"
+
+    leaves = [b"\x15\x0a\x25\x00\x18" + number(len(name)) + name + b"\0" for name in _names(columns)]
+    schema = [group(b"r", 1 if depth else columns), *[group(b"g", 1)] * depth, *leaves]
+    chunks = listed([b"\x26\x08\0"] * columns)
+    rows = [b"\x19" + chunks + b"\x16\0\x16\0\0"] * groups
+    content = b"\x15\x02\x19" + listed(schema) + b"\x16\0\x19" + listed(rows) + b"\0"
+    return b"PAR1" + content + len(content).to_bytes(4, "little") + b"PAR1"
+
+
+def _names(columns: int) -> list[bytes]:
+    return [b"c%d" % i for i in range(columns)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (_footer(6_000, 0), "the file has 6,000 columns and 0 groups of rows; the maximum is 5,000 each"),
+        (_footer(1, 6_000), "the file has 1 columns and 6,000 groups of rows; the maximum is 5,000 each"),
+        (_footer(1, 600_000), "the metadata of the file have .* bytes; the maximum is 4,194,304"),
+        (_footer(1, 0, 300_000), "the metadata of its columns cannot be read"),
+        (_footer(1, 0), "score"),
+    ],
+    ids=["columns", "groups", "long", "deep", "few"],
+)
+def test_large_metadata_of_a_table_are_refused_before_this_process_reads_them(
+    content: bytes, words: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "s.parquet").write_bytes(content)
+    refused(tmp_path / "s.parquet", words)
+
+
 def test_a_table_that_expands_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The metadata may state any size, so another process tries to read the columns with little memory."""
     monkeypatch.setattr(parquet_chunks, "_ROOM", 2**26)

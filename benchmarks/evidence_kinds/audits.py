@@ -81,8 +81,6 @@ _PAIRS = {
     "add_remove": _relation("add_remove", [0, 1], [0, 1, 1]),
     "replace_one": _relation("replace_one", [0, 1], [0, 2]),
     "unspecified": _relation("unspecified", [0, 1], [1, 2, 3]),
-    "add_remove of as many": _relation("add_remove", [0, 1], [0, 2]),
-    "replace_one of more": _relation("replace_one", [0, 1], [0, 1, 2]),
 }
 _SEARCHES = {
     "add_remove": _search(relation="add_remove", most=8),

@@ -26,6 +26,7 @@ from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP
 from dpaudit.claims.short_forms import ALSO, meant, written_out
 from dpaudit.claims.tabulated import TabulatedTradeoff
+from dpaudit.claims.text_work import check_work
 from dpaudit.claims.zcdp import ZeroConcentratedDP
 from dpaudit.text.numbers import FUNCTIONS, number_of
 from dpaudit.text.rounding import upper
@@ -132,6 +133,7 @@ def parse_claim(text: str) -> TradeoffFunction:
     try:
         if sum(isinstance(inner, ast.Call) for inner in ast.walk(node)) > MAX_CALLS:
             raise ValueError(f"the claim {_brief(text)} names more than {MAX_CALLS} claims and operations")
+        check_work(node)
         return _claim(node)
     except OverflowError as error:
         raise ValueError(f"the claim {_brief(text)} has a number that is too large: {error}") from None

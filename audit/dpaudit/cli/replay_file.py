@@ -39,7 +39,7 @@ class PlannedReplay:
 
     @property
     def inputs(self) -> list[str]:
-        """Printable lines with the parameters and datasets that `code` receives; none for a test."""
+        """Printable lines with the parameters and datasets that `code` receives, and files; none for a test."""
         return [] if self.audit is None else self.audit.inputs
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from dpaudit.cli.parquet_chunks import sizes
+from dpaudit.cli.parquet_chunks import check_metadata, sizes
 from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.several_runs_evidence import MAX_RUNS
@@ -289,6 +289,7 @@ def _parquet(file: BinaryIO) -> ScoresFile:
         raise _Missing(
             'Parquet needs pyarrow (pip install "dpaudit[parquet]"); or write the scores as CSV or NPZ'
         ) from None
+    check_metadata(file)
     table = parquet.ParquetFile(file)
     columns = _checked_columns(table, types)
     size = max(sizes(file, columns), default=0)

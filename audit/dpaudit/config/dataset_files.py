@@ -1,14 +1,17 @@
 """Datasets in files: `d0: people.csv` names a file, and `d1: {drop: 17}` the change that makes the neighbour.
 
-A file holds data only, so reading it runs no code.
+A file holds data only, so reading it runs no code.  A config of a stranger may lie beside links to other files
+of yours, so a relative name leads to a file in the folder of the config, and not through a link.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import Literal
 
 from dpaudit.pairs.pair import Relation
 from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign
 
@@ -28,6 +32,9 @@ CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_
 
 _MAX_FILE_BYTES = 2**24  # larger files would fill the memory of every process that runs the mechanism
 _MAX_CELLS = 500_000  # maximum number of values of a CSV file, as in the searches of a config
+_MAX_ALL_BYTES = 2**25  # maximum size of all files of a config together
+_MAX_RECORDS = 5_000_000  # maximum number of records of the neighbours of a config together
+_MAX_NAME = 60  # maximum number of characters of a column's name in a message
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")
 
@@ -72,11 +79,54 @@ def in_words(file: str, change: Foreign) -> str:
             return f"{file} with one more record"
 
 
+class DatasetFiles:
+    """The files of a config: each is read once, and all of them together are limited.
+
+    Args:
+        folder: The folder of the config.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[str, tuple[Foreign, str]] = {}
+        self._bytes = self._records = 0
+
+    def read(self, name: str) -> tuple[Foreign, str]:
+        """Return the dataset of a file and the SHA-256 of its text, as `read_dataset` does.
+
+        Raises:
+            ValueError: If the file cannot be read, or all files together are too large.
+        """
+        if name not in self._found:
+            with contextlib.suppress(OSError, ValueError):  # `read_dataset` states the reason
+                self._bytes += os.stat(self._folder / name).st_size
+            if self._bytes > _MAX_ALL_BYTES:
+                raise ValueError(
+                    f"{name}: the files with datasets of this config have {self._bytes:,} bytes up to this one; the "
+                    f"maximum is {_MAX_ALL_BYTES:,} together"
+                )
+            self._found[name] = read_dataset(name, self._folder)
+        return self._found[name]
+
+    def count(self, dataset: Foreign) -> None:
+        """Count the records of a neighbour.
+
+        Raises:
+            ValueError: If the neighbours of the config have too many records together.
+        """
+        self._records += len(dataset) if isinstance(dataset, list) else 1
+        if self._records > _MAX_RECORDS:
+            raise ValueError(
+                f"the pairs of this config up to this one have {self._records:,} records; the maximum is "
+                f"{_MAX_RECORDS:,} together, so use fewer pairs or smaller files"
+            )
+
+
 def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
     """Read the dataset of a file.
 
     Args:
-        name: The file, relative to `folder`.
+        name: The file, relative to `folder`, or an absolute path.
         folder: The folder of the config.
 
     Returns:
@@ -87,7 +137,7 @@ def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
         ValueError: If the file cannot be read; the message states where and why, and quotes no content.
     """
     try:
-        text = read_foreign(folder / name, _MAX_FILE_BYTES)
+        text = read_foreign(_located(name, folder), _MAX_FILE_BYTES)
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         content = text.removeprefix("\ufeff")
         return _rows(content) if name.endswith(".csv") else json.loads(content), digest
@@ -101,6 +151,26 @@ def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
         raise ValueError(f"{name}: is nested too deeply") from None
     except (csv.Error, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def _located(name: str, folder: Path) -> Path:
+    """Return the real path of a file.
+
+    Raises:
+        ValueError: If a relative name leads through a link or out of the folder, or if the file that a link names has
+            another ending than the files of datasets.
+    """
+    inside = Path(os.path.realpath(folder))
+    real = Path(os.path.realpath(inside / name))
+    if not Path(name).is_absolute():
+        plain = Path(os.path.normpath(inside / name))
+        if not plain.is_relative_to(inside):
+            raise ValueError("lies outside the folder of the config; name such a file by its absolute path")
+        if real != plain:
+            raise ValueError("is a symbolic link, or lies behind one; name the file itself")
+    if real.suffix not in ENDINGS:
+        raise ValueError(f"is a symbolic link to a file whose name does not end in {' or '.join(ENDINGS)}")
+    return real
 
 
 def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
@@ -141,17 +211,25 @@ def _record(given: Foreign, like: Foreign, name: str, *, whole: bool) -> Foreign
         return given
     columns = list(like)
     if not isinstance(given, dict):
-        raise ValueError(f"{name}: a record must be a mapping of columns to values, such as {{{columns[0]}: ...}}")
+        raise ValueError(
+            f"{name}: a record must be a mapping of columns to values, such as {{{_shown(columns[0])}: ...}}"
+        )
     for column in given:
         if column not in like:
-            raise ValueError(f"{name}: has no column {column!r:.80}; {hint(str(column), columns, _listed(columns))}")
+            known = list(map(_shown, columns))
+            raise ValueError(f"{name}: has no column {column!r:.80}; {hint(str(column), known, _listed(known))}")
     if whole and (missing := [column for column in columns if column not in given]):
-        raise ValueError(f"{name}: the added record lacks {', '.join(map(str, missing))[:200]}")
+        raise ValueError(f"{name}: the added record lacks {', '.join(map(_shown, missing))[:200]}")
     return {**like, **given}
 
 
-def _listed(columns: Sequence[Foreign]) -> str:
-    return f"its columns are {', '.join(map(str, columns))}"[:200]
+def _listed(columns: Sequence[str]) -> str:
+    return f"its columns are {', '.join(columns)}"[:200]
+
+
+def _shown(column: Foreign) -> str:
+    """Return the name of a column for a message, which must not quote a whole line of a file."""
+    return one_line(shortened(str(column), _MAX_NAME))
 
 
 def _is_place(value: Foreign) -> bool:

@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from dpaudit.config.dataset_files import DatasetFiles
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.numbers import Loader
 from dpaudit.config.pair_models import MAX_CELLS
@@ -145,11 +146,12 @@ def _problems_of_datasets(audits: Sequence[PlannedAudit], text: str) -> Iterable
         return
     content, lines = _loaded(text, audits[0].file)
     many = isinstance(content, dict) and "audits" in content
+    files = DatasetFiles(audits[0].place)  # all audits of the text have the same folder
     for number, audit in named:
         for place, entry in enumerate(audit.config.pairs):
             try:
                 if entry.files:
-                    entry.pairs(audit.place)
+                    entry.pairs(files)
             except ValueError as error:
                 path = (*(("audits", number) if many else ()), "pairs", place)
                 yield f"{audit.file}:{lines.get(path, audit.line)}: pairs[{place}]: {error}"

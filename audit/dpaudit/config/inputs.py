@@ -41,6 +41,23 @@ def inputs_of(config: AuditConfig) -> list[str]:
     return [*lines, *([f"{left:,} more datasets, which are not shown; read the file"] if left else [])]
 
 
+def files_of(config: AuditConfig) -> list[str]:
+    """Return a printable line for each file with a dataset of an audit.
+
+    Args:
+        config: The checked content of a config.
+    """
+    given = [
+        (f"pairs[{index}].{key} (file)", value)
+        for index, pair in enumerate(config.pairs)
+        for key, value in (("d0", pair.d0), ("d1", pair.d1))
+        if is_file(value)
+    ]
+    lines = [f"{name}: {_brief(value)}" for name, value in given[:_MAX_VALUES]]
+    left = len(given) - len(lines)
+    return [*lines, *([f"{left:,} more files, which are not shown; read the config"] if left else [])]
+
+
 def _named(value: Foreign) -> Foreign:
     """Return the value for JSON: a mapping with a key that JSON does not have, such as a date, becomes a list."""
     if isinstance(value, dict):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from dpaudit.config.dataset_files import CHANGES, changed, check_change, in_words, is_file, read_dataset
+from dpaudit.config.dataset_files import CHANGES, DatasetFiles, changed, check_change, in_words, is_file
 from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation, check_relation
 from dpaudit.pairs.records import numeric
@@ -135,19 +134,19 @@ class PairConfig(Strict):
         """The SHA-256 of each file when it was last read."""
         return dict(self._digests)
 
-    def _read(self, name: str, folder: Path) -> Dataset:
-        dataset, self._digests[name] = read_dataset(name, folder)
+    def _read(self, name: str, files: DatasetFiles) -> Dataset:
+        dataset, self._digests[name] = files.read(name)
         return dataset
 
-    def pairs(self, folder: Path) -> list[Pair]:
+    def pairs(self, files: DatasetFiles) -> list[Pair]:
         """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library.
 
         Args:
-            folder: The folder of the config, for files with datasets.
+            files: The files with datasets beside the config.
 
         Raises:
-            ValueError: If a file cannot be read or lacks the record that is changed, or if the records contradict the
-                relation.
+            ValueError: If a file cannot be read or lacks the record that is changed, if the records contradict the
+                relation, or if the files or pairs of the config are too large.
         """
         if self.from_library:
             return []
@@ -155,12 +154,14 @@ class PairConfig(Strict):
             return self.search.pairs()
         if not self.files:
             return [Pair(self.d0, self.d1, self.relation, self.label)]
-        d0 = self._read(self.d0, folder) if is_file(self.d0) else self.d0
+        d0 = self._read(self.d0, files) if is_file(self.d0) else self.d0
         if is_file(self.d1):
-            pair = Pair(d0, self._read(self.d1, folder), self.relation, self.label)
+            pair = Pair(d0, self._read(self.d1, files), self.relation, self.label)
+            files.count(pair.d1)
             check_relation(pair)
             return [pair]
         relation = self.relation if "relation" in self.model_fields_set else CHANGES[check_change(self.d1)]
+        files.count(d0)
         pair = Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))
         check_relation(pair)
         return [pair]

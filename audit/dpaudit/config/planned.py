@@ -14,7 +14,8 @@ import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.operations.pair_curves import pair_curves
-from dpaudit.config.inputs import inputs_of
+from dpaudit.config.dataset_files import DatasetFiles
+from dpaudit.config.inputs import files_of, inputs_of
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.libraries.configured import Private, Read, read
@@ -80,10 +81,11 @@ class PlannedAudit:
     @property
     def pairs(self) -> list[Pair]:
         """The pairs of datasets."""
+        files = DatasetFiles(self.place)
         return [
             pair
             for entry in self.config.pairs
-            for pair in (self._read.pairs if entry.from_library else entry.pairs(self.place))
+            for pair in (self._read.pairs if entry.from_library else entry.pairs(files))
         ]
 
     @property
@@ -171,8 +173,8 @@ class PlannedAudit:
 
     @property
     def inputs(self) -> list[str]:
-        """Printable lines with the parameters and datasets that `code` receives; none if no such code runs."""
-        return inputs_of(self.config) if self.code else []
+        """Printable lines with the parameters and datasets that `code` receives; without such code, only the files."""
+        return inputs_of(self.config) if self.code else files_of(self.config)
 
     @property
     def _python(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.config.dataset_files import DatasetFiles
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
@@ -128,7 +129,7 @@ def _datasets(
     shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
     entries = [] if planned is None else planned.config.pairs
     # A stranger's result may name any file, so no file with a dataset is read.
-    pairs = [pair for entry in entries if not entry.files for pair in entry.pairs(Path())]
+    pairs = [pair for entry in entries if not entry.files for pair in entry.pairs(DatasetFiles(Path()))]
     known = [
         pair
         for pair, named in zip(pairs, distinct(pairs), strict=True)

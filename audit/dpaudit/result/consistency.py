@@ -11,7 +11,15 @@ from dpaudit.result.drawn import of_drawn, of_far, of_form
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
-from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_planned, of_power, of_runs
+from dpaudit.result.plausible import (
+    of_assumption,
+    of_detectable,
+    of_e_value,
+    of_planned,
+    of_power,
+    of_runs,
+    unread_plan,
+)
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
@@ -41,10 +49,13 @@ def contradictions(result: AuditResult) -> list[str]:
 
 
 def unchecked(result: AuditResult) -> str:
-    """Describe what is not confirmed because the result states another version of dpaudit; "" if all is confirmed."""
+    """Describe what is not confirmed; "" if all is confirmed.
+
+    The reason is another version of dpaudit, or a config in which the violation to detect cannot be read.
+    """
     version = version_of(result)
     if version == __version__ or not _differences(result):
-        return ""
+        return unread_plan(result)
     made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
     computed = "a different p-value, bound, curve or detectable violation"
     return f"{made_by}: this version computes {computed} from its counts, so the stated values are not confirmed"

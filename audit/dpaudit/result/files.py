@@ -103,7 +103,7 @@ class _ResultFile(_InParts):
     bounds_valid: bool
     training: TrainingRecord | None = None
 
-    @field_validator("witness", "detectable", mode="before")
+    @field_validator("witness", "detectable", "training", mode="before")
     @classmethod
     def _short(cls, value: Json) -> Json:
         if _longest(value) > BINS:  # checked before validation, because a long list may have very many wrong entries

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 
-import yaml
-
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.inference.power import in_family
 from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.result.own_forms import quotation
+from dpaudit.result.recorded_detect import detect_of
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Detectable, Verdict
@@ -32,8 +31,6 @@ _ASSUMPTION = re.compile(
     r" is that of (?P<claim>.+) and "
     r"(?:the attack is optimal|scores are likelihood ratios(?:, independent of each other)?)",
 )
-_DETECT = re.compile(r"^['\"]?detect['\"]? *:.*(?:\n[ \t].*)*", re.MULTILINE)  # the key with its continued lines
-_MAX_YAML = 10_000  # characters of the key; yaml is slow
 _EARLIER = (
     "",
     "if an attack knows the likelihood ratio; learning it costs more",
@@ -134,7 +131,7 @@ def of_planned(result: Stated, *, complete: bool) -> list[str]:
             placed no bets on it.
     """
     planned, audit = result.evidence.planned, result.provenance.audit
-    sought = "" if audit is None else _detect_of(audit)
+    sought = "" if audit is None else detect_of(audit)
     if planned is None:
         if not (complete and sought and result.evidence.anytime and result.evidence.of_pairs):
             return []
@@ -146,27 +143,24 @@ def of_planned(result: Stated, *, complete: bool) -> list[str]:
             f"{result.confidence!r}"
         )
     stated = [str(violation) for violation in planned.violations]
-    if audit is not None and stated != _as_claims(sought):
+    if audit is not None and sought is not None and stated != _as_claims(sought):
         words = _shown(sought) if sought else "no violation"
         found.append(f"its bets were planned to detect {_shown(', '.join(stated))}, but its config states {words}")
     return found
 
 
+def unread_plan(result: Stated) -> str:
+    """Say that the planned violation is not compared with the config, because the config cannot be read; or ""."""
+    evidence, audit = result.evidence, result.provenance.audit
+    matters = evidence.planned is not None or (evidence.anytime and evidence.of_pairs)
+    if audit is None or not matters or detect_of(audit) is not None:
+        return ""
+    return "the violation to detect was not compared with its config, which is too large or has an unknown form"
+
+
 def _as_claims(sought: str) -> list[str]:
     """Return the text of a claim in the form that results record, in a list; an empty list if it is not a claim."""
     return [str(parse_claim(sought))] if is_claim(sought) else []
-
-
-def _detect_of(audit: str) -> str:
-    """Return the value of `detect` in the config of a result, in YAML as dpaudit writes it; "" if there is none."""
-    found = _DETECT.search(audit)
-    if found is None or len(found[0]) > _MAX_YAML:
-        return ""
-    try:
-        value = yaml.safe_load(found[0])["detect"]
-    except (yaml.YAMLError, TypeError, KeyError, RecursionError):
-        return ""
-    return value if isinstance(value, str) else ""
 
 
 def claim_text(stated: Detectable) -> str:

@@ -13,13 +13,16 @@ from typing import ClassVar
 
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line, shortened
-from dpaudit.values import JsonObject
+from dpaudit.values import Foreign, JsonObject
 
 FORMAT = "dpaudit-sweep/1"
 
 MAX_SWEEP_BYTES = 2**24
 """Maximum size of the file of a sweep, in bytes."""
 
+_MAX_KEYS = 64  # maximum number of keys of an object
+_MAX_VERSIONS = 1_000
+_PART = 100  # number of cells that are validated together; pydantic takes some 2 kB for each wrong key
 _FILE_NAME = re.compile(r"\w[\w .+-]{0,199}")
 _MAX_SECONDS = 1e9  # of one cell
 _MAX_RUNS = 2**53  # of one cell
@@ -182,6 +185,10 @@ class Sweep:
             stated = values.pop("format", None) if isinstance(values, dict) else None
             if stated != FORMAT:
                 raise ValueError(f"its format is {stated!r:.60}, and this version of dpaudit reads {FORMAT}")
+            _check_lengths(values)
+            cells, one = values.get("cells"), TypeAdapter(tuple[SweptCell, ...])
+            for start in range(0, len(cells) if isinstance(cells, list) else 0, _PART):
+                one.validate_json(json.dumps(cells[start : start + _PART]))
             found: Sweep = TypeAdapter(cls).validate_json(json.dumps(values))
         except ValidationError as error:
             first = error.errors()[0]
@@ -191,6 +198,22 @@ class Sweep:
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{file} is not the outcome of a sweep: {shortened(str(error), _MAX_PROBLEM)}") from None
         return found
+
+
+def _check_lengths(values: Mapping[str, Foreign]) -> None:
+    """Raise ValueError if a part of a file has more entries than dpaudit writes; cells may be many.
+
+    pydantic keeps every wrong entry, so the lengths are limited before the validation.
+    """
+    cells = values.get("cells")
+    for one in (values, *(cells if isinstance(cells, list) else ())):
+        inside = one.get("values") if isinstance(one, dict) else None
+        for mapping in (one, inside):
+            if isinstance(mapping, dict) and len(mapping) > _MAX_KEYS:
+                raise ValueError(f"an object has {len(mapping):,} keys; the maximum is {_MAX_KEYS}")
+    versions = values.get("versions")
+    if isinstance(versions, list) and len(versions) > _MAX_VERSIONS:
+        raise ValueError(f"it states {len(versions):,} versions; the maximum is {_MAX_VERSIONS:,}")
 
 
 @dataclass(frozen=True, slots=True)
