@@ -273,6 +273,6 @@ def test_scores_of_several_attacks_are_counted_separately() -> None:
 
 
 def test_p_values_are_never_zero() -> None:
-    assert p_value_of(60_000.0) == pytest.approx(math.exp(-700)) > 0
+    assert p_value_of(60_000.0) == math.exp(-700) > 0
     assert p_value_of(math.log(50)) == pytest.approx(1 / 50)
     assert p_value_of(-3.0) == 1.0
