@@ -13,7 +13,7 @@ from html import escape
 from dpaudit_reports.figures.canvas import PANEL
 from dpaudit_reports.figures.palette import FORBIDDEN
 
-_WIDTH, _HEIGHT = 72 * PANEL, 72 * 2.75  # size in points, as large as the trade-off plot
+_WIDTH, _HEIGHT = 72 * PANEL, 72 * 2.4  # size in points, as large as the trade-off plot
 _LABEL = "#222222"  # the palette's colour of labels
 _MOST = 120  # maximum number of squares for one count
 _COLUMNS, _CELL, _SIDE = 30, 7.6, 6.0  # squares in a line, their spacing in points, and their side in points

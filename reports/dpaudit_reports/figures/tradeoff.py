@@ -20,7 +20,7 @@ from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HEIGHT = 2.75
+HEIGHT = 2.4
 """Height of the panel of the first page, in inches."""
 
 DETAIL_HEIGHT = 2.3

@@ -32,7 +32,7 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
     words = "Do not rely on the claim until the cause is found."
     check = "Check the set-up: the claim is the documented one, and the datasets are neighbours under its definition."
     if command := replay_command(result):
-        confirm: Text = ("Confirm the violation on fresh runs before you report it: ", Code(command), ".")
+        confirm: Text = ("Confirm it on fresh runs before you report it: ", Code(command), ".")
     elif result.evidence.once:
         confirm = "Confirm the violation with a new run and new canaries before you report it."
     else:
@@ -57,7 +57,7 @@ def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
         return ("Then find out why the datasets differ in how often outputs fall into the witness's region.",)
     script = f"dpaudit reproduce {saved_file(result)} -o script.py"
     first: Text = (
-        "Write a script that shows the violation without dpaudit, for whoever maintains the code at fault: ",
+        "Write a script that shows it without dpaudit, for the maintainers: ",
         Code(script),
         ".",
     )
