@@ -15,7 +15,7 @@ Labels = npt.NDArray[np.intp]
 """Labels of outputs: (n,), or (n, m) for m labels of each output."""
 
 # Pseudo-counts.  Small pseudo-counts suit large leaks, and large pseudo-counts suit small leaks.
-_PRIORS = (0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0)
+_PRIORS = np.array([0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0])
 
 
 def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
@@ -32,15 +32,14 @@ def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
     Returns:
         Log-likelihood ratios in nats, (k,); zeros if no pseudo-count predicts better than guessing.
     """
-    best, least = np.zeros(len(counts0)), np.inf
-    for prior in _PRIORS:
-        miss1 = np.log1p((counts0 + prior) / np.maximum(counts1 - 1 + prior, 1e-9))
-        miss0 = np.log1p((counts1 + prior) / np.maximum(counts0 - 1 + prior, 1e-9))
-        loss = float(counts1 @ miss1 + counts0 @ miss0)
-        if loss < least:
-            best, least = np.log((counts1 + prior) / (counts0 + prior)), loss
-    blind = float(counts0.sum() + counts1.sum()) * np.log(2)
-    return best if least < blind else np.zeros(len(counts0))
+    priors = _PRIORS[:, None]
+    miss1 = np.log1p((counts0 + priors) / np.maximum(counts1 - 1 + priors, 1e-9))
+    miss0 = np.log1p((counts1 + priors) / np.maximum(counts0 - 1 + priors, 1e-9))
+    losses = [float(counts1 @ first + counts0 @ second) for first, second in zip(miss1, miss0, strict=True)]
+    best = min(range(len(losses)), key=losses.__getitem__)
+    if losses[best] >= float(counts0.sum() + counts1.sum()) * np.log(2):
+        return np.zeros(len(counts0))
+    return np.asarray(np.log((counts1 + _PRIORS[best]) / (counts0 + _PRIORS[best])))
 
 
 def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable[[Labels], Array]:

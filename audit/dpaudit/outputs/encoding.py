@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -216,31 +216,37 @@ class PartsEncoding:
     def _matrix(self, outputs: Sequence[Parts]) -> Array:
         first_label, first_count = len(self.numbers), len(self.numbers) + len(self.labels)
         matrix = np.zeros((len(outputs), self.columns))
-        matrix[:, :first_label] = math.nan
-        number_at = {name: j for j, name in enumerate(self.numbers)}
         label_at = {label: j for j, label in enumerate(self.labels, first_label)}
         count_at = {name: j for j, name in enumerate(self.counts, first_count)}
-        centres = dict(zip(self.numbers, self.centre, strict=True)) if any(self.centre) else {}
-        # The inner loops iterate over the parts of an output and not over the columns, because an output has far fewer
-        # parts.
         for row, parts in zip(matrix, outputs, strict=True):
-            places: list[int] = []
-            values: list[float] = []
-            for name, value in parts.numbers.items():
-                if (j := number_at.get(name)) is not None:
-                    places.append(j)
-                    values.append(_float(_centred(value, centre) if (centre := centres.get(name)) else value))
-            for label in parts.labels.items():
-                if (j := label_at.get(label)) is not None:
-                    places.append(j)
-                    values.append(1.0)
-            for name, count in parts.counts.items():
-                if (j := count_at.get(name)) is not None:
-                    places.append(j)
-                    values.append(count)
-            row[places] = values
+            row[:first_label] = self._numbers(parts)
+            # The inner loops iterate over the columns or over the parts of the output, whichever are fewer.
+            if len(label_at) < len(parts.labels):
+                get = parts.labels.get
+                row[first_label:first_count] = [get(name) == label for name, label in self.labels]
+            else:
+                row[[j for label in parts.labels.items() if (j := label_at.get(label)) is not None]] = 1.0
+            if len(count_at) < len(parts.counts):
+                row[first_count:-1] = list(map(parts.counts.get, self.counts, repeat(0.0)))
+            else:
+                for name, count in parts.counts.items():
+                    if (j := count_at.get(name)) is not None:
+                        row[j] = count
             row[-1] = self._unknown(parts)
         return matrix
+
+    def _numbers(self, parts: Parts) -> Array | list[float]:
+        """Return the numbers of an output, less their centres, and NaN for missing numbers."""
+        found = list(map(parts.numbers.get, self.numbers, repeat(math.nan)))
+        if not any(self.centre):
+            try:
+                return np.array(found, dtype=np.float64)
+            except OverflowError:  # an integer that exceeds the largest float
+                pass
+        return [
+            _float(_centred(value, centre) if centre else value)
+            for value, centre in zip(found, self.centre, strict=True)
+        ]
 
     def _unknown(self, parts: Parts) -> int:
         """Return the number of parts of an output that this encoding does not know."""

@@ -29,6 +29,8 @@ def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
 
 def label_of(value: object) -> str:
     """Return a short text that represents a value.  Equal values have equal texts."""
+    if type(value) is str and len(value) <= TEXT:  # texts are handled first, because they are the most frequent values
+        return repr(value)
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size <= TEXT):
         value = value.tolist()
     if isinstance(value, str) and len(value) <= TEXT:

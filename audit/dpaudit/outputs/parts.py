@@ -38,6 +38,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 import numpy as np
 
@@ -163,6 +164,26 @@ def _raised(parts: Parts, name: str, value: Raised | BaseException, depth: int) 
 
 
 def _text(parts: Parts, name: str, text: str) -> None:
+    if len(text) > TEXT or type(text) is not str:  # a subclass of str may compare its texts in its own way
+        _add_text(parts, name, text)
+        if len(text) > TEXT:
+            vector(parts, name, np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.float64))
+        return
+    known = _parts_of_text(name, text)
+    parts.labels.update(known.labels)
+    parts.numbers.update(known.numbers)
+    parts.counts.update(known.counts)
+
+
+@lru_cache(maxsize=4096)
+def _parts_of_text(name: str, text: str) -> Parts:
+    """Return the parts of a short text, which often occurs again in another output."""
+    parts = Parts()
+    _add_text(parts, name, text)
+    return parts
+
+
+def _add_text(parts: Parts, name: str, text: str) -> None:
     parts.labels[name] = label_of(text)
     parts.numbers[f"length of {name}"] = len(text)
     if text:
@@ -171,8 +192,6 @@ def _text(parts: Parts, name: str, text: str) -> None:
         parts.numbers[f"number {index + 1} in {name}"] = float(found)
     for word in _WORD.findall(text[:LISTED])[:_MAX_WORDS]:
         parts.counts[f"word {label_of(word)} in {name}"] = 1
-    if len(text) > TEXT:
-        vector(parts, name, np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.float64))
 
 
 def _bytes(parts: Parts, name: str, value: Foreign, depth: int) -> None:

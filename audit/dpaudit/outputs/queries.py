@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ Targets = tuple[Row | None, Row | None]
 """The row of d0 that d1 lacks, and the row of d1 that d0 lacks; None if there is no such row or it is unknown."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TableQueries:
     """Queries of one table among the parts of outputs."""
 
@@ -47,9 +48,16 @@ class TableQueries:
         """Return the answers to all queries of one table.  A missing table has no rows."""
         if table is None:
             return np.array([*[0.0] * len(self.queries), *(number for near in self.targets for number in near.nothing)])
-        holds = [condition.holds(table) for condition in self.conditions]
-        counted = [float(np.count_nonzero(_all(holds, query))) for query in self.queries]
-        return np.array([*counted, *(number for near in self.targets for number in near.near(table))])
+        holds = np.array([condition.holds(table) for condition in self.conditions]).reshape(-1, table.rows)
+        first, second, third = self._places
+        counted = np.count_nonzero(holds[first] & holds[second] & holds[third], axis=1)
+        return np.array([*counted.tolist(), *(number for near in self.targets for number in near.near(table))])
+
+    @cached_property
+    def _places(self) -> npt.NDArray[np.intp]:
+        """The indices of three conditions of each query, (3, queries).  Shorter queries repeat a condition."""
+        padded = [(*query, query[0], query[0])[:3] for query in self.queries]
+        return np.array(padded, dtype=np.intp).reshape(-1, 3).T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,13 +116,6 @@ def _chosen(
         tuple(tuple(conditions.index(condition) for condition in query) for query in queries),
         tuple(Nearness.of(row, tables, _word(row, targets)) for row in rows),
     )
-
-
-def _all(holds: list[npt.NDArray[np.bool_]], query: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    found = holds[query[0]]
-    for i in query[1:]:
-        found = found & holds[i]
-    return found
 
 
 def _word(row: Row, targets: Targets) -> str:
