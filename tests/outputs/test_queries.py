@@ -21,8 +21,9 @@ from dpaudit.outputs.conditions import Condition, of_row, proposed
 from dpaudit.outputs.near_copies import Nearness
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.queries import Queries, Targets
+from dpaudit.outputs.queries import TableQueries as QueriesOfTable
 from dpaudit.outputs.query_choice import chosen_queries
-from dpaudit.outputs.tables import Table
+from dpaudit.outputs.tables import Table, read_column
 from dpaudit.pairs.target_rows import target_rows
 from dpaudit.result.values import Counts, Witness
 from dpaudit_attacks.table_queries import TableQueries
@@ -218,3 +219,8 @@ def test_a_witness_names_the_query_and_its_answers() -> None:
 )
 def test_answers_on_both_datasets_are_stated(first: Any, second: Any, words: Any) -> None:
     assert stated(np.array(first), np.array(second)) == words
+
+
+@pytest.mark.parametrize("entries", [[], [1.0, 2.0]])
+def test_a_table_without_queries_has_no_answers(entries: list[float]) -> None:
+    assert QueriesOfTable("output", (), (), ()).counts(Table.of({"age": read_column(entries)})).shape == (0,)

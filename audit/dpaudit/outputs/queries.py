@@ -48,7 +48,9 @@ class TableQueries:
         """Return the answers to all queries of one table.  A missing table has no rows."""
         if table is None:
             return np.array([*[0.0] * len(self.queries), *(number for near in self.targets for number in near.nothing)])
-        holds = np.array([condition.holds(table) for condition in self.conditions]).reshape(-1, table.rows)
+        holds = np.zeros((len(self.conditions), table.rows), dtype=bool)
+        for row, condition in zip(holds, self.conditions, strict=True):
+            row[:] = condition.holds(table)
         first, second, third = self._places
         counted = np.count_nonzero(holds[first] & holds[second] & holds[third], axis=1)
         return np.array([*counted.tolist(), *(number for near in self.targets for number in near.near(table))])
