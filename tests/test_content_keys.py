@@ -14,6 +14,7 @@ import pytest
 
 from dpaudit import Pair, SearchPairs
 from dpaudit.engine.pools import pool_of
+from dpaudit.mechanisms.fingerprint import fingerprint
 from dpaudit.values.content import key
 
 
@@ -147,3 +148,12 @@ def test_a_search_keeps_pairs_of_long_arrays_that_differ_in_the_middle() -> None
         return Pair(np.zeros(2000), changed)
 
     assert len(list(SearchPairs(generator=neighbours, relation="replace_one"))) > 1
+
+
+@pytest.mark.parametrize("other", [["a"] * 299 + ["b"], ["aa"] + ["a"] * 298, ["a"] * 301, ["a"] * 299 + [None]])
+def test_long_lists_of_texts_differ_if_one_text_differs(other: list[Any]) -> None:
+    texts: list[Any] = ["a"] * 300
+    assert fingerprint(texts) == fingerprint(list(texts))
+    assert fingerprint(texts) != fingerprint(other)
+    assert key(np.array(texts, dtype=object)) == key(np.array(list(texts), dtype=object))
+    assert key(np.array(texts, dtype=object)) != key(np.array(other, dtype=object))

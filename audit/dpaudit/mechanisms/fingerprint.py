@@ -44,8 +44,11 @@ from dpaudit.mechanisms.modules import (
     user_folders,
 )
 from dpaudit.values import Foreign
+from dpaudit.values.content import joined
 
 __all__ = ["Unknowable", "fingerprint", "same_content"]
+
+_MANY_TEXTS = 256  # from this number on, the texts of a list are digested together, which is faster
 
 
 def fingerprint(value: object, what: str = "it") -> str:
@@ -188,6 +191,8 @@ class _Walk:
             yield digest("floats", array.array("d", value).tobytes())
         elif kinds == {int} and min(value) >= -(2**63) and max(value) < 2**63:
             yield digest("ints", array.array("q", value).tobytes())
+        elif kinds == {str} and len(value) >= _MANY_TEXTS:
+            yield digest("texts", *joined([str(text) for text in value]))
         else:
             yield from (self.token(item, where) for item in value)
 

@@ -137,7 +137,10 @@ def _encode_int(value: int, out: bytearray) -> None:
 
 
 def _encode_list(value: Foreign, out: bytearray) -> None:
-    """Encode a list of one numeric type as one block, because most mechanisms return thousands of such numbers."""
+    """Encode a list of one numeric type as one block, because most mechanisms return thousands of such numbers.
+
+    A repeated text of a list of texts is encoded once, because a column of a table has many rows but few categories.
+    """
     kinds = set(map(type, value))
     if len(kinds) == 1:
         (kind,) = kinds
@@ -145,6 +148,8 @@ def _encode_list(value: Foreign, out: bytearray) -> None:
             return _encode_sized(b"D", array.array("d", value).tobytes(), out)
         if kind is int and min(value) in _INT64 and max(value) in _INT64:
             return _encode_sized(b"Q", array.array("q", value).tobytes(), out)
+        if kind is str:
+            return _encode_texts(value, out)
         if numpy is not None and issubclass(kind, numpy.generic):
             together = numpy.array(value)
             if together.dtype.kind in "biufc":
@@ -154,6 +159,16 @@ def _encode_list(value: Foreign, out: bytearray) -> None:
     for item in value:
         _encode(item, out)
     return None
+
+
+def _encode_texts(value: Foreign, out: bytearray) -> None:
+    out += b"l" + _SIZE.pack(len(value))
+    known: dict[str, bytes] = {}
+    for text in set(value):
+        one = bytearray()
+        _encode(text, one)
+        known[text] = bytes(one)
+    out += b"".join([known[text] for text in value])
 
 
 def _encode_numpy(value: Foreign, out: bytearray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import hashlib
 import io
 import pickle
@@ -43,6 +44,13 @@ def key(value: Foreign) -> Hashable:
     return _content(value)
 
 
+def joined(texts: list[str]) -> tuple[bytes, bytes]:
+    """Return the lengths of the encoded texts, and all texts in one piece.  Different lists give different pairs."""
+    known = {text: text.encode("utf-8", "surrogatepass") for text in set(texts)}  # columns often repeat few texts
+    encoded = [known[text] for text in texts]
+    return array.array("q", map(len, encoded)).tobytes(), b"".join(encoded)
+
+
 def _head(value: Foreign) -> bytes:
     return f"{value.dtype.str} {value.shape} ".encode()
 
@@ -71,8 +79,12 @@ class _Content(pickle.Pickler):
         if kind in _PLAIN:
             return None
         if kind is np.ndarray:
-            content = value.ravel().tolist() if value.dtype.hasobject else value.tobytes()
-            return "array", repr(value.dtype), value.shape, content
+            return (
+                "array",
+                repr(value.dtype),
+                value.shape,
+                _entries(value) if value.dtype.hasobject else value.tobytes(),
+            )
         if isinstance(value, np.generic):
             return "number", value.dtype.str, value.tobytes()
         if kind in (set, frozenset):
@@ -83,6 +95,11 @@ class _Content(pickle.Pickler):
         if library == "torch" and hasattr(value, "detach"):  # a pickled view contains the whole tensor
             return "tensor", str(value.dtype), value.detach().cpu().numpy()
         return None
+
+
+def _entries(value: Foreign) -> object:
+    entries = value.ravel().tolist()
+    return joined(entries) if set(map(type, entries)) == {str} else entries
 
 
 _PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
