@@ -9,9 +9,10 @@ import numpy as np
 import pandas
 import polars
 import pytest
+from scipy.special import gammaln
 
 from dpaudit import Pair
-from dpaudit.engine.query_words import query_words, stated
+from dpaudit.engine.query_words import _CHANCE, _TRIED, _agreement_by_chance, query_words, stated
 from dpaudit.engine.region_words import describe_region
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
@@ -224,3 +225,18 @@ def test_answers_on_both_datasets_are_stated(first: Any, second: Any, words: Any
 @pytest.mark.parametrize("entries", [[], [1.0, 2.0]])
 def test_a_table_without_queries_has_no_answers(entries: list[float]) -> None:
     assert QueriesOfTable("output", (), (), ()).counts(Table.of({"age": read_column(entries)})).shape == (0,)
+
+
+@pytest.mark.parametrize("n", [14, 20, 28, 100, 400])
+def test_chance_rarely_gives_the_agreement_of_a_stated_query(n: int) -> None:
+    """The exact tail of the Kolmogorov-Smirnov distance of two samples of size n."""
+    distance = 2 * _agreement_by_chance(n) - 1
+    steps = int(np.ceil(distance * n - 1e-9))  # the distance is a multiple of 1 / n
+    below = np.zeros(2 * n + 1)  # paths of n steps up and n steps down that stay inside (-steps, steps)
+    below[n] = 1.0
+    for _ in range(2 * n):
+        below = 0.5 * (np.append(below[1:], 0.0) + np.append(0.0, below[:-1]))
+        below[np.abs(np.arange(-n, n + 1)) >= steps] = 0.0
+    all_paths = np.exp(gammaln(2 * n + 1) - 2 * gammaln(n + 1) - 2 * n * np.log(2))
+    assert steps <= n
+    assert _TRIED * (1 - below[n] / all_paths) <= _CHANCE

@@ -115,11 +115,13 @@ def test_an_empty_table_is_read(empty: Any) -> None:
     assert isinstance(parts_of(empty), Parts)
 
 
-def test_a_large_table_keeps_its_marginals_and_its_first_rows() -> None:
-    rows = MAX_ROWS + 10
-    numbers = np.zeros(rows)
-    numbers[-1] = 7
+def test_a_large_table_keeps_its_marginals_and_evenly_spaced_rows() -> None:
+    rows = 8 * MAX_ROWS - 10
+    numbers = np.repeat([0.0, 7.0], [rows - 1, 1])
     parts = parts_of(pandas.DataFrame({"n": numbers}))
     assert parts.tables["output"].rows == MAX_ROWS
     assert parts.tables["output"].numbers["n"].nbytes == MAX_ROWS
+    assert parts.tables["output"].numbers["n"][-1] == 7
+    half = parts_of(pandas.DataFrame({"n": np.arange(rows) < rows // 2})).tables["output"].numbers["n"]
+    assert abs(half.mean() - 0.5) < 1e-4
     assert (parts.numbers["rows of output"], parts.counts["number of 7.0 in output['n']"]) == (rows, 1)

@@ -12,6 +12,8 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, Queries
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
+_TRIED = 10_000  # at least the number of queries among which the queries of a table are chosen
+_CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
 
@@ -29,7 +31,8 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
         examples: Outputs of d0, followed by the same number of outputs of d1; None if there are none.
 
     Returns:
-        The description; "" if outputs are no tables, if no query is telling, or if no output is in the region.
+        The description; "" if outputs are no tables, if no output is in the region, or if chance explains the
+        agreement of every query.
     """
     encoding = score.encoding
     if examples is None or not isinstance(encoding, PartsEncoding) or encoding.table_queries is None:
@@ -40,7 +43,7 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
         return ""
     agreement = [_agreement(column[:half], column[half:]) for column in answers.T]
     best = int(np.argmax(agreement))
-    if agreement[best] < _LEAST_AGREEMENT:
+    if agreement[best] < max(_LEAST_AGREEMENT, _agreement_by_chance(half)):
         return ""
     on0, on1 = _sides(encoding.table_queries)
     first, second = stated(answers[:half, best], answers[half:, best])
@@ -67,6 +70,15 @@ def _agreement(first: Array, second: Array) -> float:
         return 0.5
     gain = np.cumsum(of_first)[ends] / len(first) - np.cumsum(~of_first)[ends] / len(second)
     return float(0.5 + np.abs(gain).max() / 2)
+
+
+def _agreement_by_chance(n: int) -> float:
+    """Return an agreement that the best of all tried queries rarely reaches by chance, with n outputs of each dataset.
+
+    The agreement is (1 + D) / 2 with the two-sample Kolmogorov-Smirnov distance D.  If both samples of size n have one
+    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries.
+    """
+    return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * _TRIED / _CHANCE) / n))
 
 
 def stated(first: Array, second: Array) -> tuple[str, str]:

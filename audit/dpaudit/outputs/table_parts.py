@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.labels import label_of
 from dpaudit.outputs.named import Parts
-from dpaudit.outputs.tables import MAX_ROWS, Column, Table
+from dpaudit.outputs.tables import MAX_ROWS, Column, Table, some_rows
 from dpaudit.outputs.vectors import ENTRIES, bag
 
 _MAX_PAIRED = 6  # maximum number of columns of numbers whose products are averaged
@@ -48,7 +48,7 @@ def _rows(parts: Parts, name: str, columns: list[Column]) -> None:
     """Add the number of occurrences of each frequent row."""
     codes = np.zeros(min(MAX_ROWS, len(columns[0].codes) if columns else 0), dtype=np.intp)
     for entries in columns:  # the codes of distinct rows stay below the number of rows
-        _, codes = np.unique(codes * len(entries.values) + entries.codes[:MAX_ROWS], return_inverse=True)
+        _, codes = np.unique(codes * len(entries.values) + some_rows(entries.codes), return_inverse=True)
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     parts.numbers[f"largest number of equal rows of {name}"] = int(counts.max()) if len(counts) else 0
     for place in _frequent(counts):

@@ -25,7 +25,11 @@ MAX_COLUMNS = 64
 """Maximum number of columns that are read; further columns only count."""
 
 MAX_ROWS = 2**17
-"""Maximum number of rows in a `Table`; further rows of an output are only counted column by column."""
+"""Maximum number of rows in a `Table`.
+
+Of a longer output, a `Table` has evenly spaced rows, because the rows may be sorted.  All rows are counted column by
+column.
+"""
 
 _PLAIN = ({str, type(None)}, {int}, {bool}, {bytes})  # sets of types whose values differ if their labels differ
 _NUMERIC = "biufmM"
@@ -50,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The first rows of a table in a compact form, from which counting queries are answered."""
+    """Rows of a table in a compact form, from which counting queries are answered."""
 
     rows: int
     numbers: Mapping[str, AnyArray]  # column -> numbers, NaN for missing entries
@@ -66,7 +70,7 @@ class Table:
         return cls(
             rows=min(rows, MAX_ROWS),
             numbers={
-                name: _small(entries.numbers[:MAX_ROWS])
+                name: _small(some_rows(entries.numbers))
                 for name, entries in columns.items()
                 if entries.numbers is not None
             },
@@ -213,6 +217,13 @@ def _titled(columns: Foreign) -> dict[str, Column]:
     return found
 
 
+def some_rows(entries: AnyArray) -> AnyArray:
+    """Return the entries of a column in the rows of a `Table`: all rows, or `MAX_ROWS` evenly spaced rows."""
+    if len(entries) <= MAX_ROWS:
+        return entries
+    return entries[np.linspace(0, len(entries) - 1, MAX_ROWS).astype(np.intp)]
+
+
 def _small(found: Array) -> AnyArray:
     """Return numbers in the smallest type that represents them exactly."""
     for kind in (np.int8, np.int16, np.int32):
@@ -225,4 +236,4 @@ def _small(found: Array) -> AnyArray:
 
 def _small_codes(entries: Column) -> Codes:
     size = len(entries.values)
-    return entries.codes[:MAX_ROWS].astype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
+    return some_rows(entries.codes).astype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
