@@ -171,6 +171,18 @@ def test_the_tutorials_plan_works_as_it_is_typed(command: Callable[..., Result])
     assert shown in done.stdout or not AS_SHOWN
 
 
+def test_a_plan_states_the_time_of_slow_runs(command: Callable[..., Result]) -> None:
+    """The test uses no randomness."""
+    text = (ROOT / "docs" / "synthetic-data.md").read_text(encoding="utf-8")
+    (typed,) = re.findall(r"^    \$ (dpaudit plan .*)$", text, re.MULTILINE)
+    done = command(*shlex.split(typed)[1:])
+    assert done.exit_code == 0, done.output
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("Runs on both datasets, 60 s each, take")
+    assert f"    {last}\n" in text or not AS_SHOWN
+    assert "--seconds must be a number above 0" in command(*shlex.split(typed)[1:-1], "-1").output
+
+
 def test_the_reference_shows_names_that_exist_and_are_public() -> None:
     names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(names) >= 15

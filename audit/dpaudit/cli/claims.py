@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,11 +82,16 @@ def plan(
     ],
     power: Annotated[float, number_option(help="Probability of finding the violation.")] = POWER,
     confidence: Annotated[float, number_option(help="Confidence of the audit, between 0 and 1.")] = DEFAULTS.confidence,
+    seconds: Annotated[
+        float | None, number_option(help="Seconds of one run, such as one fit of a generator; adds the total times.")
+    ] = None,
 ) -> None:
     """Estimate how many trials an audit needs to refute CLAIM if the mechanism is only as private as TRUTH."""
     try:
         check_probability(power, "--power", written=f"{power:g}{percent_meant(power)}")
         check_confidence(confidence, "--confidence", written=str(confidence).removesuffix(".0"))
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError(f"--seconds must be a number above 0, got {seconds:g}")
     except ValueError as error:
         refuse(str(error))
     with waiting("loading", shown=True):
@@ -97,5 +103,13 @@ def plan(
         with waiting("simulating audits", shown=True):
             found = plan_trials(*claims, power=power, confidence=confidence)
         show(str(found))
+        if seconds is not None and math.isfinite(found.trials):
+            from dpaudit.engine.progress_line import duration
+
+            usual, most = (duration(2 * trials * seconds) for trials in (found.mean_trials, found.trials))
+            show(
+                f"Runs on both datasets, {seconds:g} s each, take {usual} on average, and at most {most} with "
+                f"probability {power:g}."
+            )
     except (ValueError, ImportError) as error:
         refuse(str(error))

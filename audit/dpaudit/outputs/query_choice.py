@@ -11,11 +11,11 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.association import count_association
 from dpaudit.outputs.conditions import Condition
-from dpaudit.outputs.tables import Table
+from dpaudit.outputs.tables import Table, some_rows
 
 _MAX_BASE = 12  # number of proposed conditions of which conjunctions are tried, and the same number for the targets
 _MAX_QUERIES = 48
-_MAX_ROWS = 5_000  # number of rows of each table from which queries are chosen
+_MAX_ROWS = 5_000  # maximum number of rows of each table from which queries are chosen
 
 Query = tuple[Condition, ...]
 Places = npt.NDArray[np.intp]
@@ -54,7 +54,7 @@ def chosen_queries(
 
 
 def _holds(table: Table, conditions: Sequence[Condition]) -> npt.NDArray[np.float32]:
-    return np.array([condition.holds(table)[:_MAX_ROWS] for condition in conditions], dtype=np.float32)
+    return np.array([some_rows(condition.holds(table), _MAX_ROWS) for condition in conditions], dtype=np.float32)
 
 
 def _conjunctions(base: list[int], conditions: Sequence[Condition], size: int) -> Places:

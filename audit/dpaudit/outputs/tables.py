@@ -217,11 +217,11 @@ def _titled(columns: Foreign) -> dict[str, Column]:
     return found
 
 
-def some_rows(entries: AnyArray) -> AnyArray:
-    """Return the entries of a column in the rows of a `Table`: all rows, or `MAX_ROWS` evenly spaced rows."""
-    if len(entries) <= MAX_ROWS:
+def some_rows(entries: AnyArray, most: int = MAX_ROWS) -> AnyArray:
+    """Return the entries of a column in all rows, or in `most` evenly spaced rows."""
+    if len(entries) <= most:
         return entries
-    return entries[np.linspace(0, len(entries) - 1, MAX_ROWS).astype(np.intp)]
+    return entries[np.linspace(0, len(entries) - 1, most).astype(np.intp)]
 
 
 def _small(found: Array) -> AnyArray:
