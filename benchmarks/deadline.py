@@ -11,6 +11,10 @@ false claim with n trials at 95 % confidence:
   guesses in the region reaches c at trial n, and 0 otherwise.
 - from T: after T n trials, all wealth W is put on an all-or-nothing bet on the remaining trials, with s* = W / 20.
 - half from T: the same with half of the wealth.
+- late bets from T: after T n trials, all wealth is put on one bet of `strategy` at a time.  At the start of each of
+  `_STAGES` stages, the bet is chosen that most probably reaches the threshold by trial n, in a normal approximation
+  and on average over the alternatives, weighted by their wealth so far.  The past alone determines the choice, so each
+  factor is an e-value.
 
 **Theorem.**  Let s*(c) be the largest probability, over all predictable choices of a pair of laws that satisfy the
 claim in each trial, that the weighted number of right guesses in R trials reaches c.  Then the all-or-nothing bet is an
@@ -26,16 +30,19 @@ The sup over pairs of laws is taken on a grid of the claim's curve, which suffic
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, softmax
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations
-from dpaudit.inference.sequential.alternatives import pair_laws
-from dpaudit.inference.sequential.strategy import log_threshold, strategy
+from dpaudit.inference.power import growths
+from dpaudit.inference.sequential.alternatives import alternatives, pair_laws
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 
 CASES = [
@@ -48,6 +55,7 @@ CASES = [
 ]
 _CONFIDENCE = 0.95
 _SHARES, _STARTS = (0.3, 0.5, 0.9), (0.0, 0.25, 0.5, 0.75)
+_LATE, _STAGES = (0.25, 0.5, 0.75), 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +112,50 @@ class Guesses:
         return sorted({*near.tolist(), *range(0, len(gain), 10)})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateBets:
+    """Bets that are chosen to reach the threshold before the last trial."""
+
+    bets: Strategy
+    claim: TradeoffFunction
+    means: Array  # mean change in log-wealth of each bet under each alternative, (bets, alternatives)
+    variances: Array  # variance of this change, (bets, alternatives)
+
+    @classmethod
+    def of(cls, bets: Strategy, claim: TradeoffFunction) -> LateBets:
+        found = [growths(bets, claim, (one.p, one.q)) for one in alternatives(claim)]
+        means, variances = (np.array(column).T for column in zip(*found, strict=True))
+        return cls(bets=bets, claim=claim, means=means, variances=np.maximum(variances, 1e-12))
+
+    def refutes(self, gains: Array, start: int, enough: float) -> bool:
+        """Return whether the wealth reaches the threshold after trial `start`.
+
+        Args:
+            gains: Changes in log-wealth of each bet, summed up to each trial, (n, bets).
+            start: Number of trials before all wealth is moved.
+            enough: Log-wealth of the threshold.
+        """
+        n, own = len(gains), self.means.shape[1]  # the first bets of the strategy are those of the alternatives
+        ends = np.unique(np.linspace(start, n, _STAGES + 1).astype(int))
+        reached = np.logaddexp.reduce(self.bets.log_weights + (gains[start - 1] if start else 0.0))
+        for at, end in itertools.pairwise(ends.tolist()):
+            before = gains[at - 1] if at else np.zeros(gains.shape[1])
+            posterior = softmax((self.bets.log_weights + before)[:own])
+            left = n - at
+            chance = ndtr((left * self.means - (enough - reached)) / np.sqrt(left * self.variances)) @ posterior
+            path = reached + gains[at:end, best := int(np.argmax(chance))] - before[best]
+            if path.max() >= enough:
+                return True
+            reached = path[-1]
+        return False
+
+
 def measure(claim: TradeoffFunction, truth: TradeoffFunction, n: int, audits: int) -> dict[str, float]:
     """Return the probability of a refutation for each test."""
     p, q = pair_laws(truth)[0]
     bets, guesses, rng = strategy(claim), Guesses.of(claim, p, q, n), np.random.default_rng(1)
     tails, prices, enough = guesses.tails(n), bets.log_prices(claim), log_threshold(_CONFIDENCE)
+    late_bets = LateBets.of(bets, claim)
     wins: dict[str, int] = {}
 
     def needed(remaining: int, level: float) -> int:
@@ -136,6 +183,11 @@ def measure(claim: TradeoffFunction, truth: TradeoffFunction, n: int, audits: in
                     part < 1 and wealth[at:].max(initial=-math.inf) + math.log1p(-part) >= enough
                 )
                 refuted[f"{name} {start}"] = bool(before >= enough or late)
+        for start in _LATE:
+            at = int(start * n)
+            refuted[f"late bets from {start}"] = bool(
+                wealth[:at].max(initial=-math.inf) >= enough or late_bets.refutes(gains, at, enough)
+            )
         for name, one in refuted.items():
             wins[name] = wins.get(name, 0) + one
     return {name: count / audits for name, count in wins.items()}
