@@ -210,6 +210,17 @@ def test_a_witness_names_the_query_and_its_answers() -> None:
     assert any(words in str(block) for block in query_of(found))
 
 
+def test_long_titles_of_columns_are_shortened() -> None:
+    """All outputs show the dataset."""
+    title = "\n" * 5_000
+    sides = [[pandas.DataFrame({title: [city] * 20}) for _ in range(40)] for city in ("Bonn", "Jena")]
+    learner = Learner(resolve_attacks(["table_queries"]), seed=0, pair=0, targets=(None, {title: "Jena"}))
+    learner.learn(*learner.read(*sides))
+    words = query_words(learner.current(), 0.0, Outputs.join(list(learner.latest(40))))
+    assert words.startswith("rows with \\n")
+    assert 300 < len(words) < 400
+
+
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [

@@ -10,10 +10,12 @@ import numpy as np
 from dpaudit.learning import Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, Queries
+from dpaudit.text.printable import one_line, shortened
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
 _TRIED = 10_000  # at least the number of queries among which the queries of a table are chosen
 _CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
+_MAX_NAME = 300  # maximum length of the name of a query; the mechanism chooses the titles of columns
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
 
@@ -47,7 +49,8 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
         return ""
     on0, on1 = _sides(encoding.table_queries)
     first, second = stated(answers[:half, best], answers[half:, best])
-    return f"{encoding.table_queries.names[best]}: {first} {on0}, {second} {on1}"
+    name = shortened(one_line(encoding.table_queries.names[best]), _MAX_NAME)
+    return f"{name}: {first} {on0}, {second} {on1}"
 
 
 def _sides(queries: Queries) -> tuple[str, str]:
