@@ -1,153 +1,145 @@
-"""Measure the rates of false alarms and of wrong certified bounds for claims that are exactly true.
+"""Count how often the statements of dpaudit are false: the section "Calibration" of docs/statistics.md.
 
-    python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed]
-        [--mechanisms geometric ...] [--second-stage-after 500] [--jobs 2]
+    python benchmarks/calibration.py [--audits N | --minutes M] [--only TEXT] [--jobs 2] [--store FILE] [--write]
+    python benchmarks/calibration.py --list
 
-Each mechanism is exactly as private as claimed, so every refutation is a false alarm.  At 95 % confidence, at most 5 %
-of the audits may refute the claim.  The sequential test refutes far fewer true claims, since its guarantee holds
-simultaneously for all numbers of trials.  The column "mu" counts the audits in which `mu_lower` exceeds the true mu.
-The column "epsilon" counts the audits in which `epsilon_lower` exceeds the true epsilon, for the delta with most such
-audits.  The column "band" counts the audits whose upper confidence band lies below the true trade-off curve at some
-point.  If --second-stage-after N is given, the pilot of a fixed audit ends with a second stage after N trials instead
-of 250,000.
+Each row is a setting in which an event has at most, or at least, a stated probability; for example, a refutation of a
+claim that is exactly true.  The rows are in the modules of `calibration_parts`.  The command prints how often each
+event occurred, and how often it may occur.  An event with the stated probability is beyond its limit with probability
+at most 0.135 %, which corresponds to three standard errors of a normal law.
+
+Every finished audit is saved in the store, so an interrupted command is resumed by the same command.  The key of an
+audit contains the versions of dpaudit and of its libraries, and digests of the code of dpaudit and of the row.  So
+audits of different versions are never counted together.  Comments and docstrings do not affect a digest.
+
+Each row has a full number of audits.  With --audits, no row has more than N audits.  With --minutes, the number of
+audits of each row is such that all chosen rows together take about M minutes of processor time.  The costs that this
+calculation needs are in benchmarks/calibration.json, or are measured by two audits of a row.
+
+--write puts the counts of all rows into benchmarks/calibration.json, and the tables into docs/statistics.md.  All
+finished audits in the store count, from the first seed to the first missing seed.  Nothing is written if a row has no
+audit of the present code.  `--audits 0 --write` makes no audits.
+
+The exit code is 1 if a chosen row is beyond a limit or an audit failed, 2 if nothing could be written or the code of
+dpaudit changed meanwhile, and 130 if the command was interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import time
-from collections.abc import Callable
-from typing import Any
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
 
-import numpy as np
-from joblib import Parallel, delayed
+from audit_store import Store
+from calibration_parts import Row, commands, misbehaving, stated, streams, true_claims
+from calibration_parts.budget import divided
+from calibration_parts.page import page_with
+from calibration_parts.results import SECONDS, Audits, CodeChangedError, broken, summary
 
-from dpaudit import GaussianDP, Pair, PureDP, TabulatedTradeoff, audit, batched
-from dpaudit.claims import TradeoffFunction
-from dpaudit.engine import fixed
-
-# arguments: the bit in the dataset, the number of outputs, the generator
-Draw = Callable[[int, int, np.random.Generator], Any]
-
-
-def gaussian(bit: int, n: int, rng: np.random.Generator) -> Any:
-    return rng.normal(bit, 1.0, n)
-
-
-def response(bit: int, n: int, rng: np.random.Generator) -> Any:
-    return (rng.random(n) < (math.e if bit else 1.0) / (1 + math.e)).astype(int)
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = Path(__file__).with_suffix(".json")
+PAGE = ROOT / "docs" / "statistics.md"
+STORE = ROOT / "build" / "calibration.jsonl"
+_TIMED = 2  # audits by which the cost of a row is measured
 
 
-def geometric(bit: int, n: int, rng: np.random.Generator) -> Any:
-    p = -math.expm1(-1.0)
-    return bit + rng.geometric(p, n) - rng.geometric(p, n)
+def rows() -> list[Row]:
+    """Return all rows, in the order of the page."""
+    found = [row for part in (true_claims, misbehaving, streams, commands, stated) for row in part.rows()]
+    if len({row.label for row in found}) < len(found):
+        raise AssertionError("two rows have the same label, so one would be counted as the other")
+    return found
 
 
-def composed(bit: int, n: int, rng: np.random.Generator) -> Any:
-    """Return the answers of three randomised responses with epsilon = 1/2 each."""
-    odds = math.exp(0.5)
-    return (rng.random((n, 3)) < (odds if bit else 1.0) / (1 + odds)).astype(int)
+def numbers_of(chosen: Sequence[Row], audits: Audits, options: argparse.Namespace) -> dict[str, int]:
+    """Return the number of audits of each row, by its label."""
+    if options.minutes is None:
+        return {row.label: row.full if options.audits is None else min(row.full, options.audits) for row in chosen}
+    old = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"] if RESULTS.exists() else []
+    costs = {f"{row['part']}: {', '.join(row['cells'])}": row["seconds"] for row in old}
+    for row in chosen:
+        if row.label not in costs and made(row, _TIMED, audits, options.jobs):
+            costs[row.label] = min(one[SECONDS] for one in audits.found(row)[:_TIMED])
+    return divided(chosen, costs, 60 * options.minutes)
 
 
-def subsampled(bit: int, n: int, rng: np.random.Generator) -> Any:
-    """Return outputs of the subsampled Gaussian mechanism with mu = 2 and sampling rate 1/2."""
-    return rng.normal(2.0 * bit * (rng.random(n) < 0.5), 1.0)
+def made(row: Row, number: int, audits: Audits, jobs: int) -> bool:
+    """Make the audits of a row, and return whether none failed."""
+    try:
+        audits.make(row, number, jobs)
+    except CodeChangedError:
+        raise
+    except Exception:  # the other rows are still run
+        traceback.print_exc()
+        print(f"{row.label}: AN AUDIT FAILED", flush=True)
+        return False
+    return True
 
 
-_REACH = 6
-_MASS = np.exp(-np.square(np.arange(-_REACH, _REACH + 1)) / 2)
-_MASS /= _MASS.sum()
+def run(row: Row, number: int, audits: Audits, jobs: int) -> bool:
+    """Make the audits of a row and print its counts; return whether all is as stated."""
+    if not made(row, number, audits, jobs):
+        return False
+    if not (found := audits.found(row)):
+        return True
+    counted, wrong = summary(row, found), broken(row, found)
+    limits = ", ".join(dict.fromkeys(limit.words(len(found)) for limit in row.limits.values()))
+    counts = ", ".join(f"{name} {count}" for name, count in counted["counts"].items())
+    words = f"{row.label}: {len(found)} audits, {counts} (allowed: {limits}), {counted['seconds']} s each"
+    print(words + (f"  BEYOND THE LIMIT: {', '.join(wrong)}" if wrong else ""), flush=True)
+    return not wrong
 
 
-def discrete_gaussian(bit: int, n: int, rng: np.random.Generator) -> Any:
-    """Return the bit plus discrete Gaussian noise with sigma = 1, truncated to [-6, 6]."""
-    return bit + rng.choice(np.arange(-_REACH, _REACH + 1), n, p=_MASS)
+def write(all_rows: Sequence[Row], audits: Audits) -> int:
+    """Write the counts of all rows and the page, if each row has an audit."""
+    found = {row.label: audits.found(row) for row in all_rows}
+    if missing := [label for label, outcomes in found.items() if not outcomes]:
+        print(f"nothing is written, because {len(missing)} rows have no audit of the present code:", file=sys.stderr)
+        print(*missing, sep="\n", file=sys.stderr)
+        return 2
+    counted = [summary(row, found[row.label]) for row in all_rows]
+    lines = ",\n  ".join(json.dumps(row) for row in counted)
+    RESULTS.write_text(f'{{"versions": {json.dumps(audits.versions)}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PAGE.write_text(page_with(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
 
 
-def discrete_gaussian_claim() -> TradeoffFunction:
-    """Return the trade-off function between the laws of K and K + 1, where K is the truncated discrete Gaussian noise.
-
-    By the Neyman-Pearson lemma, the optimal tests reject outputs >= j, for j = 7, 6, ..., -6.
-    """
-    below = np.concatenate([[0.0, 0.0], np.cumsum(_MASS)])  # P[K <= j - 2] for j = -6, ..., 8, where K is the noise
-    alpha = np.concatenate([[0.0], np.cumsum(_MASS[::-1])])
-    alpha[-1] = 1.0
-    return TabulatedTradeoff(alpha=alpha, beta=below[: len(alpha)][::-1])
-
-
-CASES: list[tuple[str, Draw, TradeoffFunction]] = [
-    ("Gaussian, mu 1", gaussian, GaussianDP(1.0)),
-    ("randomised response, epsilon 1", response, PureDP(1.0)),
-    ("geometric, epsilon 1", geometric, PureDP(1.0)),
-    ("composed, 3 responses of epsilon 0.5", composed, PureDP(0.5).repeated(3)),
-    ("subsampled Gaussian, mu 2, rate 0.5", subsampled, GaussianDP(2.0).subsampled(0.5, relation="add_remove")),
-    ("discrete Gaussian, sigma 1", discrete_gaussian, discrete_gaussian_claim()),
-]
-DELTAS = (0.0, 1e-5, 1e-2)
-
-
-def one(
-    draw: Draw, claim: TradeoffFunction, method: str, trials: int, second_stage_after: int | None, seed: int
-) -> list[bool]:
-    """Run one audit and return whether it made each error.
-
-    The errors are a refutation, too large a value of `mu_lower`, too large a value of `epsilon_lower` at each delta,
-    and too low an upper band.
-    """
-    if second_stage_after is not None:  # the setting is changed in this worker process of joblib
-        fixed._MAX_TRIALS_BEFORE_SECOND_STAGE, fixed._MIN_SECOND_STAGE_TRIALS = (
-            second_stage_after,
-            second_stage_after // 4,
-        )
-    mechanism = batched(lambda dataset, n, rng: draw(dataset[0], n, rng))
-    result = audit(mechanism, claim, Pair([0], [1]), method=method, trials=trials, seed=seed, confidence=0.95)
-    both = claim.symmetrized()
-    tolerance = 1e-6  # the rounding of bounds exceeds this tolerance for errors in the computed true values
-    above = [result.epsilon_lower(delta) > float(both.epsilon(delta)) * (1 + tolerance) for delta in DELTAS]
-    below = bool(np.any(result.curve.beta_upper < claim.beta(result.curve.alpha) - tolerance))
-    return [result.violated, result.mu_lower > both.mu() * (1 + tolerance), *above, below]
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=1000)
-    parser.add_argument("--trials", type=int, default=20_000)
-    parser.add_argument("--methods", nargs="+", default=["sequential", "fixed"])
-    parser.add_argument("--mechanisms", nargs="+", help="those whose names contain one of these words", default=[""])
-    parser.add_argument("--second-stage-after", type=int, help="trials before the second stage of a fixed audit")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--audits", type=int, help="largest number of audits of a row")
+    size.add_argument("--minutes", type=float, help="processor time of all chosen rows together")
+    parser.add_argument("--only", default="", help='rows whose "part: setting" contains this text')
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--markdown", action="store_true", help="print a table for the docs")
-    options = parser.parse_args()
-    limit = 0.05 + 3 * math.sqrt(0.05 * 0.95 / options.audits)
-    print(f"{options.audits} audits each, at most {options.trials} trials; allowed: {100 * limit:.1f} %")
-    if options.markdown:
-        print("\n| mechanism | method | refuted, % | mu, % | epsilon, % | band, % |\n|---|---|---|---|---|---|")
-    failed = False
-    chosen = [case for case in CASES if any(word in case[0] for word in options.mechanisms)]
+    parser.add_argument("--store", type=Path, default=STORE, help="file of finished audits (%(default)s)")
+    parser.add_argument("--write", action="store_true", help="write the results and the page")
+    parser.add_argument("--list", action="store_true", help="list the rows, and make no audits")
+    options = parser.parse_args(arguments)
+    all_rows = rows()
+    chosen = [row for row in all_rows if options.only in row.label]
     if not chosen:
-        parser.error(f"--mechanisms: none of {', '.join(case[0] for case in CASES)} contains any of them")
-    for name, draw, claim in chosen:
-        for method in options.methods:
-            began = time.perf_counter()
-            outcomes = np.array(
-                Parallel(n_jobs=options.jobs)(
-                    delayed(one)(draw, claim, method, options.trials, options.second_stage_after, seed)
-                    for seed in range(options.audits)
-                )
-            )
-            means = outcomes.mean(axis=0)
-            rates = [means[0], means[1], max(means[2:-1]), means[-1]]
-            failed |= max(rates) > limit
-            cells = [name, method, *(f"{100 * rate:.1f}" for rate in rates)]
-            line = (
-                f"| {' | '.join(cells)} |"
-                if options.markdown
-                else f"{cells[0]:<36s} {cells[1]:<12s}" + "".join(f"{cell:>7s}" for cell in cells[2:])
-            )
-            print(line if options.markdown else f"{line}  {time.perf_counter() - began:.0f} s", flush=True)
-    raise SystemExit(1 if failed else 0)
+        parser.error(f"--only: no row contains {options.only!r}; --list shows them")
+    if options.list:
+        print(*(f"{row.label} ({row.full:,} audits)" for row in chosen), sep="\n")
+        return 0
+    options.store.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        audits = Audits(Store(options.store), all_rows)
+        numbers = numbers_of(chosen, audits, options)
+        fine = [run(row, numbers[row.label], audits, options.jobs) for row in chosen]
+    except CodeChangedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command resumes with the finished audits", file=sys.stderr)
+        return 130
+    written = write(all_rows, audits) if options.write else 0
+    return written or int(not all(fine))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

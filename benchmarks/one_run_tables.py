@@ -25,7 +25,6 @@ resumed.  The confidence is 95 %.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from audit_store import Row, Store
 from dependent_canaries import ORDERED, gaussian_runs, ordered, response, warned
 from one_run_limits import S, limit_any, limit_independent, limit_mixture
 
@@ -52,7 +52,6 @@ FAMILY = f"repeated(subsampled(gaussian(mu=?), rate={RATE}, relation='add_remove
 TABLE1 = {15.731: 0.975, 8.431: 1.947, 4.614: 3.895, 2.629: 7.788}
 XIANG = {0.5: (1.469, 1.828, 1.941), 1.0: (3.756, 4.179, 4.314), 2.0: (9.004, 9.688, 9.900)}
 SIZES = (1_000, 10_000, 100_000)
-Row = dict[str, float]
 # the largest count, the p-value of a count, and the function from scores to a pair that ends with the count
 Test = tuple[int, Callable[[int], float], Callable[..., tuple[Any, int]]]
 
@@ -130,26 +129,6 @@ def counterexample(seed: int, m: int = 1000) -> Row:
         found[f"ordered {kind}"] = warned(*ordered(kind, seed, m), seed)
     found["false1"] = warned(*gaussian_runs(m, 1, seed), seed)
     return found
-
-
-class Store:
-    """A file of finished audits with one JSON object on each line."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.done: dict[str, Row] = {}
-        if path and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                self.done[row.pop("key")] = row
-
-    def row(self, key: str, make: Callable[[], Row]) -> Row:
-        if key not in self.done:
-            self.done[key] = make()
-            if self.path:
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, **self.done[key]}) + "\n")
-        return self.done[key]
 
 
 def on(method: Callable[[Array, Any], Row], scores: Callable[[int], tuple[Array, Any]], seed: int) -> Row:

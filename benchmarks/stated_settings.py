@@ -1,4 +1,4 @@
-"""The settings of `stated_probabilities`: a statement, and an audit that shows whether the statement came true."""
+"""The settings of `calibration_parts.stated`: a statement, and an audit that shows whether the statement came true."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from dpaudit import Pair, Verdict, audit, audit_one_run, audit_scores, batched, parse_claim, plan
 from dpaudit.catalogue import Gaussian, Laplace
@@ -24,7 +23,6 @@ from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 PAIR = Pair([0], [1])
 RATIO = LikelihoodRatio(lambda bins: CENTRES[np.asarray(bins, dtype=np.intp)])
 SIGNIFICANCE = 1e-3  # significance of a test in a suite
-BEYOND = 0.00135  # probability that a normal variable is more than three standard deviations above its mean
 EQUAL = "so no violation could have been found"  # the warning if all outputs are equal, which is no dependence
 ATTACKS = ("logistic", "auto")
 
@@ -48,18 +46,6 @@ class Setting:
     @property
     def label(self) -> str:
         return f"{self.kind}: {self.name}"
-
-    def bound(self, audits: int) -> int:
-        """Return the least, or the largest, allowed number of audits in which the statement comes true.
-
-        If the stated probability is the true one, the number is beyond the bound with probability at most `BEYOND`.
-        """
-        if self.least:
-            return audits - int(binom.isf(BEYOND, audits, 1 - self.stated))
-        return int(binom.isf(BEYOND, audits, self.stated))
-
-    def fails(self, audits: int, count: int) -> bool:
-        return count < self.bound(audits) if self.least else count > self.bound(audits)
 
 
 def _drawing(sample: Callable[..., Any]) -> Any:

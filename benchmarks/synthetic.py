@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from one_run_tables import Row, Store
+from audit_store import Row, Store
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import BUILTIN

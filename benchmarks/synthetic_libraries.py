@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from one_run_tables import Row, Store
+from audit_store import Row, Store
 
 from dpaudit import audit
 from dpaudit.config import PlannedAudit, read_configs

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from one_run_tables import Row, Store
+from audit_store import Row, Store
 from sklearn.datasets import load_digits
 
 from dpaudit import AuditResult, Pair, audit

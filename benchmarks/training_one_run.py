@@ -30,7 +30,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from one_run_tables import Row, Store
+from audit_store import Row, Store
 from scipy.optimize import brentq
 from sklearn.datasets import load_digits
 

@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from one_run_tables import Row, Store
+from audit_store import Row, Store
 from scipy.special import logsumexp
 
 from dpaudit import Pair

@@ -1,6 +1,6 @@
 """Audits of true claims under conditions in which dpaudit once refuted true claims, with one module for each kind.
 
-Each module holds `CASES`, a list of `Case`.  `benchmarks/false_alarms.py` counts how often the audits end with the
+Each module holds `CASES`, a list of `Case`.  `benchmarks/calibration.py` counts how often the audits end with the
 verdict VIOLATION.
 """
 
