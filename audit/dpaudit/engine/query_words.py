@@ -5,11 +5,14 @@ For example: "rows with city = Ulm: 0 without the record, 1 to 4 with it".
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from dpaudit.learning import Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, Queries
+from dpaudit.outputs.named import Parts
 from dpaudit.text.printable import one_line, shortened
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
@@ -45,12 +48,31 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
         return ""
     agreement = [_agreement(column[:half], column[half:]) for column in answers.T]
     best = int(np.argmax(agreement))
-    if agreement[best] < max(_LEAST_AGREEMENT, _agreement_by_chance(half)):
+    name = encoding.table_queries.table_of(best)
+    present = np.array([name in parts.tables for parts in examples.parts()], dtype=np.float64)
+    telling = _agreement(present[:half], present[half:])  # whether there is a table at all
+    if max(agreement[best], telling) < max(_LEAST_AGREEMENT, _agreement_by_chance(half)):
         return ""
     on0, on1 = _sides(encoding.table_queries)
+    if telling >= agreement[best]:
+        outcomes = [_outcome(parts, name) for parts in examples.parts()]
+        return f"output: {_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}"
     first, second = stated(answers[:half, best], answers[half:, best])
-    name = shortened(one_line(encoding.table_queries.names[best]), _MAX_NAME)
-    return f"{name}: {first} {on0}, {second} {on1}"
+    words = shortened(one_line(encoding.table_queries.names[best]), _MAX_NAME)
+    return f"{words}: {first} {on0}, {second} {on1}"
+
+
+def _outcome(parts: Parts, table: str) -> str:
+    """Describe an output by whether it contains the table, or else by its type, such as "raised ValueError"."""
+    if table in parts.tables:
+        return "a table"
+    kind, message = parts.labels.get("type of output", "unknown"), parts.labels.get("message of output", "")
+    return shortened(one_line(f"{kind}: {message}" if message else kind), _MAX_NAME)
+
+
+def _usual(outcomes: list[str]) -> str:
+    ((outcome, times),) = Counter(outcomes).most_common(1)
+    return outcome if times == len(outcomes) else f"mostly {outcome}"
 
 
 def _sides(queries: Queries) -> tuple[str, str]:

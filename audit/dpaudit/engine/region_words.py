@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,7 @@ _MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; ou
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _ANSWERS = ("number of rows ", "distance of ")  # beginnings of names of numbers, whatever their values
+_SEVERAL = re.compile(r"^not: (type of output.*) is (\S.*)$")  # a part that has one of several labels
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
 
@@ -112,12 +114,24 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
     best, agreement, plain = "", 0.0, False
     for name, column, centre in zip(names, columns.T, centres, strict=True):
         words, share = best_condition(name, column, inside, centre)
+        if words == f"not: {name}":
+            words = _positive(words, examples, inside)
         binary = not centre and set(np.unique(column)) <= {0.0, 1.0} and not name.startswith(_ANSWERS)
         if share > agreement + (0.01 if plain or not binary else -0.01):  # a binary feature is easier to read
             best, agreement, plain = words, share, binary
     if agreement >= _SAME:
         return best
     return f"{in_score}; nearly the same as: {best}" if agreement >= _NEARLY else in_score
+
+
+def _positive(words: str, examples: Outputs, inside: npt.NDArray[np.bool_]) -> str:
+    """Replace "not: PART is LABEL" by "PART is OTHER", if PART has one label among all outputs of the region."""
+    for part, label in _SEVERAL.findall(words):
+        found = {parts.labels.get(part) for parts, one in zip(examples.parts(), inside, strict=True) if one}
+        (other,) = found if len(found) == 1 else (None,)
+        if other is not None and other != label:
+            return f"{part} is {other}"
+    return words
 
 
 def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0) -> tuple[str, float]:

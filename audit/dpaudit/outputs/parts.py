@@ -18,7 +18,8 @@
 | rows in any order                 | names of rows and entries by name, if the rows have names; a table for queries |
 | list of dicts                     | the same, and the parts of the first rows                                      |
 | series                            | the parts of an array, or of a dict if the rows have names                     |
-| Raised                            | type of the exception as a label, message as text                              |
+| Raised, or a dict of the texts    | type of the exception as a label, message as text                              |
+| "raised" and "message"            |                                                                                |
 | object with a registered encoder  | parts of the value that the encoder returns                                    |
 
 The number of parts of an output is bounded, so that outputs of many megabytes can be audited.
@@ -274,6 +275,10 @@ def _listed(parts: Parts, name: str, value: Sequence[object], depth: int) -> Non
 
 
 def _mapping(parts: Parts, name: str, value: Mapping[Foreign, Foreign], depth: int) -> None:
+    if len(value) == 2 and all(type(value.get(key)) is str for key in ("raised", "message")):
+        # `library: synthesizer` returns the exception of a fit in this form
+        _raised(parts, name, Raised(value["raised"], value["message"]), depth)
+        return
     parts.labels[f"type of {name}"] = type(value).__name__
     columns = mapping_columns(value)
     if columns is not None and (rows := len(next(iter(columns.values())).codes)) <= ENTRIES:

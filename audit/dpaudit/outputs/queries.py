@@ -91,6 +91,10 @@ class Queries:
         """The name of each column."""
         return [name for table in self.tables for name in table.names]
 
+    def table_of(self, column: int) -> str:
+        """Return the name of the table that a column is about."""
+        return [one.table for one in self.tables for _ in one.names][column]
+
     def features(self, outputs: Sequence[Parts]) -> Array:
         """Return the answers to all queries for n outputs, (n, queries)."""
         if not self.tables or not outputs:

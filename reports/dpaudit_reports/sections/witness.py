@@ -61,7 +61,8 @@ def query_of(found: Witness) -> tuple[Block, ...]:
     """State the query of synthetic tables that tells the datasets apart best."""
     if not found.query:
         return ()
-    return (Paragraph(("The most telling query of the released tables: ", Strong(found.query), ".")),)
+    told = "The most telling query of the released tables: ", Strong(found.query), " (answers on single tables)."
+    return (Paragraph(told),)
 
 
 def _heading(kind: RegionStatus, found: Witness | None) -> str:
