@@ -39,7 +39,7 @@ MAX_NUMBERS_KNOWN = 4  # numbers in an output; attacks need more trials to learn
 _RUNS = 300  # number of simulated audits; their mean has a standard error of 3 %
 _MIN_SIMULATED_BEYOND = 5  # minimum number of simulated audits above a quantile; with fewer, a normal law is used
 _NOTES = (
-    f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer outputs need more runs.",
+    f"Estimates for one pair and outputs of at most {MAX_NUMBERS_KNOWN} numbers; more need more runs.",
     "The numbers for the single threshold and for the fixed number of runs are normal approximations.",
 )
 _MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
