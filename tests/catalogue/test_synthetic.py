@@ -180,3 +180,18 @@ def test_tiny_tables_need_a_schema() -> None:
     for search in ({"relation": "add_remove"}, {"relation": "add_remove", "schema": SMALL, "size": 1}):
         with pytest.raises(ValueError, match="tiny tables need a schema, and a size of at least 2"):
             SearchPairs(**search, tiny=True)
+
+
+@pytest.mark.parametrize("form", [list, pandas.DataFrame])
+def test_a_pair_that_differs_in_more_than_one_row_is_refused(form: Any) -> None:
+    generator = BUILTIN["synthetic_marginals"]()
+    others = [{"city": "Bonn", "sex": "f", "age": 0}] * 4
+    with pytest.raises(ValueError, match="lacks 2 rows of the other dataset"):
+        generator.check_neighbours(form(ROWS), form(others), None)
+    generator.check_neighbours(form(others[:-1]), form(others), None)
+
+
+def test_records_far_outside_the_schema_are_moved_to_its_bounds_or_not_counted() -> None:
+    """A right generator that failed on a record would reveal it."""
+    cells = DOMAIN.cells([{"city": ([],), "sex": "m", "age": 10**400}, {"city": "Ulm", "sex": None, "age": -(10**400)}])
+    assert cells.tolist() == [[-1, 1, 3], [2, -1, 0]]

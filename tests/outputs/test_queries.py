@@ -12,7 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from dpaudit import Pair
-from dpaudit.engine.query_words import _CHANCE, _TRIED, _agreement_by_chance, query_words, stated
+from dpaudit.engine.query_words import _CHANCE, _agreement_by_chance, query_words, stated
 from dpaudit.engine.region_words import describe_region
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
@@ -241,7 +241,8 @@ def test_a_table_without_queries_has_no_answers(entries: list[float]) -> None:
 @pytest.mark.parametrize("n", [14, 20, 28, 100, 400])
 def test_chance_rarely_gives_the_agreement_of_a_stated_query(n: int) -> None:
     """The exact tail of the Kolmogorov-Smirnov distance of two samples of size n."""
-    distance = 2 * _agreement_by_chance(n) - 1
+    tried = 10_000
+    distance = 2 * _agreement_by_chance(n, tried) - 1
     steps = int(np.ceil(distance * n - 1e-9))  # the distance is a multiple of 1 / n
     below = np.zeros(2 * n + 1)  # paths of n steps up and n steps down that stay inside (-steps, steps)
     below[n] = 1.0
@@ -250,4 +251,30 @@ def test_chance_rarely_gives_the_agreement_of_a_stated_query(n: int) -> None:
         below[np.abs(np.arange(-n, n + 1)) >= steps] = 0.0
     all_paths = np.exp(gammaln(2 * n + 1) - 2 * gammaln(n + 1) - 2 * n * np.log(2))
     assert steps <= n
-    assert _TRIED * (1 - below[n] / all_paths) <= _CHANCE
+    assert tried * (1 - below[n] / all_paths) <= _CHANCE
+
+
+def test_the_number_of_tried_queries_includes_conjunctions_that_were_not_computed() -> None:
+    past = [parts_of({"a": ["x", "y", "z"][: 1 + i % 3] * 2 + ["w"] * (4 - 2 * (i % 3))}) for i in range(40)]
+    found = Queries.of(past, np.arange(40) % 2 == 1, (None, None))
+    assert found is not None
+    assert found.tried == 4 + 6 + 4  # four categories
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (Condition("c", "=", "'None'"), "c = 'None'"),
+        (Condition("c", "=", "None"), "c = None"),
+        (Condition("id", "=", 12345679.0), "id = 12345679"),
+        (Condition("id", "above", 12345679.0), "id above 1.23457e+07"),
+    ],
+)
+def test_conditions_state_the_value_that_was_counted(condition: Condition, words: str) -> None:
+    assert str(condition) == words
+
+
+def test_rows_equal_to_the_record_are_equal() -> None:
+    tables = [parts_of({"t": [0.0, 1e12]}).tables["output"]]
+    near = Nearness.of({"t": 0.5}, tables, "the record")
+    assert near.near(parts_of({"t": [0.5, 500.0]}).tables["output"])[0] == 1

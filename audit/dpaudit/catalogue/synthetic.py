@@ -1,15 +1,20 @@
 """Correct generators of synthetic tables, as controls of `catalogue.synthetic_mistakes`.
 
-A dataset is a list of rows that are dicts, a dict of columns, or a data frame.  An output is a table of a fixed number
-of rows as a dict of columns.  With `white_box`, an output holds the noisy counts instead.  All claims are about one
-added or removed record.  Each docstring proves the claim.  In these proofs, d is the number of columns.  Each record is
-in at most one cell of a marginal, so that adding or removing a record changes at most one of its counts, by 1.
-Drawing a table from noisy counts is post-processing.
+A dataset is a list of rows that are dicts, a dict of columns, or a data frame.  An output is a table as a dict of
+columns, whose number of rows does not depend on the data unless the docstring says so.  With `white_box`, an output
+holds the noisy counts instead.
+
+All claims are about one added or removed record.  They are also about real numbers: the last bits of noisy counts in
+floating point reveal the counts (Mironov 2012), so attacks on bits refute the claim of an output with `white_box`.
+Each docstring proves the claim.  In these proofs, d is the number of columns.  Each record is in at most one cell of a
+marginal, so that adding or removing a record changes at most one of its counts, by 1.  Drawing a table from noisy
+counts is post-processing.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -65,7 +70,7 @@ class Generator(Pure):
         raise NotImplementedError
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError unless one dataset has exactly one row more than the other.
+        """Raise ValueError unless one dataset consists of all rows of the other and one more row.
 
         Args:
             d0: The first dataset of a pair.
@@ -76,6 +81,13 @@ class Generator(Pure):
         if abs(sizes[0] - sizes[1]) != 1:
             raise ValueError(
                 f"d0 has {sizes[0]} rows and d1 has {sizes[1]}, but the claim is about one added or removed row"
+            )
+        fewer, more = sorted((self.domain.cells(dataset) for dataset in (d0, d1)), key=len)
+        changed = Counter(map(tuple, fewer.tolist())) - Counter(map(tuple, more.tolist()))
+        if changed:
+            raise ValueError(
+                f"the dataset with more rows lacks {changed.total():,} rows of the other dataset, but the claim is "
+                "about one added or removed row"
             )
 
 

@@ -148,13 +148,27 @@ def _bounds(column: str, entries: Sequence[Any]) -> tuple[float, float] | None:
 
 def _binned(entries: list[Record], bound: tuple[float, float], bins: int) -> list[int]:
     low, high = bound
-    numbers = np.array([x if isinstance(x, int | float) else math.nan for x in entries], dtype=np.float64)
-    share = (np.clip(numbers, low, high) - low) / (high - low)
+    numbers = np.array([_clipped(entry, low, high) for entry in entries], dtype=np.float64)
+    share = (numbers - low) / (high - low)
     with np.errstate(invalid="ignore"):
         cell = np.minimum(np.floor(share * bins), bins - 1)
     return np.where(np.isnan(cell), -1, np.nan_to_num(cell)).astype(int).tolist()  # type: ignore[no-any-return]
 
 
+def _clipped(entry: Record, low: float, high: float) -> float:
+    """Move a number to its bounds before it becomes a float, because a large integer has no float."""
+    if not isinstance(entry, int | float) or entry != entry:
+        return math.nan
+    return min(max(entry, low), high)
+
+
 def _placed(entries: list[Record], names: Sequence[Record]) -> list[int]:
     place = {name: index for index, name in enumerate(names)}
-    return [place.get(entry, -1) if entry.__hash__ else -1 for entry in entries]
+
+    def of(entry: Record) -> int:
+        try:
+            return place.get(entry, -1)
+        except TypeError:  # an entry without a hash, such as a list, is no category
+            return -1
+
+    return list(map(of, entries))

@@ -56,10 +56,10 @@ class DomainFromTable(Marginals):
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseForShares(Marginals):
-    """Wrong: counts get the noise of shares, which are counts divided by the number of records n; (n epsilon)-DP.
+    """Wrong: counts get the noise of shares, which are counts divided by the number of records n; no epsilon.
 
-    The noise is too small by a factor of n.  G. Ganev (ganevgv) reported the same mistake in conditional distributions
-    as https://github.com/DataResponsibly/DataSynthesizer/issues/34.  Control: `Marginals`.
+    The noise is too small by a factor of n, and its scale reveals n.  G. Ganev (ganevgv) reported the same mistake in
+    conditional distributions as https://github.com/DataResponsibly/DataSynthesizer/issues/34.  Control: `Marginals`.
     """
 
     private: ClassVar[bool] = False

@@ -16,7 +16,6 @@ from dpaudit.outputs.named import Parts
 from dpaudit.text.printable import one_line, shortened
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
-_TRIED = 10_000  # at least the number of queries among which the queries of a table are chosen
 _CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
 _MAX_NAME = 300  # maximum length of the name of a query; the mechanism chooses the titles of columns
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
@@ -51,7 +50,9 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
     name = encoding.table_queries.table_of(best)
     present = np.array([name in parts.tables for parts in examples.parts()], dtype=np.float64)
     telling = _agreement(present[:half], present[half:])  # whether there is a table at all
-    if max(agreement[best], telling) < max(_LEAST_AGREEMENT, _agreement_by_chance(half)):
+    if max(agreement[best], telling) < max(
+        _LEAST_AGREEMENT, _agreement_by_chance(half, 1 + encoding.table_queries.tried)
+    ):
         return ""
     on0, on1 = _sides(encoding.table_queries)
     if telling >= agreement[best]:
@@ -97,13 +98,19 @@ def _agreement(first: Array, second: Array) -> float:
     return float(0.5 + np.abs(gain).max() / 2)
 
 
-def _agreement_by_chance(n: int) -> float:
-    """Return an agreement that the best of all tried queries rarely reaches by chance, with n outputs of each dataset.
+def _agreement_by_chance(n: int, tried: int) -> float:
+    """Return an agreement that the best of several queries rarely reaches by chance.
 
     The agreement is (1 + D) / 2 with the two-sample Kolmogorov-Smirnov distance D.  If both samples of size n have one
-    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries.
+    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries.  The conditions
+    of queries are proposed by the outputs of both datasets together.  Given these outputs, their division between the
+    datasets is uniformly random, so the bound also holds for queries that were chosen by the same outputs.
+
+    Args:
+        n: Number of outputs of each dataset.
+        tried: Number of queries that could have been chosen.
     """
-    return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * _TRIED / _CHANCE) / n))
+    return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / _CHANCE) / n))
 
 
 def stated(first: Array, second: Array) -> tuple[str, str]:

@@ -20,6 +20,8 @@ _CUTS = np.linspace(0, 1, 9)[1:-1]  # quantiles at which a column of numbers is 
 _SAMPLED_ROWS = 200  # number of rows of each table from which cuts are learned
 _PLAIN_LABEL = re.compile(r"'([^\W\d_][\w .-]{0,38})'")  # text that needs no quotation marks
 
+_CONSTANTS = ("None", "nan", "True", "False")  # texts that need quotation marks, unlike the values of the same name
+
 Relation = Literal["=", "above", "at most"]
 
 
@@ -35,8 +37,8 @@ class Condition:
     def __str__(self) -> str:
         if isinstance(self.value, str):
             plain = _PLAIN_LABEL.fullmatch(self.value)
-            return f"{self.column} = {plain[1] if plain else self.value}"
-        written = f"{self.value:.6g}"
+            return f"{self.column} = {plain[1] if plain and plain[1] not in _CONSTANTS else self.value}"
+        written = f"{self.value:.15g}" if self.relation == "=" else f"{self.value:.6g}"
         if self.time:
             written = str(np.datetime64(round(self.value), "us").astype("M8[s]")).removesuffix("T00:00:00")
         return f"{self.column} {self.relation} {written}"

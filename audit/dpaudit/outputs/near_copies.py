@@ -13,7 +13,7 @@ from dpaudit.outputs.labels import label_of
 from dpaudit.outputs.tables import Table
 
 _RADII = (0.0, 0.1, 0.3)  # distances within which rows are counted
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # of a distance, which is a mean; equal rows have the distance 0 exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,5 @@ class Nearness:
         if not table.rows:
             return self.nothing
         apart = self.of_table(table)
-        return [*(float(np.count_nonzero(apart <= radius + _ROUNDING)) for radius in _RADII), float(apart.min())]
+        limits = [radius + _ROUNDING if radius else 0.0 for radius in _RADII]
+        return [*(float(np.count_nonzero(apart <= limit)) for limit in limits), float(apart.min())]

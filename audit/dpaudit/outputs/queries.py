@@ -6,6 +6,7 @@ output depend only on this output and on past outputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,7 @@ class TableQueries:
     conditions: tuple[Condition, ...]
     queries: tuple[tuple[int, ...], ...]  # indices of the conditions of each query
     targets: tuple[Nearness, ...]
+    tried: int = 0  # number of the queries of up to three conditions among which these were chosen
 
     @property
     def names(self) -> list[str]:
@@ -91,6 +93,11 @@ class Queries:
         """The name of each column."""
         return [name for table in self.tables for name in table.names]
 
+    @property
+    def tried(self) -> int:
+        """The number of all columns that could have been chosen; only some conjunctions are computed."""
+        return sum(one.tried + len(one.names) - len(one.queries) for one in self.tables)
+
     def table_of(self, column: int) -> str:
         """Return the name of the table that a column is about."""
         return [one.table for one in self.tables for _ in one.names][column]
@@ -114,13 +121,16 @@ def _chosen(
         return None
     rows = [row for row in targets if row is not None]
     of_targets = [condition for row in rows for condition in of_row(row, tables)]
-    queries = chosen_queries(found, side, proposed(tables), of_targets)
+    learned = proposed(tables)
+    queries = chosen_queries(found, side, learned, of_targets)
+    number = len({*of_targets, *learned})
     conditions = tuple(dict.fromkeys(condition for query in queries for condition in query))
     return TableQueries(
         name,
         conditions,
         tuple(tuple(conditions.index(condition) for condition in query) for query in queries),
         tuple(Nearness.of(row, tables, _word(row, targets)) for row in rows),
+        tried=sum(math.comb(number, size) for size in (1, 2, 3)),
     )
 
 
