@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,7 +19,9 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT, FewValues
 from dpaudit.numerics.arrays import Array
+from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Counts, SequentialEvidence
+from dpaudit.values import Dataset
 from dpaudit.values.content import key
 
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
@@ -54,8 +58,7 @@ class SequentialAudit:
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
         self._peak = self._counts.copy()
-        datasets = [(key(pair.d0), key(pair.d1)) for pair in self.collector.sampler.pairs]
-        few_values = FewValues.of_pairs(datasets, float(self.tested.epsilon(0.0)))
+        few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), float(self.tested.epsilon(0.0)))
         for learner, its_values in zip(self.collector.learners, few_values, strict=True):
             learner.few_values = its_values
 
@@ -231,3 +234,18 @@ class SequentialAudit:
             gains = self._bets.gains(self._log_prices, counts[None])
             growth.append((self._bets.log_wealth(gains) + _BONUS) / few.trials)
         return int(left[np.argmax(growth)])
+
+
+def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
+    """Return a key of d0 and of d1 for each pair.  Equal keys mean equal datasets, so that scores are learned together.
+
+    A single pair needs no comparison, and a dataset that cannot be read counts as different from all others.
+    """
+
+    def of(dataset: Dataset, place: tuple[int, int]) -> Hashable:
+        if len(pairs) > 1:
+            with suppress(Exception):  # pickling or `repr` calls methods of the dataset
+                return "equal", key(dataset)
+        return place
+
+    return [(of(pair.d0, (i, 0)), of(pair.d1, (i, 1))) for i, pair in enumerate(pairs)]
