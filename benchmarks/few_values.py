@@ -81,7 +81,7 @@ def main() -> None:
         f"{given.mechanism}: {refuted} of {len(rows)} audits refuted within {given.trials:,} trials; "
         f"mean trials {statistics.mean(trials):,.0f} +- {error:,.0f}"
     )
-    right = BUILTIN[given.mechanism].private
+    right = BUILTIN[given.mechanism]().private
     raise SystemExit(right and refuted > binom.ppf(1 - 1e-6, len(rows), 1 - given.confidence))
 
 

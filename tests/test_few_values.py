@@ -14,6 +14,7 @@ from dpaudit import Pair, audit, batched
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning.blocks import as_outputs
 from dpaudit.learning.few_values import MAX_VALUES, MIN_TRIALS, FewValues, shrunken_excess
+from dpaudit.result.evidence import SequentialEvidence
 
 EPSILON = 0.3
 
@@ -145,5 +146,6 @@ def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is 
     assert result.violated
     assert result.witness is not None
     assert result.witness.pair == str(pairs[2])
+    assert isinstance(result.evidence, SequentialEvidence)
     spent = result.evidence.counts.sum(axis=(1, 2))
     assert spent[2] > spent[0] + spent[1]
