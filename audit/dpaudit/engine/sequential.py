@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,12 +17,16 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence import MIN_RUNS
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
-from dpaudit.learning import FIRST_FIT
+from dpaudit.learning import FIRST_FIT, FewValues
 from dpaudit.numerics.arrays import Array
+from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Counts, SequentialEvidence
+from dpaudit.values import Dataset
+from dpaudit.values.content import key
 
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
 _MIN_SHARE = 0.25  # every pair gets at least this part of an even share of the trials
+_BONUS = 1.0  # nats that are added to the log-wealth of each pair in hindsight
 _PRIOR = 30.0  # each pair's variance is averaged with the largest variance, which counts as this many trials
 
 
@@ -52,6 +58,9 @@ class SequentialAudit:
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
         self._peak = self._counts.copy()
+        few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), float(self.tested.epsilon(0.0)))
+        for learner, its_values in zip(self.collector.learners, few_values, strict=True):
+            learner.few_values = its_values
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
         """Make trials until the claim is refuted (unless `measure`), or no more trials can be made.
@@ -199,9 +208,44 @@ class SequentialAudit:
             return min((int(i) for i in left), key=lambda i: spent[i])
         if bets.min() < _MIN_SHARE * bets.sum() / len(bets):
             return int(left[np.argmin(bets)])
+        if (pair := self._best_in_hindsight(left)) is not None:
+            return pair
         gains = self._gains[left]
         best = np.argmax(self._bets.log_weights + gains, axis=1)
         growth = gains[np.arange(len(best)), best] / bets
         variance = self._bets.variances(self._counts[left], best)
         variance = (bets * variance + _PRIOR * variance.max()) / (bets + _PRIOR)
         return int(left[np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets))])
+
+    def _best_in_hindsight(self, left: npt.NDArray[np.intp]) -> int | None:
+        """Return the pair with the largest growth in hindsight, if outputs have few values on all pairs; else None.
+
+        The growth in hindsight is the log-wealth that the present score of a pair would have won on all outputs of the
+        pair, divided by their number.  The early bets on a pair have used worse scores, so their growth says less.  The
+        log-wealth is increased by 1 nat, so pairs with few trials are tried again.  The choice depends on the past
+        only.
+        """
+        growth = []
+        for pair in left:
+            few = self.collector.learners[pair].few_values
+            counts = None if few is None else few.in_hindsight()
+            if few is None or counts is None:
+                return None
+            gains = self._bets.gains(self._log_prices, counts[None])
+            growth.append((self._bets.log_wealth(gains) + _BONUS) / few.trials)
+        return int(left[np.argmax(growth)])
+
+
+def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
+    """Return a key of d0 and of d1 for each pair.  Equal keys mean equal datasets, so that scores are learned together.
+
+    A single pair needs no comparison, and a dataset that cannot be read counts as different from all others.
+    """
+
+    def of(dataset: Dataset, place: tuple[int, int]) -> Hashable:
+        if len(pairs) > 1:
+            with suppress(Exception):  # pickling or `repr` calls methods of the dataset
+                return "equal", key(dataset)
+        return place
+
+    return [(of(pair.d0, (i, 0)), of(pair.d1, (i, 1))) for i, pair in enumerate(pairs)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block, as_outputs
+from dpaudit.learning.few_values import FewValues
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import as_it_was, guarded
 from dpaudit.learning.hindsight import Hindsight, Moment
@@ -48,6 +49,8 @@ class Learner:
     experts: Experts | None = None
     settings: Settings = field(default_factory=Settings)
     targets: Targets = (None, None)
+    # scores of outputs with few values, which replace those of the attacks; None if attacks score all outputs
+    few_values: FewValues | None = field(default=None, init=False)
     # copies of the attacks from before any fit; None for an attack that cannot be copied
     untouched: list[Attack | None] = field(init=False)
     _stacked: Stacked | None = field(default=None, init=False)  # the stacked score after the second stage
@@ -110,7 +113,8 @@ class Learner:
 
     def current(self) -> Score:
         """Return the current score, which later fits do not change."""
-        return replace(self._fitting.score(), stacked=self._stacked)
+        few = None if self.few_values is None else self.few_values.score()
+        return replace(self._fitting.score(), stacked=self._stacked, few_values=few)
 
     def weights(self) -> dict[int, float]:
         """Return the weight of each attack in use; the weights sum to 1."""
@@ -182,7 +186,7 @@ class Learner:
         """
         sides, score = (as_outputs(outputs0), as_outputs(outputs1)), self.current()
         parts0, parts1, failures = self._rechecks.of_each(sides, score)
-        scores0, scores1 = score.mean(parts0, len(sides[0])), score.mean(parts1, len(sides[1]))
+        scores0, scores1 = score.combined(parts0, sides[0]), score.combined(parts1, sides[1])
         most = self.settings.max_judged_outputs
         judged0, judged1 = ({i: scores[:most] for i, scores in part.items()} for part in (parts0, parts1))
         self._mixing.judge(judged0, judged1, alone=len(self.attacks) == 1)
@@ -200,6 +204,8 @@ class Learner:
         """
         assert self._stacked is None, "a stacked score learns no more"
         block = as_outputs(outputs0), as_outputs(outputs1)
+        if self.few_values is not None:
+            self.few_values.count(block)
         self._memory.remember(block, self.encoding)
         self._fitting.notice(block)
         if self.trials < self.next_fit:

@@ -10,6 +10,7 @@ import numpy as np
 from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.blocks import as_outputs
 from dpaudit.learning.clock import Clock
+from dpaudit.learning.few_values import ValueScores
 from dpaudit.learning.foreign import guarded
 from dpaudit.learning.members import sees
 from dpaudit.learning.safe_scoring import asked
@@ -39,6 +40,7 @@ class Score:
     trials: int  # number of trials from which the mixture was learned; a second stage uses more trials
     stacked: Stacked | None = None  # the stacked score after the second stage
     recurring: Recurring | None = None  # values that occur so often that each is scored only once
+    few_values: ValueScores | None = None  # scores that replace the mixture for outputs with few values
     clock: Clock = field(default_factory=Clock)
     known: KnownScores = field(default_factory=dict)  # cache of the scores of recurring values
 
@@ -72,13 +74,17 @@ class Score:
         )[0]
 
     def mixed(self, outputs: Outputs) -> Array:
-        """Return the weighted mean of the scores that the attacks give to n outputs; shape (n,)."""
+        """Combine the scores that the attacks give to n outputs; shape (n,)."""
         places = self.places(outputs)
-        return self.mean({i: self.of_attack(i, outputs, places)[0] for i in self.scorers}, len(outputs))
+        return self.combined({i: self.of_attack(i, outputs, places)[0] for i in self.scorers}, outputs)
 
-    def mean(self, parts: Mapping[int, Array], n: int) -> Array:
-        """Return the weighted mean of the given scores of n outputs by each attack; shape (n,)."""
-        return weighted_mean(parts, self.mixture, n)
+    def combined(self, parts: Mapping[int, Array], outputs: Outputs) -> Array:
+        """Combine the given scores of n outputs by each attack; shape (n,).
+
+        The result is their weighted mean, except for outputs whose values have scores of their own.
+        """
+        scores = weighted_mean(parts, self.mixture, len(outputs))
+        return scores if self.few_values is None else self.few_values(outputs, scores)
 
     def places(self, outputs: Outputs) -> Places | None:
         """Return the index of each output among the recurring values; None if there are no recurring values."""
@@ -131,7 +137,7 @@ class Score:
             return values, failure
 
     def _mixed_anew(self, outputs: Outputs) -> Array:
-        return self.mean({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, len(outputs))
+        return self.combined({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, outputs)
 
     def _stacked(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
         """Combine the scores by the refitted attacks and the scores by the mixture into stacked scores."""

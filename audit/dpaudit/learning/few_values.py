@@ -1,0 +1,202 @@
+"""Scores of outputs with few values, shrunk towards the largest privacy loss that the claim allows.
+
+A claim such as `pure` bounds the privacy loss by some epsilon.  Bets win only on outputs whose log-likelihood ratio is
+beyond epsilon or -epsilon, and their gain depends on the excess of the ratio over epsilon.  The excess of a slight
+violation is small, so an estimate of the ratio with a small relative error may have an excess that is only noise.
+Bets on such an excess lose wealth.  The attacks do not know the claim, so they cannot avoid this loss.
+
+If the outputs of a pair have at most 32 distinct values, their frequencies give an estimate of the log-likelihood ratio
+of each value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its
+approximate variance v (delta method) are
+
+    y = log((n1 + 1/2) / m1) - log((n0 + 1/2) / m0),    v = 1/(n0 + 1/2) + 1/(n1 + 1/2).
+
+The counts of a dataset include its outputs on all pairs of the audit.  A search varies d1 and often keeps d0, so the
+outputs of d0 are then learned from together.  These scores are used from 1,000 trials of the pair on; before, the
+attacks score the outputs.
+
+The excess x = |y| - epsilon is shrunk to  x t / (t + v),  which is its posterior mean under the prior N(0, t), where t
+is the larger of (epsilon / 2)^2 and x^2 - 16 v.  The second term leaves a large excess nearly as it is.  An excess
+below one standard error is replaced by 0.  The score is then at most 0.8 epsilon in absolute value, because some bets
+use scores slightly below epsilon.
+
+Theorem:
+    These scores do not affect the validity of the sequential test.
+
+Proof:
+    The theorem of `inference.sequential.strategy` holds for every score that is a function of one output and of the
+    past.  `FewValues.score` returns such a function: it is computed from outputs on any pairs that were sampled before,
+    and its table does not change later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.inference.grid import BINS, bin_of
+from dpaudit.learning.blocks import Block
+from dpaudit.learning.selection import BinCounts
+from dpaudit.numerics.arrays import Array
+from dpaudit.outputs import Outputs, Recurring
+
+MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster
+MIN_TRIALS = 1_000  # with fewer trials, the attacks learn large violations faster
+_SCALE = 0.5  # standard deviation of the prior of the excess, in units of epsilon
+_CLEAR = 16.0  # square of the number of standard errors beyond which an excess is no longer shrunk by this prior
+_UNCLEAR = 0.8  # largest score without a clear excess, in units of epsilon
+_DIGITS = 9  # number of decimals of a score, as in `score`
+
+Places = npt.NDArray[np.intp]
+Tally = npt.NDArray[np.int64]
+"""The number of outputs of one dataset with each of k values; shape (k,)."""
+
+
+def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], epsilon: float) -> Array:
+    """Estimate the log-likelihood ratio of each value, and shrink its excess over epsilon as the module describes.
+
+    Args:
+        counts0: Number of outputs of d0 with each value; shape (k,).
+        counts1: Number of outputs of d1 with each value; shape (k,).
+        totals: Number of all outputs of d0 and of d1.
+        epsilon: The largest privacy loss that the claim allows, in nats, >= 0.
+
+    Returns:
+        The ratios in nats; shape (k,).
+    """
+    ratio = np.log((counts1 + 0.5) / totals[1]) - np.log((counts0 + 0.5) / totals[0])
+    variance = 1 / (counts0 + 0.5) + 1 / (counts1 + 0.5)
+    excess = np.abs(ratio) - epsilon
+    prior = np.maximum((_SCALE * epsilon) ** 2, excess**2 - _CLEAR * variance)
+    shrunk = epsilon + excess * prior / (prior + variance)
+    size = np.where(excess > np.sqrt(variance), shrunk, np.minimum(np.abs(ratio), _UNCLEAR * epsilon))
+    found: Array = np.round(np.sign(ratio) * size, _DIGITS)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueScores:
+    """A frozen function that replaces the scores of known values."""
+
+    known: Recurring  # the k values
+    ratios: Array  # score of each value, (k,)
+
+    def __call__(self, outputs: Outputs, scores: Array) -> Array:
+        """Return the scores of n outputs, where outputs of known values have their own score; both arrays are (n,)."""
+        places = self.known.places(outputs)
+        if places is None:
+            return scores
+        found: Array = np.where(places >= 0, self.ratios[places], scores)
+        return found
+
+
+@dataclass(eq=False)
+class FewValues:
+    """The frequencies of the values on one pair, until there are too many values.
+
+    Args:
+        epsilon: The largest privacy loss that the claim allows, in nats; inf if the claim allows every loss.
+    """
+
+    epsilon: float
+    trials: int = field(default=0, init=False)  # number of counted trials of the pair
+    # for each dataset of the pair: the pairs with the same dataset, including this one, and its side in them
+    _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)
+    _known: Recurring | None = field(default=None, init=False)
+    _counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64), init=False)
+    _useless: bool = field(default=False, init=False)  # whether there are too many values
+    _score: ValueScores | None = field(default=None, init=False)  # a cache
+
+    def __post_init__(self) -> None:
+        self._shared = ([(self, 0)], [(self, 1)])
+
+    @classmethod
+    def of_pairs(cls, datasets: Sequence[tuple[Hashable, Hashable]], epsilon: float) -> list[FewValues]:
+        """Return an object for each pair, which learn together from outputs of the same dataset.
+
+        Args:
+            datasets: A key of d0 and a key of d1, for each pair; equal datasets have equal keys.
+            epsilon: The largest privacy loss that the claim allows, in nats; inf if the claim allows every loss.
+        """
+        found = [cls(epsilon) for _ in datasets]
+        places: dict[Hashable, list[tuple[FewValues, int]]] = {}
+        for one, keys in zip(found, datasets, strict=True):
+            for side, dataset in enumerate(keys):
+                places.setdefault(dataset, []).append((one, side))
+        for one, keys in zip(found, datasets, strict=True):
+            one._shared = places[keys[0]], places[keys[1]]
+        return found
+
+    def count(self, block: Block) -> None:
+        """Count the values of a block of outputs, after bets were placed on their scores."""
+        if self._useless or not math.isfinite(self.epsilon) or not len(block[0]):
+            return
+        self._score = None
+        places = self._places(block)
+        if places is None:
+            self._useless, self._known = True, None
+            return
+        self._counts += [np.bincount(side, minlength=self._counts.shape[1]) for side in places]
+        self.trials += len(block[0])
+
+    def score(self) -> ValueScores | None:
+        """Return the scores of the values, learned from past outputs only; None if the attacks score the outputs."""
+        if self._score is None and self._known is not None and self.trials >= MIN_TRIALS:
+            (counts0, total0), (counts1, total1) = (self._together(self._known, side) for side in (0, 1))
+            ratios = shrunken_excess(counts0, counts1, (total0, total1), self.epsilon)
+            self._score = ValueScores(self._known, ratios)
+        return self._score
+
+    def in_hindsight(self) -> BinCounts | None:
+        """Return how often the present score would have had each bin on all past outputs of the pair.
+
+        The score was learned from these outputs, so the counts are no evidence.  They only show which pair to try next.
+        The result is None if there is no score.
+        """
+        score = self.score()
+        if score is None:
+            return None
+        bins = bin_of(score.ratios)
+        found = np.zeros((2, BINS), dtype=np.int64)
+        for side, counts in zip(found, self._counts, strict=True):
+            np.add.at(side, bins, counts)
+        return found
+
+    def _together(self, known: Recurring, side: int) -> tuple[Tally, int]:
+        """Count known values and all outputs of one dataset of the pair, on all pairs with this dataset."""
+        counts, total = np.zeros(len(known.values), dtype=np.int64), 0
+        for other, its_side in self._shared[side]:
+            places = None if other._known is None else known.places(other._known.values)
+            if places is None:
+                continue
+            found = other._counts[its_side]
+            np.add.at(counts, places[places >= 0], found[places >= 0])
+            total += int(found.sum())
+        return counts, total
+
+    def _places(self, block: Block) -> list[Places] | None:
+        """Return the index of each output among the known values; new values become known.
+
+        The result is None if there are too many values, or if the outputs are not numbers of a batched mechanism.
+        """
+        old = self._known
+        if old is not None and (found := _all_places(old, block)) is not None and all((at >= 0).all() for at in found):
+            return found
+        known = Recurring.of(*([] if old is None else [old.values]), *block)
+        if known is None or len(known.values) > MAX_VALUES:
+            return None
+        counts = np.zeros((2, len(known.values)), dtype=np.int64)
+        if old is not None and (moved := known.places(old.values)) is not None:
+            counts[:, moved] = self._counts
+        self._known, self._counts = known, counts
+        return _all_places(known, block)
+
+
+def _all_places(known: Recurring, block: Block) -> list[Places] | None:
+    """Return the index of each output of d0 and of d1 among known values; None if they have another type or shape."""
+    places = [known.places(side) for side in block]
+    return None if any(at is None for at in places) else [at for at in places if at is not None]

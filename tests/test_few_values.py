@@ -1,0 +1,151 @@
+"""Outputs with few values are scored by the past frequencies of these values (`learning.few_values`)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit import Pair, audit, batched
+from dpaudit.inference.grid import bin_counts
+from dpaudit.learning.blocks import as_outputs
+from dpaudit.learning.few_values import MAX_VALUES, MIN_TRIALS, FewValues, shrunken_excess
+from dpaudit.result.evidence import SequentialEvidence
+
+EPSILON = 0.3
+
+
+def block(rng: np.random.Generator, law0: list[float], law1: list[float], n: int = 700) -> Any:
+    """Return n outputs of each dataset, which are rows of two numbers with one of few values."""
+    rows = np.array([[0.0, 1.0], [1.0, -1.0], [np.nan, 0.0], [-0.0, 1.0]])
+    return tuple(as_outputs(rows[rng.choice(4, n, p=law)]) for law in (law0, law1))
+
+
+def plainly(y0: int, y1: int, n0: int, n1: int) -> float:
+    """Compute the score of one value without arrays: y0 of n0 outputs of d0 and y1 of n1 outputs of d1 have it."""
+    ratio = math.log((y1 + 0.5) / n1) - math.log((y0 + 0.5) / n0)
+    variance = 1 / (y0 + 0.5) + 1 / (y1 + 0.5)
+    excess = abs(ratio) - EPSILON
+    if excess <= math.sqrt(variance):
+        return math.copysign(min(abs(ratio), 0.8 * EPSILON), ratio)
+    prior = max((EPSILON / 2) ** 2, excess**2 - 16 * variance)
+    return math.copysign(EPSILON + excess * prior / (prior + variance), ratio)
+
+
+def test_scores_of_values_equal_those_of_a_slow_plain_computation() -> None:
+    rng = np.random.default_rng(0)
+    first, second = FewValues.of_pairs([("a", "b"), ("a", "c")], EPSILON)
+    laws = [[0.4, 0.3, 0.2, 0.1], [0.2, 0.3, 0.2, 0.3], [0.3, 0.4, 0.3, 0.0]]
+    seen: dict[str, Counter[bytes]] = {"a": Counter(), "b": Counter(), "c": Counter()}
+    for few, names, (p, q) in [
+        (first, "ab", laws[:2]),
+        (second, "ac", laws[::2]),
+        (first, "ab", laws[:2]),
+        (second, "ac", laws[::2]),
+    ]:
+        both = block(rng, p, q)
+        few.count(both)
+        for name, side in zip(names, both, strict=True):
+            seen[name].update(row.tobytes() for row in side.raw)
+    for few, other in ((first, "b"), (second, "c")):
+        fresh, _ = block(rng, laws[0], laws[0], 50)
+        score = few.score()
+        assert score is not None
+        expected = [
+            plainly(seen["a"][row.tobytes()], seen[other][row.tobytes()], seen["a"].total(), seen[other].total())
+            for row in fresh.raw
+        ]
+        known = [row.tobytes() in seen["a"] or row.tobytes() in seen[other] for row in fresh.raw]
+        found = score(fresh, np.full(len(expected), 7.0))
+        assert np.allclose(found[known], np.array(expected)[known], atol=1e-8)
+
+
+def test_an_excess_is_shrunk_less_the_more_outputs_show_it() -> None:
+    few, many = (
+        shrunken_excess(n * np.array([60, 1000]), n * np.array([90, 1000]), (n * 10**4,) * 2, 0.1) for n in (1, 100)
+    )
+    assert 0.1 < few[0] < many[0] < math.log(90 / 60)
+    assert abs(many[0] - math.log(90 / 60)) < 0.01
+    assert few[1] == many[1] == 0.0
+
+
+def test_a_score_does_not_change_with_later_outputs_on_any_pair() -> None:
+    rng, laws = np.random.default_rng(1), ([0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.4])
+    first, second = FewValues.of_pairs([("a", "b"), ("a", "c")], EPSILON)
+    for _ in range(2):
+        first.count(block(rng, *laws))
+    score, (fresh, _) = first.score(), block(rng, *laws)
+    assert score is not None
+    before = score(fresh, np.zeros(len(fresh)))
+    for few in (first, second):
+        few.count(block(rng, laws[1], laws[0]))
+    assert np.array_equal(before, score(fresh, np.zeros(len(fresh))))
+    later = first.score()
+    assert later is not None
+    assert not np.array_equal(before, later(fresh, np.zeros(len(fresh))))
+
+
+def test_counts_in_hindsight_are_those_of_the_score_on_all_past_outputs() -> None:
+    rng, laws = np.random.default_rng(2), ([0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.4])
+    few, blocks = FewValues(EPSILON), []
+    for _ in range(3):
+        blocks.append(block(rng, *laws))
+        few.count(blocks[-1])
+    score, counts = few.score(), few.in_hindsight()
+    assert score is not None
+    assert counts is not None
+    for side in (0, 1):
+        expected = sum(bin_counts(score(one[side], np.zeros(len(one[side])))) for one in blocks)
+        assert np.array_equal(counts[side], expected)
+
+
+@pytest.mark.parametrize("why", ["too many values", "every loss is allowed", "too few trials", "outputs one by one"])
+def test_attacks_score_the_outputs(why: str) -> None:
+    few = FewValues(math.inf if why == "every loss is allowed" else EPSILON)
+    n = MIN_TRIALS - 1 if why == "too few trials" else 2 * MIN_TRIALS
+    outputs: Any = np.arange(n) % (MAX_VALUES + 1 if why == "too many values" else MAX_VALUES)
+    outputs = outputs.tolist() if why == "outputs one by one" else outputs
+    few.count((as_outputs(outputs), as_outputs(outputs)))
+    assert few.score() is None
+    assert few.in_hindsight() is None
+
+
+@batched
+def response(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
+    """Return one of three values; the most probable one depends on the dataset, exactly as pure(epsilon=EPSILON)."""
+    odds = np.array([1.0, 1.0, 1.0])
+    odds[int(dataset[0])] = math.exp(EPSILON)
+    return rng.choice(3, n, p=odds / odds.sum()).astype(float)
+
+
+def test_exactly_true_claims_are_rarely_refuted_on_several_pairs() -> None:  # fails by chance < 1 in 10**6
+    pairs = [Pair([0], [1]), Pair([0], [2]), Pair([1], [2])]
+    found = [
+        audit(
+            response,
+            f"pure(epsilon={EPSILON})",
+            pairs,
+            attacks="plug_in_ratio",
+            trials=4_000,
+            confidence=0.8,
+            seed=seed,
+        )
+        for seed in range(16)
+    ]
+    assert sum(result.violated for result in found) <= binom.ppf(1 - 1e-6, 16, 0.2)
+    assert all(result.trials_used == 4_000 for result in found if not result.violated)
+
+
+def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is fixed
+    pairs = [Pair([0], [0.5]), Pair([0], [0.25]), Pair([0], [1])]
+    result = audit(response, "pure(epsilon=0.25)", pairs, attacks="plug_in_ratio", trials=30_000, seed=3)
+    assert result.violated
+    assert result.witness is not None
+    assert result.witness.pair == str(pairs[2])
+    assert isinstance(result.evidence, SequentialEvidence)
+    spent = result.evidence.counts.sum(axis=(1, 2))
+    assert spent[2] > spent[0] + spent[1]
