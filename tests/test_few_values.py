@@ -12,8 +12,9 @@ from scipy.stats import binom
 
 from dpaudit import Pair, audit, batched
 from dpaudit.inference.grid import bin_counts
+from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.blocks import as_outputs
-from dpaudit.learning.few_values import MAX_VALUES, MIN_TRIALS, FewValues, shrunken_excess
+from dpaudit.learning.few_values import MAX_VALUES, MIN_TRIALS, FewValues, scores_frequencies, shrunken_excess
 from dpaudit.result.evidence import SequentialEvidence
 
 EPSILON = 0.3
@@ -149,3 +150,17 @@ def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is 
     assert isinstance(result.evidence, SequentialEvidence)
     spent = result.evidence.counts.sum(axis=(1, 2))
     assert spent[2] > spent[0] + spent[1]
+
+
+def test_an_audit_of_another_attack_keeps_its_scores() -> None:
+    assert scores_frequencies(resolve_attacks("auto"))
+    assert scores_frequencies(resolve_attacks(["plug_in_ratio"]))
+    assert not scores_frequencies(resolve_attacks(["logistic"]))
+
+    class Own:
+        name = "plug_in_ratio"
+
+        def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+            return lambda outputs: np.zeros(len(outputs))
+
+    assert not scores_frequencies([Own()])

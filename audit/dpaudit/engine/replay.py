@@ -35,7 +35,7 @@ from dpaudit.engine.replay_agreement import attack_changes, pair_differences, pa
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
 from dpaudit.engine.replay_runs import DOUBLINGS, MAX_RUNS, runs_of_replay, witness_with_region
 from dpaudit.inference.fixed.confirming import runs_to_confirm
-from dpaudit.learning import FewValues
+from dpaudit.learning import FewValues, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.pairs.pair import Pair
@@ -113,7 +113,7 @@ def replay(
     execution, planned = execution or ExecutionSettings(), result.evidence.planned
     # the planned violation may have been edited, but it affects only what attacks learn before the fresh counts
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
-    if result.evidence.anytime:  # as in a sequential audit
+    if result.evidence.anytime and scores_frequencies(collector.learners[0].attacks):  # as in a sequential audit
         collector.learners[0].few_values = FewValues(float(tested.epsilon(0.0)))
     # before any run, as in the audit: a run may import more modules
     changes = [*changed_since(result.provenance, mechanism), *pair_differences(result, pair)]

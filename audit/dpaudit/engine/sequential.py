@@ -17,7 +17,7 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence import MIN_RUNS
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
-from dpaudit.learning import FIRST_FIT, FewValues
+from dpaudit.learning import FIRST_FIT, FewValues, scores_frequencies
 from dpaudit.numerics.arrays import Array
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Counts, SequentialEvidence
@@ -60,7 +60,7 @@ class SequentialAudit:
         self._peak = self._counts.copy()
         few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), float(self.tested.epsilon(0.0)))
         for learner, its_values in zip(self.collector.learners, few_values, strict=True):
-            learner.few_values = its_values
+            learner.few_values = its_values if scores_frequencies(learner.attacks) else None
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
         """Make trials until the claim is refuted (unless `measure`), or no more trials can be made.

@@ -4,7 +4,7 @@ May import: `inference`, `numerics`, `outputs`, `sampling`, `text`, `values`, an
 Public names: the names in `__all__`, and `attack.Attack`.
 """
 
-from dpaudit.learning.few_values import FewValues
+from dpaudit.learning.few_values import FewValues, scores_frequencies
 from dpaudit.learning.hindsight import Moment
 from dpaudit.learning.learner import Learner
 from dpaudit.learning.score import Score
@@ -12,4 +12,15 @@ from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import FIRST_FIT, STREAM, Settings
 from dpaudit.learning.symmetric import symmetric_columns
 
-__all__ = ["FIRST_FIT", "STREAM", "Experts", "FewValues", "Learner", "Moment", "Score", "Settings", "symmetric_columns"]
+__all__ = [
+    "FIRST_FIT",
+    "STREAM",
+    "Experts",
+    "FewValues",
+    "Learner",
+    "Moment",
+    "Score",
+    "Settings",
+    "scores_frequencies",
+    "symmetric_columns",
+]

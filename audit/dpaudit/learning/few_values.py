@@ -13,7 +13,7 @@ approximate variance v (delta method) are
 
 The counts of a dataset include its outputs on all pairs of the audit.  A search varies d1 and often keeps d0, so the
 outputs of d0 are then learned from together.  These scores are used from 1,000 trials of the pair on; before, the
-attacks score the outputs.
+attacks score the outputs.  They are used only if `plug_in_ratio` is one of the attacks, as in "auto".
 
 The excess x = |y| - epsilon is shrunk to  x t / (t + v),  which is its posterior mean under the prior N(0, t), where t
 is the larger of (epsilon / 2)^2 and x^2 - 16 v.  The second term leaves a large excess nearly as it is.  An excess
@@ -39,13 +39,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.grid import BINS, bin_of
+from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
+from dpaudit.learning.foreign import is_foreign
 from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, Recurring
 
 MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster
 MIN_TRIALS = 1_000  # with fewer trials, the attacks learn large violations faster
+_FREQUENCIES = "plug_in_ratio"
 _SCALE = 0.5  # standard deviation of the prior of the excess, in units of epsilon
 _CLEAR = 16.0  # square of the number of standard errors beyond which an excess is no longer shrunk by this prior
 _UNCLEAR = 0.8  # largest score without a clear excess, in units of epsilon
@@ -76,6 +79,15 @@ def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], eps
     size = np.where(excess > np.sqrt(variance), shrunk, np.minimum(np.abs(ratio), _UNCLEAR * epsilon))
     found: Array = np.round(np.sign(ratio) * size, _DIGITS)
     return found
+
+
+def scores_frequencies(attacks: Sequence[Attack]) -> bool:
+    """Return whether the scores of this module may replace those of some attacks.
+
+    They may if one of the attacks is `plug_in_ratio`, which also scores values by their frequencies.  An audit with
+    other attacks only, such as a user's own attack, is an audit of these attacks.
+    """
+    return any(attack.name == _FREQUENCIES and not is_foreign(attack) for attack in attacks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
