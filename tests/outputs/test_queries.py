@@ -12,7 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from dpaudit import Pair
-from dpaudit.engine.query_words import _CHANCE, _agreement_by_chance, query_words, stated
+from dpaudit.engine.query_words import CHANCE, agreement_by_chance, query_words, stated
 from dpaudit.engine.region_words import describe_region
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
@@ -242,7 +242,7 @@ def test_a_table_without_queries_has_no_answers(entries: list[float]) -> None:
 def test_chance_rarely_gives_the_agreement_of_a_stated_query(n: int) -> None:
     """The exact tail of the Kolmogorov-Smirnov distance of two samples of size n."""
     tried = 10_000
-    distance = 2 * _agreement_by_chance(n, tried) - 1
+    distance = 2 * agreement_by_chance(n, tried) - 1
     steps = int(np.ceil(distance * n - 1e-9))  # the distance is a multiple of 1 / n
     below = np.zeros(2 * n + 1)  # paths of n steps up and n steps down that stay inside (-steps, steps)
     below[n] = 1.0
@@ -251,7 +251,7 @@ def test_chance_rarely_gives_the_agreement_of_a_stated_query(n: int) -> None:
         below[np.abs(np.arange(-n, n + 1)) >= steps] = 0.0
     all_paths = np.exp(gammaln(2 * n + 1) - 2 * gammaln(n + 1) - 2 * n * np.log(2))
     assert steps <= n
-    assert tried * (1 - below[n] / all_paths) <= _CHANCE
+    assert tried * (1 - below[n] / all_paths) <= CHANCE
 
 
 def test_the_number_of_tried_queries_includes_conjunctions_that_were_not_computed() -> None:

@@ -16,7 +16,7 @@ from dpaudit.outputs.named import Parts
 from dpaudit.text.printable import one_line, shortened
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
-_CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
+CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
 _MAX_NAME = 300  # maximum length of the name of a query; the mechanism chooses the titles of columns
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
@@ -51,7 +51,7 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
     present = np.array([name in parts.tables for parts in examples.parts()], dtype=np.float64)
     telling = _agreement(present[:half], present[half:])  # whether there is a table at all
     if max(agreement[best], telling) < max(
-        _LEAST_AGREEMENT, _agreement_by_chance(half, 1 + encoding.table_queries.tried)
+        _LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)
     ):
         return ""
     on0, on1 = _sides(encoding.table_queries)
@@ -98,7 +98,7 @@ def _agreement(first: Array, second: Array) -> float:
     return float(0.5 + np.abs(gain).max() / 2)
 
 
-def _agreement_by_chance(n: int, tried: int) -> float:
+def agreement_by_chance(n: int, tried: int) -> float:
     """Return an agreement that the best of several queries rarely reaches by chance.
 
     The agreement is (1 + D) / 2 with the two-sample Kolmogorov-Smirnov distance D.  If both samples of size n have one
@@ -110,7 +110,7 @@ def _agreement_by_chance(n: int, tried: int) -> float:
         n: Number of outputs of each dataset.
         tried: Number of queries that could have been chosen.
     """
-    return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / _CHANCE) / n))
+    return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / CHANCE) / n))
 
 
 def stated(first: Array, second: Array) -> tuple[str, str]:
