@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from drawing import concepts, operations, responses, scores, trainings
+from drawing import concepts, growth, operations, responses, scores, trainings
 
 DOCS = Path(__file__).parent
 FIGURES: dict[str, Callable[[], str]] = {
@@ -28,6 +28,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "subsampling": operations.subsampling,
     "score-choices": scores.score_choices,
     "models-of-a-training": trainings.models_of_a_training,
+    "growth": growth.growth,
 }
 
 

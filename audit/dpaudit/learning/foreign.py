@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 import numpy as np
 
@@ -26,7 +27,14 @@ def is_foreign(attack: Attack) -> bool:
     """
     if type(attack).__module__.partition(".")[0] != _OWN:
         return True
-    return not (is_dataclass(attack) and all(_plain(getattr(attack, setting.name)) for setting in fields(attack)))
+    settings = _settings_of(type(attack))
+    return settings is None or not all(_plain(getattr(attack, name)) for name in settings)
+
+
+@cache
+def _settings_of(kind: type) -> tuple[str, ...] | None:
+    """Return the names of the settings of a class of attacks; None if the class is not a dataclass."""
+    return tuple(setting.name for setting in fields(kind)) if is_dataclass(kind) else None
 
 
 def _plain(value: object) -> bool:

@@ -10,11 +10,13 @@ import numpy as np
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import guarded, is_foreign
-from dpaudit.learning.safe_scoring import same
+from dpaudit.learning.safe_scoring import in_pieces, same
 from dpaudit.learning.score import Score
 from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
+from dpaudit.outputs import Outputs
 
+_PIECE = 8_192  # number of outputs that are scored at once; their features fit into the processor's cache
 _PROBES = 32  # number of outputs of each dataset that are scored again to verify that a frozen score has not changed
 
 
@@ -52,6 +54,11 @@ def _asked_now(score: Score, sides: Block) -> tuple[Array, ...]:
     """Compute the scores of the outputs of both datasets without the cache."""
     with guarded(score.attacks):
         return tuple(score.anew(side) for side in sides)
+
+
+def _scored(score: Score, side: Outputs) -> Array:
+    """Compute the scores of outputs in pieces, inside `guarded`."""
+    return in_pieces(lambda some: (score.unguarded(some), ""), side, size=_PIECE)[0]
 
 
 @dataclass(eq=False)
@@ -106,7 +113,8 @@ class Hindsight:
             if len(sides[0]) < due:
                 moment.closed = True
                 continue
-            moment.after += np.array([bin_counts(moment.score(side)) for side in sides])
+            with guarded(moment.score.attacks):
+                moment.after += np.array([bin_counts(_scored(moment.score, side)) for side in sides])
             moment.trials = trials
 
     def moments(self, chosen_expert: int | None) -> list[Moment]:

@@ -49,10 +49,12 @@ class Scale:
     def __call__(self, outputs: Array) -> Array:
         """Return the scaled columns and the indicator columns of n outputs; shape (n, d + len(missing)), all finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (outputs - self.centre) / self.spread
+            scaled = np.asarray(outputs - self.centre)
+            np.divide(scaled, self.spread, out=scaled)
         np.maximum(scaled, -_REACH, out=scaled)
         np.minimum(scaled, _REACH, out=scaled)
-        scaled[np.isnan(scaled)] = 0.0
+        if np.isnan(scaled.sum()):  # all numbers are finite, so the sum is NaN only if one of them is
+            scaled[np.isnan(scaled)] = 0.0
         if not len(self.missing):
             return scaled
         return np.hstack([scaled, np.isnan(outputs[:, self.missing]).astype(np.float64)])
