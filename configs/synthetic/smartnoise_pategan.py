@@ -18,11 +18,11 @@ ROWS = 1996
 """Number of public rows: 2,000 with the four rows of the smaller table."""
 
 
-def given_domain():
-    """Return a transformer that has learned the categories 0 and 1 from a public table."""
+def transformer_for(table):
+    """Return a transformer that has learned the categories of each column from a table."""
     columns = [ChainTransformer([LabelTransformer(nullable=False), OneHotEncoder()]) for _ in COLUMNS]
     transformer = TableTransformer(columns)
-    transformer.fit(pd.DataFrame({name: [0, 1] for name in COLUMNS}))
+    transformer.fit(table)
     return transformer
 
 
@@ -41,5 +41,6 @@ class PateGan:
         torch.manual_seed(int(rng.integers(2**31)))
         table = pd.DataFrame(list(dataset) + [dict.fromkeys(COLUMNS, 0)] * ROWS, columns=COLUMNS)
         model = PATEGAN(epsilon=self._epsilon, delta=self._delta, batch_size=self._batch, teacher_iters=1)
-        model.fit(table, transformer=given_domain() if self._domain == "given" else None)
+        known = pd.DataFrame({name: [0, 1] for name in COLUMNS}) if self._domain == "given" else table
+        model.fit(table, transformer=transformer_for(known))
         return {name: column.tolist() for name, column in model.sample(self._rows).items()}
