@@ -20,6 +20,7 @@ from dpaudit.engine.witness import CountedRegion, make_witness
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.learning import Learner, Settings
+from dpaudit.learning import weights as model_weights
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.result.values import Witness
 from dpaudit.result.witness_words import witness_words
@@ -132,6 +133,25 @@ def test_counts_are_the_same_where_outputs_are_forgotten_in_between(most: int) -
     if most > 150:
         for one, other in zip(whole, some.hindsight(), strict=True):
             np.testing.assert_array_equal(one.after, other.after)
+
+
+@pytest.mark.parametrize(
+    ("weights", "kept"), [((0.7, 0.26, 0.04), [0, 1]), ((0.04, 0.04, 0.92), [2]), ((1, 0, 0), [0])]
+)
+def test_a_frozen_score_leaves_out_attacks_of_little_weight(weights: tuple[float, ...], kept: list[int]) -> None:
+    """Such an attack has just returned from a suspension, and would have to score all later outputs."""
+    score = dataclasses.replace(
+        _learner(0.0).current(), scorers=dict.fromkeys(range(3), np.ravel), mixture=dict(enumerate(weights))
+    ).without_light_attacks(Settings().min_frozen_weight)
+    assert list(score.scorers) == kept == list(score.mixture)
+    assert sum(score.mixture.values()) == pytest.approx(1.0)
+    assert score.mixture[kept[-1]] / score.mixture[kept[0]] == pytest.approx(weights[kept[-1]] / weights[kept[0]])
+
+
+def test_an_attack_that_returns_from_a_suspension_has_little_weight() -> None:
+    """Even beside one attack only."""
+    alone = 1 / (1 + math.exp(model_weights._BEHIND_ON_RETURN))
+    assert alone < Settings().min_frozen_weight
 
 
 def _witness_of_an_audit(seed: int) -> Witness | None:

@@ -212,7 +212,7 @@ class Learner:
             return
         self._fitting.refit(self._memory)
         if self._hindsight.due(self.trials):
-            score = replace(self.current(), known={})
+            score = replace(self.current(), known={}).without_light_attacks(self.settings.min_frozen_weight)
             self._hindsight.freeze(score, self._mixing.chosen_expert, self._memory.latest)
 
     def hindsight(self) -> list[Moment]:

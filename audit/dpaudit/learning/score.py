@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -48,6 +48,18 @@ class Score:
     def ready(self) -> bool:
         """Whether at least one attack has been fitted."""
         return bool(self.scorers)
+
+    def without_light_attacks(self, min_weight: float) -> Score:
+        """Return the score of the attacks whose weight in the mixture is at least `min_weight`, if there are any."""
+        kept = {i: weight for i, weight in self.mixture.items() if weight >= min_weight}
+        if not kept:
+            return self
+        total = sum(kept.values())
+        return replace(
+            self,
+            scorers={i: scorer for i, scorer in self.scorers.items() if i in kept},
+            mixture={i: weight / total for i, weight in kept.items()},
+        )
 
     def weights(self) -> dict[int, float]:
         """Return the weight of each attack in the combined score; the weights sum to 1."""

@@ -20,6 +20,9 @@ class Settings:
     # factor by which the number of trials must grow before the selection of one attack is revised
     choice_growth: float = 1.1
     first_moment: int = 20  # number of trials at which a score is first frozen for the witness
+    # minimum weight in the mixture with which an attack is kept in a frozen score; an attack that returns from a
+    # suspension weighs less (`weights._BEHIND_ON_RETURN`), and would score all later outputs
+    min_frozen_weight: float = 0.05
     max_judged_outputs: int = 4_096  # maximum number of outputs in a block that update the weights of the attacks
 
     max_fit_rows: int = 50_000  # maximum number of outputs in a fit, unless the outputs are vectors
