@@ -287,3 +287,18 @@ def test_a_baseline_is_checked_and_written_under_one_lock(tmp_path: Path, monkey
     assert held == [True]
     with pytest.raises(BaselineError, match=r"another session has changed .* in the meantime"):
         write(tmp_path / "b.json", small())
+
+
+def test_tables_as_dicts_of_arrays_have_equal_fingerprints_if_and_only_if_they_are_equal() -> None:
+    def table(last: float, dtype: str = "f8") -> list[dict[str, Any]]:
+        column = np.arange(2000, dtype=dtype)  # `repr` leaves out the middle of a long array
+        column[1000] = last
+        return [{"age": column, "city": ["Ulm"]}]
+
+    def of(tables: list[dict[str, Any]]) -> str:
+        beginning = Beginning()
+        beginning.add(0, [tables * 20, tables * 20])
+        return str(beginning._sides[0])
+
+    assert of(table(1)) == of(table(1))
+    assert len({of(table(1)), of(table(2)), of(table(1, "f4"))}) == 3

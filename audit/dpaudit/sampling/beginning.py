@@ -118,10 +118,18 @@ def _value(output: Output) -> bytes:
     """Return equal bytes for equal outputs in any process.  A collision of unequal outputs errs on the safe side."""
     if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
         return output.tobytes()
+    if type(output) is dict:  # arrays in a dict are columns of a table; their texts take long
+        output = {name: _in_short(entry) for name, entry in output.items()}
     try:
         return repr(output).encode("utf-8", "surrogatepass")
     except Exception:  # the class of the output may define a __repr__ that raises any exception
         return type(output).__qualname__.encode()
+
+
+def _in_short(entry: Output) -> Output:
+    if type(entry) is np.ndarray and not entry.dtype.hasobject:
+        return entry.dtype.str, entry.shape, hashlib.blake2b(entry.tobytes(), digest_size=16).hexdigest()
+    return entry
 
 
 class Beginning:
