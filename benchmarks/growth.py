@@ -31,7 +31,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from one_run_tables import Row, Store
+from audit_store import Row, Store
 
 from dpaudit import Pair, audit
 from dpaudit.numerics.arrays import Array
