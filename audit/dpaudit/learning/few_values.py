@@ -5,7 +5,7 @@ beyond epsilon or -epsilon, and their gain depends on the excess of the ratio ov
 violation is small, so an estimate of the ratio with a small relative error may have an excess that is only noise.
 Bets on such an excess lose wealth.  The attacks do not know the claim, so they cannot avoid this loss.
 
-If the outputs of a pair have at most 32 distinct values, their frequencies give an estimate of the log-likelihood ratio
+If the outputs of a pair have 4 to 32 distinct values, their frequencies give an estimate of the log-likelihood ratio
 of each value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its
 approximate variance v (delta method) are
 
@@ -46,6 +46,7 @@ from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, Recurring
 
+MIN_VALUES = 4  # the attacks learn the ratios of fewer values as fast, and shrinking delays the evidence
 MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster
 MIN_TRIALS = 1_000  # with fewer trials, the attacks learn large violations faster
 _FREQUENCIES = "plug_in_ratio"
@@ -157,11 +158,15 @@ class FewValues:
 
     def score(self) -> ValueScores | None:
         """Return the scores of the values, learned from past outputs only; None if the attacks score the outputs."""
-        if self._score is None and self._known is not None and self.trials >= MIN_TRIALS:
+        if self._score is None and self._known is not None and self._enough:
             (counts0, total0), (counts1, total1) = (self._together(self._known, side) for side in (0, 1))
             ratios = shrunken_excess(counts0, counts1, (total0, total1), self.epsilon)
             self._score = ValueScores(self._known, ratios)
         return self._score
+
+    @property
+    def _enough(self) -> bool:
+        return self.trials >= MIN_TRIALS and self._known is not None and len(self._known.values) >= MIN_VALUES
 
     def in_hindsight(self) -> BinCounts | None:
         """Return how often the present score would have had each bin on all past outputs of the pair.
