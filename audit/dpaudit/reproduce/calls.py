@@ -55,7 +55,7 @@ def call_of_config(planned: PlannedAudit) -> Call:
     if mechanism.command is not None:
         program = comment(mechanism.command[0])
         return _placeholder(f"run the audited program {program} on the dataset", notes)
-    if called := mechanism.library_call:
+    if called := mechanism.library_call():
         return Call(lines=library_lines(called.library, called.call, called.arguments), notes=notes)
     assert mechanism.python is not None
     return _python(mechanism.python, mechanism.params, notes, batched=mechanism.batched)
