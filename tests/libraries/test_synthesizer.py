@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +358,10 @@ def test_a_config_refuses_wrong_arguments_before_any_code_runs(tmp_path: Path, a
 
 
 def test_a_config_names_no_module_of_the_standard_library(tmp_path: Path) -> None:
+    (tmp_path / "others.py").write_text("from subprocess import Popen")
+    for call in ("others.py:Popen", f"{subprocess.__file__}:Popen"):
+        with pytest.raises(LookupError, match="Python's standard library"):
+            inside.called(call, {"schema": SCHEMA}, str(tmp_path))
     with pytest.raises(ConfigError, match="standard library, got subprocess"):
         planned(tmp_path, f"{{{MADE}}}", call="subprocess:Popen")
 

@@ -103,7 +103,7 @@ class PlannedAudit:
             ValueError: If the claim or the pairs cannot be read.
         """
         mechanism = self.config.mechanism
-        called = mechanism.library_call(self.place, raises=self._raises)
+        called = mechanism.library_call(self.place, raises=self.failures_end_runs)
         assert called is not None
         environment = None
         if mechanism.isolated:
@@ -139,7 +139,7 @@ class PlannedAudit:
         return self.config.mechanism.library == GENERATORS
 
     @property
-    def _raises(self) -> bool:
+    def failures_end_runs(self) -> bool:
         """Whether the config asks that a fit that raises stops the audit, or is retried."""
         return "failures" in self.config.model_fields_set and self.config.failures != "outcome"
 
@@ -267,7 +267,7 @@ class PlannedAudit:
         """
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(
-            self.place, self.config.timeout, check_memory(self.config.memory), raises=self._raises
+            self.place, self.config.timeout, check_memory(self.config.memory), raises=self.failures_end_runs
         )
         if isinstance(mechanism, PythonMechanism):
             mechanism = replace(mechanism, timeout=self._timeout)

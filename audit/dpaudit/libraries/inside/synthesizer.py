@@ -131,6 +131,8 @@ def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False
     found = _module(module, beside)
     if not hasattr(found, name):
         raise LookupError(module + " has no " + name)
+    if str(getattr(getattr(found, name), "__module__", "")).split(".")[0] in getattr(sys, "stdlib_module_names", ()):
+        raise LookupError(name + " belongs to Python's standard library, so it could run arguments as code")
     own, search = given.pop("make", None), {key: given.pop(key) for key in SEARCH if key in given}
     return Generator(getattr(found, name), given.pop("schema"), own, search=search, raises=raises, **given)
 
@@ -170,6 +172,8 @@ def _module(name: str, beside: str) -> Foreign:
     path = os.path.abspath(os.path.join(beside, name))
     if not os.path.isfile(path):
         raise LookupError("the file " + name + " does not exist in " + (beside or os.getcwd()))
+    if all(os.path.isfile(os.path.join(os.path.dirname(path), mark)) for mark in ("os.py", "site.py", "timeit.py")):
+        raise LookupError(name + " is a file of Python's standard library, so it could run arguments as code")
     with open(path, "rb") as file:
         digest = hashlib.sha256(os.fsencode(path) + b"\0" + file.read()).hexdigest()[:16]
     key = "_dpaudit_generator_" + os.path.basename(name)[:-3] + "_" + digest
