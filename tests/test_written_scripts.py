@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
+from dpaudit.config import read_configs
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.markdown import as_markdown
@@ -231,3 +235,61 @@ def test_chains_of_opendp_are_not_written() -> None:
     for call, given in (("chain", chain), ("make_approximate", [{"chain": chain}])):
         with pytest.raises(Unwritable, match="a chain of OpenDP's constructors"):
             library_lines("opendp", call, given)
+
+
+GENERATOR = """\
+class Leaks:
+    def __init__(self, budget):
+        self.budget = budget
+
+    def fit(self, table, times=1):
+        if len(table) < 5:
+            raise ValueError("too few rows")
+        self.top = times * float(max(table["age"]))
+
+    def draw(self, rows):
+        import pandas
+        return pandas.DataFrame({"age": [self.top] * rows})
+"""
+GENERATOR_CONFIG = """\
+name: x
+claim: pure(epsilon=1)
+mechanism:
+  library: synthesizer
+  call: leaks.py:Leaks
+  arguments:
+    make: {budget: 1.0}
+    schema: {city: [Bonn, Ulm], age: [0, 100]}
+    fit_arguments: {times: 2}
+    sample: draw
+    rows: 3
+    most: 1
+trials: 60
+seed: 1
+"""
+
+
+@pytest.mark.parametrize("column", ["age", "raised"])
+def test_a_script_of_a_generator_makes_fits_and_samples_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """The call `leaks.py:Leaks` is no Python name, and was refused.  Outputs are constant, so chance is absent."""
+    (tmp_path / "leaks.py").write_text(GENERATOR.replace("< 5", "< 0") if column == "age" else GENERATOR)
+    (tmp_path / "c.yaml").write_text(GENERATOR_CONFIG)
+    (planned,) = read_configs([tmp_path / "c.yaml"])
+    mechanism, claim = planned.load()
+    result = audit(mechanism, claim, planned.pairs, trials=60, seed=1, name="x")
+    assert result.violated
+    script = script_of(replace(result, provenance=replace(result.provenance, audit=planned.text)))
+    assert (script.missing, script.module) == ((), "leaks")
+    assert len(script.text.splitlines()) <= MAX_LINES
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "leaks", raising=False)
+    namespace: dict[str, Any] = {}
+    exec(script.text.replace(f"RUNS = {script.runs}", "RUNS = 50"), namespace)
+    assert namespace["p"] <= 0.001
+    release = namespace["release"]
+    released = release([{"city": "Bonn", "age": 1}] * 5)
+    assert released.to_dict("list") == {"age": [2.0] * 3}
+    if column == "raised":
+        assert release([{"city": "Bonn", "age": 1}]) == {"raised": "ValueError", "message": "too few rows"}

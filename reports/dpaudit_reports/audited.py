@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.own_forms import is_hash, is_name, is_old_hash, package_words, quotation
@@ -10,6 +11,7 @@ from dpaudit_reports.blocks import Code, Span
 
 _MAX_PACKAGES = 8  # maximum number of packages on the first page; the provenance lists all packages
 _MAX_SOURCE = 200  # characters of the source; the provenance shows all
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders of installed packages
 _HASH = 12  # digits of a fingerprint that the first page shows; the provenance shows all digits
 
 
@@ -25,8 +27,16 @@ def audited(result: AuditResult) -> Iterator[Span]:
         parts.append((*calls, f"{', '.join(shown[:_MAX_PACKAGES])}{more}"))
     elif named:
         parts.append(_named(named))
-    if about.mechanism_file is not None and not packages and is_hash(about.mechanism_file.sha256):
-        parts.append(("file ", Code(f"sha256:{about.mechanism_file.sha256[:_HASH]}…")))
+    file = about.mechanism_file
+    # A class of the user that dpaudit calls has a name with arguments, and packages do not identify its code.
+    own = (
+        file is not None
+        and bool(named)
+        and not is_name(named or "")
+        and _INSTALLED.isdisjoint(PurePath(file.path).parts)
+    )
+    if file is not None and (own or not packages) and is_hash(file.sha256):
+        parts.append(("file ", Code(f"sha256:{file.sha256[:_HASH]}…")))
     for key, value in about.other.items():
         files = list(value.items() if isinstance(value, Mapping) else [("", value)])
         if files and all(is_old_hash(str(key), str(name), sha256) for name, sha256 in files):

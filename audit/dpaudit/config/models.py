@@ -14,7 +14,8 @@ from dpaudit.config.builtins import builtin_mechanism
 from dpaudit.config.numbers import Number, Whole, numeric_arguments, whole
 from dpaudit.config.pair_models import PairConfig, Strict
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.libraries.configured import LIBRARIES, LibraryCall
+from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall
+from dpaudit.libraries.generator_calls import check_config, file_beside
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.environments import project_name
 from dpaudit.mechanisms.interpreters import check_version
@@ -107,36 +108,51 @@ class MechanismConfig(Strict):
             raise ValueError("call is missing: name the function or the class of the library, such as make_laplace")
         if self.params is not None or self.batched or self.observe_time:
             raise ValueError("params, batched and observe_time are not allowed with library; use arguments")
-        numeric_arguments(self.arguments)
+        arguments = numeric_arguments(self.arguments)
+        if self.library == GENERATORS:
+            check_config(self.call, arguments)
 
-    @property
-    def library_call(self) -> LibraryCall | None:
-        """The call of a library that makes the mechanism; None for other mechanisms."""
+    def library_call(self, folder: Path | None = None, *, raises: bool = False) -> LibraryCall | None:
+        """Return the call of a library that makes the mechanism; None for other mechanisms.
+
+        Args:
+            folder: The folder of the config; None if no code will run.
+            raises: Whether an exception of a generator ends the run, and is not its output.
+        """
         if self.library is None or self.call is None:
             return None
-        arguments = numeric_arguments(self.arguments)
-        return LibraryCall(library=self.library, call=self.call, arguments=arguments, d_in=self.d_in)
+        arguments, beside = numeric_arguments(self.arguments), ""
+        if self.library == GENERATORS and folder is not None and file_beside(self.call, folder):
+            beside = str(folder.absolute())
+        raises = raises and self.library == GENERATORS
+        return LibraryCall(
+            library=self.library, call=self.call, arguments=arguments, d_in=self.d_in, beside=beside, raises=raises
+        )
 
     @property
     def isolated(self) -> bool:
         """Whether the mechanism runs in a separate environment."""
         return self.requires is not None or self.python_version is not None
 
-    def mechanism(self, folder: Path, timeout: float | None = TIMEOUT, memory: int | None = None) -> Foreign:
+    def mechanism(
+        self, folder: Path, timeout: float | None = TIMEOUT, memory: int | None = None, *, raises: bool = False
+    ) -> Foreign:
         """Return the mechanism without loading, installing or starting anything.
 
         Args:
             folder: The folder of the config.
             timeout: Seconds to wait for an answer of a command or an environment; None: no limit.
             memory: Maximum memory of each process that runs the mechanism, in bytes; None: no limit.
+            raises: As in `library_call`.
         """
         if self.builtin is not None:
             return builtin_mechanism(self.builtin, self.params)
         if self.command is not None:
             return CommandMechanism(self.command, timeout=timeout, cwd=folder, memory=memory)
-        address, params = self.python, self.params
-        if called := self.library_call:
+        address, params, named, code = self.python, self.params, "", ""
+        if called := self.library_call(folder, raises=raises):
             address, params, folder = called.address(isolated=self.isolated), called.params, called.folder
+            named, code = called.named, called.code
         assert address is not None
         if self.isolated:
             return IsolatedMechanism(
@@ -148,8 +164,10 @@ class MechanismConfig(Strict):
                 folder=folder,
                 timeout=timeout,
                 memory=memory,
+                named=named,
+                code=code,
             )
-        return PythonMechanism(address, params, self.batched, folder, memory=memory)
+        return PythonMechanism(address, params, self.batched, folder, memory=memory, named=named, code=code)
 
 
 class AuditConfig(Strict):

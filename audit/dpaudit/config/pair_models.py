@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, mo
 from dpaudit.config.dataset_files import CHANGES, DatasetFiles, changed, check_change, in_words, is_file
 from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation, check_relation
-from dpaudit.pairs.records import numeric
+from dpaudit.pairs.records import bounds_or_list
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.values import Dataset, Foreign, Record
 
@@ -83,7 +83,7 @@ class SearchConfig(Strict):
         """The schema with bounds as tuples, because YAML has only lists: two numbers are bounds."""
         if self.columns is None:
             return None
-        return {name: tuple(values) if numeric(tuple(values)) else values for name, values in self.columns.items()}
+        return {name: bounds_or_list(values) for name, values in self.columns.items()}
 
     def pairs(self) -> list[Pair]:
         """Return the pairs, in order."""

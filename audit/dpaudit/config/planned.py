@@ -18,7 +18,8 @@ from dpaudit.config.dataset_files import DatasetFiles
 from dpaudit.config.inputs import files_of, inputs_of
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
-from dpaudit.libraries.configured import Private, Read, read
+from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, read
+from dpaudit.libraries.generator_calls import file_beside
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.forks import only_this_process
@@ -102,7 +103,7 @@ class PlannedAudit:
             ValueError: If the claim or the pairs cannot be read.
         """
         mechanism = self.config.mechanism
-        called = mechanism.library_call
+        called = mechanism.library_call(self.place, raises=self.failures_end_runs)
         assert called is not None
         environment = None
         if mechanism.isolated:
@@ -126,15 +127,27 @@ class PlannedAudit:
             seed=config.seed,
             detect=config.detect,
             observe_time=config.mechanism.observe_time,
-            failures=config.failures,
+            failures="stop" if self._generates and config.failures == "outcome" else config.failures,
             timeout=self._timeout,
             memory=config.memory,
             name=config.name,
         )
 
     @property
+    def _generates(self) -> bool:
+        """Whether the mechanism is a generator of `library: synthesizer`, which returns exceptions as outputs."""
+        return self.config.mechanism.library == GENERATORS
+
+    @property
+    def failures_end_runs(self) -> bool:
+        """Whether the config asks that a fit that raises stops the audit, or is retried."""
+        return "failures" in self.config.model_fields_set and self.config.failures != "outcome"
+
+    @property
     def claim_stated_by(self) -> str:
         """Who states the claim, as recorded in results."""
+        if self.config.claim == FROM_MECHANISM and self._generates:
+            return "the constructor of the generator"
         return "the mechanism's own accounting" if self.config.claim == FROM_MECHANISM else "the config"
 
     @property
@@ -152,7 +165,10 @@ class PlannedAudit:
         if mechanism.command is not None:
             return f"the program {shlex.join(mechanism.command)}, in {self.place}, {_MAY_RUN_INPUTS}"
         if mechanism.library is not None:
-            return f"{mechanism.call} of the library {self._python}"
+            origin = (
+                f" (from {self.place})" if self._generates and file_beside(mechanism.call or "", self.place) else ""
+            )
+            return f"{mechanism.call}{origin} of the library {self._python}"
         if mechanism.python is None:
             return ""
         module, _, name = mechanism.python.rpartition(":")
@@ -250,7 +266,9 @@ class PlannedAudit:
             ValueError: If the claim cannot be built.
         """
         stated, _ = self.claims()
-        mechanism = self.config.mechanism.mechanism(self.place, self.config.timeout, check_memory(self.config.memory))
+        mechanism = self.config.mechanism.mechanism(
+            self.place, self.config.timeout, check_memory(self.config.memory), raises=self.failures_end_runs
+        )
         if isinstance(mechanism, PythonMechanism):
             mechanism = replace(mechanism, timeout=self._timeout)
         if isinstance(mechanism, IsolatedMechanism):
@@ -258,6 +276,9 @@ class PlannedAudit:
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
         found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+        if self._generates:
+            for pair in self.pairs[:1]:
+                check_fits(mechanism, pair)
         if stated is not None:
             return mechanism, stated
         if self.config.mechanism.library is not None:

@@ -57,8 +57,8 @@ def _used_first(source: Source) -> dict[str, str]:
 
 
 def mechanism_name(mechanism: object) -> str:
-    """Return the name of a mechanism in results: its address, or the name of the function or of its class."""
-    named = members.address(mechanism) or getattr(mechanism, "__qualname__", None)
+    """Return the name of a mechanism in results: its stated name, its address, or the name of its function or class."""
+    named = members.named(mechanism) or members.address(mechanism) or getattr(mechanism, "__qualname__", None)
     return str(named or type(mechanism).__qualname__)
 
 

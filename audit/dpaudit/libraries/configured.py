@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.libraries.generator_calls import ROWS, call_words
 from dpaudit.libraries.inside.start import FACTS
+from dpaudit.mechanisms.forks import only_this_process
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.processes import TIMEOUT
+from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import Foreign, JsonObject
 
 SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
 """The libraries whose constructors a sweep can list."""
 
-LIBRARIES = (*SWEPT, "synthesizer")
-"""The libraries whose objects a config can name; `synthesizer` stands for all generators of synthetic tables."""
+GENERATORS = "synthesizer"
+"""The name in configs for all generators of synthetic tables."""
+
+LIBRARIES = (*SWEPT, GENERATORS)
+"""The libraries whose objects a config can name."""
 
 _INSIDE = Path(__file__).parent / "inside"
 
@@ -38,17 +47,38 @@ class LibraryCall:
         call: The function or the class of the library.
         arguments: Its arguments as plain values.
         d_in: Distance of neighbouring datasets.
+        beside: The absolute folder of the config, if `call` names a file there.
+        raises: Whether an exception of a generator ends the run, and is not its output.
     """
 
     library: str
     call: str
     arguments: Foreign = None
     d_in: Foreign = 1
+    beside: str = ""
+    raises: bool = False
 
     @property
     def params(self) -> JsonObject:
         """The arguments of `inside.start.Called`."""
-        return {"library": self.library, "call": self.call, "arguments": self.arguments, "d_in": self.d_in}
+        options = {"beside": self.beside, "raises": self.raises}
+        about = {"library": self.library, "call": self.call, "arguments": self.arguments, "d_in": self.d_in}
+        return about | {name: value for name, value in options.items() if value}
+
+    @property
+    def named(self) -> str:
+        """The called object in results; "" for libraries whose package is the audited code."""
+        if self.library != GENERATORS:
+            return ""
+        given = self.arguments if isinstance(self.arguments, dict) else {}
+        return call_words(self.call, given.get("make") or {}, given.get("rows", ROWS))
+
+    @property
+    def code(self) -> str:
+        """The address of the audited code; "" for libraries whose package is the audited code."""
+        if self.library != GENERATORS:
+            return ""
+        return str(Path(self.beside) / self.call) if self.call.partition(":")[0].endswith(".py") else self.call
 
     @property
     def folder(self) -> Path:
@@ -75,19 +105,29 @@ class Private:
     lock: Lock | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Read:
-    """The claim and the pairs of an object.
+    """The claim and the pairs of an object.  The claim is read when it is needed, because the config may give it.
 
     Args:
-        claim: The claim.
+        library: The module of `dpaudit.libraries`.
+        facts: The facts about the object.
         pairs: Pairs of neighbouring datasets.
-        source: The origin of the claim.
     """
 
-    claim: TradeoffFunction
+    library: Foreign
+    facts: JsonObject
     pairs: Sequence[Pair]
-    source: str
+
+    @cached_property
+    def claim(self) -> TradeoffFunction:
+        """The claim.
+
+        Raises:
+            UnknownSubject: If the claim cannot be read.
+        """
+        found: TradeoffFunction = self.library.claim_of(self.facts)
+        return found
 
 
 def read(called: LibraryCall, environment: Private | None = None, timeout: float | None = TIMEOUT) -> Read:
@@ -101,7 +141,7 @@ def read(called: LibraryCall, environment: Private | None = None, timeout: float
 
     Raises:
         MechanismError: If the object cannot be made.
-        UnknownSubject: If the claim or the pairs cannot be read.
+        UnknownSubject: If the pairs cannot be read.
     """
     return _read(json.dumps(called.params), environment, timeout)
 
@@ -111,7 +151,39 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
     called = LibraryCall(**json.loads(params))
     facts = _facts(called, environment, timeout)
     library = importlib.import_module(f"dpaudit.libraries.{called.library}")
-    return Read(library.claim_of(facts), library.pairs_of(facts), library.source_of(facts))
+    return Read(library, facts, library.pairs_of(facts))
+
+
+def check_fits(mechanism: Foreign, pair: Pair) -> None:
+    """Refuse a generator that cannot be fitted to either table of a pair.
+
+    Args:
+        mechanism: The mechanism that makes, fits and samples the generator.
+        pair: The pair.
+
+    Raises:
+        UnknownSubject: If both fits raise.
+        MechanismError: If the mechanism cannot be run.
+    """
+    library = importlib.import_module(f"dpaudit.libraries.{GENERATORS}")
+    loaded = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+    outputs: list[Foreign] = []
+    for dataset in (pair.d0, pair.d1):
+        try:
+            with only_this_process(), timeout_after(mechanism.timeout) as timeout:
+                outputs += timeout(loaded.sample, copy.deepcopy(dataset), 1, np.random.default_rng(0))
+        except KeyboardInterrupt:
+            raise
+        except RunTimeout as error:
+            raise MechanismError(f"fitting {mechanism.named}: {error}") from error
+        except BaseException as error:  # includes SystemExit: with `failures: stop`, exceptions are not outputs
+            outputs.append(error)
+    first = outputs[0]
+    if isinstance(first, BaseException) and isinstance(outputs[1], BaseException):
+        raise MechanismError(
+            f"{mechanism.named} raised {in_words(first)} for both tables of the pair {pair}"
+        ) from first
+    library.refuse_failures(mechanism.named, outputs, pair)
 
 
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
@@ -120,9 +192,11 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     In an environment, the worker of the mechanism goes on, so that an audit of the mechanism does not start another.
     """
     if environment is None:
-        found: JsonObject = PythonMechanism(
-            called.address(isolated=False), called.params, timeout=timeout
-        ).loaded.facts()
+        made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
+        try:
+            found: JsonObject = made.loaded.facts()
+        except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
+            raise MechanismError(f"making {called.named or called.call} raised {in_words(error)}") from error
     else:
         mechanism = IsolatedMechanism(
             address=called.address(isolated=True),
@@ -132,6 +206,7 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
             params=called.params,
             folder=called.folder,
             timeout=timeout,
+            named=called.named,
         )
         (found,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
     return {**found, "config": json.dumps(called.params)}

@@ -13,16 +13,18 @@ from typing import Literal
 
 import numpy as np
 
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction, parse_claim
+from dpaudit.libraries.generator_calls import MAX_PAIRS, ROWS, call_words, pairs_from
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair
-from dpaudit.pairs.records import numeric
-from dpaudit.pairs.search import SearchPairs
+from dpaudit.pairs.records import read_schema
 from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
 
-MAX_PAIRS = 6
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials, and fits are slow."""
+__all__ = ["MAX_PAIRS", "Synthesizer", "claim_of", "name_of", "pairs_of", "refuse_failures", "source_of", "subject"]
+
+
+_PASS_CLAIM = 'pass the claim, such as claim="pure(epsilon=1)" or claim="approximate(epsilon=1, delta=1e-5)"'
 
 
 def subject(
@@ -31,12 +33,14 @@ def subject(
     *,
     fit: Foreign = "fit",
     sample: Foreign = "sample",
-    rows: int = 100,
+    rows: int = ROWS,
     table: str = "frame",
     fit_arguments: Mapping[str, Foreign] | None = None,
     sample_arguments: Mapping[str, Foreign] | None = None,
-    claim: TradeoffFunction | None = None,
+    claim: TradeoffFunction | str | None = None,
     relation: Literal["add_remove", "replace_one"] = "add_remove",
+    most: int = MAX_PAIRS,
+    out_of_domain: bool = False,
     pairs: Iterable[Pair] | None = None,
     name: str = "",
     **arguments: Foreign,
@@ -52,8 +56,11 @@ def subject(
         table: The form of a table: "frame" (pandas), "rows" (list of dicts) or "columns" (dict of lists).
         fit_arguments: Further arguments of the method `fit`.
         sample_arguments: Further arguments of the method `sample`.
-        claim: The claim; None reads epsilon and delta from the arguments or attributes of the object.
+        claim: The claim, or its text; None reads epsilon and delta from the arguments, attributes and defaults of the
+            object.
         relation: The neighbouring relation of the claim, which the object does not state.
+        most: Maximum number of pairs.
+        out_of_domain: Whether to try targets outside the schema, as in `SearchPairs`.
         pairs: Pairs of lists of rows; None makes tiny tables from the schema.
         name: The name of the audit; by default, the name of the class.
         **arguments: The arguments of the class, such as epsilon=1.0.
@@ -63,26 +70,48 @@ def subject(
     """
     if not callable(make):
         raise UnknownSubject(f"subject takes a class or a function that makes an object, got {type(make).__name__}")
-    if not schema:
-        raise UnknownSubject("schema must map each column to (low, high) or to a list of categories")
+    try:
+        columns = read_schema(schema)
+    except ValueError as error:
+        raise UnknownSubject(str(error)) from None
     made = inside.Generator(
-        make, dict(schema), arguments, fit, sample, rows, dict(fit_arguments or {}), dict(sample_arguments or {}), table
+        make, columns, arguments, fit, sample, rows, dict(fit_arguments or {}), dict(sample_arguments or {}), table
     )
-    found = inside.facts(made)
-    chosen = pairs_of({**found, "relation": relation}) if pairs is None else list(pairs)
-    outputs = [made.run(dataset) for pair in chosen[:1] for dataset in (pair.d0, pair.d1)]
-    if outputs and all(isinstance(output, dict) and set(output) == {"raised", "message"} for output in outputs):
-        raise UnknownSubject(
-            f"{made.name} raised {outputs[0]['raised']} for both tables of the pair {chosen[0]}: "
-            f"{outputs[0]['message']}; check schema, fit, sample and table, or pass pairs=[Pair(d0, d1)]"
-        )
+    try:
+        found = inside.facts(made)
+    except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
+        raise UnknownSubject(f"{made.name} raised {type(error).__name__}: {error}; it must return an object") from error
+    search = {"relation": relation, "most": most, "out_of_domain": out_of_domain}
+    chosen = pairs_of({**found, "search": search}) if pairs is None else list(pairs)
+    for pair in chosen[:1]:
+        refuse_failures(name_of(found), [made.run(dataset) for dataset in (pair.d0, pair.d1)], pair)
+    module = getattr(make, "__module__", None)
+    address = name_of(found) if module in (None, "__main__") else f"{module}:{name_of(found)}"
     return Subject(
-        mechanism=Synthesizer(made),
-        claim=claim_of(found) if claim is None else claim,
+        mechanism=Synthesizer(made, call_words(address, arguments, rows)),
+        claim=claim_of(found) if claim is None else parse_claim(claim) if isinstance(claim, str) else claim,
         pairs=chosen,
         name=name or name_of(found),
         source=source_of(found),
     )
+
+
+def refuse_failures(name: str, outputs: RawOutputs, pair: Pair) -> None:
+    """Refuse a generator that cannot be fitted to either table of a pair, because nothing would be audited.
+
+    Args:
+        name: The name of the generator.
+        outputs: An output for each table.
+        pair: The pair.
+
+    Raises:
+        UnknownSubject: If all outputs are exceptions.
+    """
+    if all(isinstance(output, dict) and set(output) == {"raised", "message"} for output in outputs):
+        raise UnknownSubject(
+            f"{name} raised {outputs[0]['raised']} for both tables of the pair {pair}: "
+            f"{outputs[0]['message']}; check schema, fit, sample and table, or pass pairs=[Pair(d0, d1)]"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +122,16 @@ class Synthesizer:
 
     Args:
         made: The generator.
+        named: The name of the generator in results, with its arguments.
     """
 
     made: Foreign
+    named: str = ""
+
+    @property
+    def audited_class(self) -> Foreign:
+        """The class or function that makes the generator."""
+        return self.made.make
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -127,11 +163,10 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
         UnknownSubject: If there is no finite epsilon.
     """
     epsilon, delta = facts["epsilon"], facts["delta"]
+    if facts.get("unreadable"):
+        raise UnknownSubject(f"the claim of {facts['name']} cannot be read: {facts['unreadable']}; {_PASS_CLAIM}")
     if epsilon is None or not math.isfinite(epsilon):
-        raise UnknownSubject(
-            f"{facts['name']} has no finite epsilon among its arguments and attributes; pass the claim, such as "
-            "claim=PureDP(1.0)"
-        )
+        raise UnknownSubject(f"{facts['name']} has no finite epsilon among its arguments and attributes; {_PASS_CLAIM}")
     return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
 
 
@@ -144,9 +179,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
     Raises:
         UnknownSubject: If the schema is not valid.
     """
-    schema = {name: tuple(entries) if numeric(tuple(entries)) else entries for name, entries in facts["schema"].items()}
     try:
-        relation = facts.get("relation", "add_remove")
-        return list(SearchPairs(relation=relation, schema=schema, tiny=True, most=MAX_PAIRS))
+        return pairs_from(facts["schema"], facts.get("search", {}))
     except ValueError as error:
         raise UnknownSubject(str(error)) from None

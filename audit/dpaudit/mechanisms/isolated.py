@@ -45,6 +45,8 @@ class IsolatedMechanism:
         memory: Maximum memory of the worker, in bytes.  The memory that the worker uses before it loads the mechanism
             does not count.  None means no limit.  The limit works on Linux only.
         lock: The exact packages of the environment.  None leaves the choice of versions to the installer.
+        named: Name of the mechanism in results; "" for the address.
+        code: Address of the audited code, if the mechanism is a class of dpaudit that calls this code.
     """
 
     address: str
@@ -56,6 +58,8 @@ class IsolatedMechanism:
     timeout: float | None = TIMEOUT
     memory: int | None = None
     lock: Lock | None = None
+    named: str = ""
+    code: str = ""
 
     def with_memory(self, memory: int | None) -> IsolatedMechanism:
         """Return the same mechanism with another memory limit."""
@@ -174,7 +178,7 @@ class IsolatedMechanism:
         child = Child(
             # -I ignores this process's Python settings, user packages and current folder.
             [str(python), "-I", "-u", "-B", worker.__file__],
-            name=f"{self.address} (with {where})",
+            name=f"{self.named or self.address} (with {where})",
             cwd=self.folder,
             memory=self.memory,
             limited=True,

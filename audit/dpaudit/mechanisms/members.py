@@ -71,6 +71,24 @@ class HasLibraries(Protocol):
         ...
 
 
+class HasAuditedClass(Protocol):
+    """A mechanism of dpaudit that calls a class of the user, whose code is audited."""
+
+    @property
+    def audited_class(self) -> object:
+        """The class, or a function that makes an object."""
+        ...
+
+
+class HasNamed(Protocol):
+    """A mechanism of dpaudit with a name for results that is neither its address nor its class."""
+
+    @property
+    def named(self) -> str:
+        """The name, such as `generators:Copies(epsilon=1.0), 20 rows`; "" if there is none."""
+        ...
+
+
 def samples(mechanism: object) -> TypeGuard[Mechanism]:
     """Whether the mechanism makes many runs in one call."""
     return hasattr(mechanism, "sample")
@@ -84,6 +102,18 @@ def claim(mechanism: object) -> object:
 def address(mechanism: object) -> str:
     """Return the address from which the mechanism was loaded, or "" if the address is unknown."""
     return str(getattr(mechanism, "address", None) or "")
+
+
+def named(mechanism: object) -> str:
+    """Return the name for results that the mechanism states, or "" if there is none."""
+    found = getattr(mechanism, "named", "") if type(mechanism).__module__.startswith("dpaudit.") else ""
+    return found if isinstance(found, str) else ""
+
+
+def audited_class(mechanism: object) -> object:
+    """Return the user's class that the mechanism calls, or None if the mechanism is the audited code itself."""
+    ours = type(mechanism).__module__.startswith("dpaudit.")
+    return getattr(mechanism, "audited_class", None) if ours else None
 
 
 def libraries(mechanism: object) -> tuple[str, ...]:

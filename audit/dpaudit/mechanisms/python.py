@@ -42,6 +42,8 @@ class PythonMechanism:
         timeout: Maximum number of seconds for loading the mechanism.  None means no limit.
         memory: Maximum memory that loading the mechanism may add to the process, in bytes.  None means no limit.  The
             limit works on Linux only.
+        named: Name of the mechanism in results; "" for the address.
+        code: Address of the audited code, if the mechanism is a class of dpaudit that calls this code.
     """
 
     address: str
@@ -50,6 +52,8 @@ class PythonMechanism:
     folder: Path = field(default_factory=Path)
     timeout: float | None = None
     memory: int | None = None
+    named: str = ""
+    code: str = ""
 
     @cached_property
     def loaded(self) -> Foreign:
@@ -107,6 +111,8 @@ class PythonMechanism:
             except BaseException as error:  # includes SystemExit
                 params = masked_values(dict(self.params))
                 words = f"calling {self.address} with params {params} {_did(error)}"
+                if self.named:
+                    words = f"making {self.named} {_did(error)}"
                 if isinstance(error, TypeError) and inspect.isfunction(found):
                     words += "; with params, the object must be a class, or a function that returns the mechanism"
                 raise MechanismError(words) from error

@@ -129,7 +129,8 @@ def file_of(mechanism: object) -> Path | None:
         mechanism: A mechanism as in `audit`.
     """
     if isinstance(mechanism, PythonMechanism | IsolatedMechanism):
-        return _addressed(mechanism.address, mechanism.folder, isolated=isinstance(mechanism, IsolatedMechanism))
+        address = mechanism.code or mechanism.address
+        return _addressed(address, mechanism.folder, isolated=isinstance(mechanism, IsolatedMechanism))
     module = _module_of(mechanism)
     return None if is_library(module) else module_file(module)
 
@@ -142,6 +143,8 @@ def _module_of(mechanism: object) -> str:
             mechanism = mechanism.func
         elif hasattr(mechanism, "__func__"):
             mechanism = mechanism.__func__
+        elif (inner := members.audited_class(mechanism)) is not None:
+            mechanism = inner
         else:
             break
     if not (isinstance(mechanism, type) or hasattr(mechanism, "__code__")):

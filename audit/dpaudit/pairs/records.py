@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dpaudit.values import Record
+from dpaudit.values import Foreign, Record
 
 Schema = Mapping[str, Sequence[Record]]
 """A mapping from each column to (low, high) or to a list of categories."""
@@ -81,6 +82,60 @@ def of_table(schema: Schema) -> Records:
     if labels:
         unusual += [("one without a category", {**at(1.0), **dict.fromkeys(labels)})]
     return Records(at, unusual, True)
+
+
+def read_schema(schema: Foreign) -> dict[str, Sequence[Record]]:
+    """Return a schema with plain values: a tuple of two numbers, or a list of categories, for each column.
+
+    Args:
+        schema: A mapping from each column to a sequence, an array or a series.
+
+    Raises:
+        ValueError: If the schema is not valid.  The message names the column and what is allowed.
+    """
+    if not isinstance(schema, Mapping):
+        raise ValueError(
+            "schema must be a dict that maps each column to (low, high) or to a list of categories, got "
+            f"{type(schema).__name__}"
+        )
+    if not schema:
+        raise ValueError("schema must have at least one column")
+    return {column: _read_column(f"schema: {column}", values) for column, values in schema.items()}
+
+
+def _read_column(where: str, values: Foreign) -> Sequence[Record]:
+    listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    if not (listed or (hasattr(values, "tolist") and hasattr(values, "__len__"))) or len(values) == 0:
+        got = "a set, which has no order" if isinstance(values, set | frozenset) else f"{values!r}"
+        example = f"; one category is [{values!r}]" if isinstance(values, str) and values else ""
+        raise ValueError(f"{where} must be (low, high) or a list of categories, got {got}{example}")
+    plain = [value.item() if type(value).__module__ == "numpy" else value for value in values]
+    found = tuple(plain) if isinstance(values, tuple) else plain
+    if numeric(found):
+        check_bounds(where, found)
+        return found
+    if isinstance(found, tuple) and len(found) == 2 and all(map(is_date, found)):
+        raise ValueError(
+            f"{where} has two dates, {found[0]} and {found[1]}, but bounds must be numbers; give numbers, such as days "
+            "since a date, and convert them in the mechanism, or give a list of more dates as categories"
+        )
+    seen = set[str]()
+    for value in found:
+        if repr(value) in seen:
+            raise ValueError(f"{where} has the category {value!r} twice; give each category once")
+        seen.add(repr(value))
+    return found
+
+
+def is_date(value: object) -> bool:
+    """Return whether a value is a date, a time or a duration."""
+    return isinstance(value, datetime.date | datetime.time | datetime.timedelta)
+
+
+def bounds_or_list(values: Sequence[Record]) -> Sequence[Record]:
+    """Return an entry of a schema from YAML or JSON, which have only lists: two numbers or two dates are bounds."""
+    found = tuple(values)
+    return found if numeric(found) or (len(found) == 2 and all(map(is_date, found))) else list(values)
 
 
 def check_bounds(name: str, bounds: Sequence[Record]) -> None:

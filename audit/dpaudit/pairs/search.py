@@ -20,7 +20,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from dpaudit.pairs.pair import Pair
-from dpaudit.pairs.records import Records, Schema, check_bounds, numeric, of_numbers, of_table, rounded
+from dpaudit.pairs.records import Records, Schema, check_bounds, of_numbers, of_table, read_schema, rounded
 from dpaudit.pairs.tiny_tables import tiny_tables
 from dpaudit.text.spelling import relation_meant
 from dpaudit.values import Dataset, Record
@@ -95,20 +95,13 @@ class SearchPairs:
         if self.whole and any(value != math.floor(value) for value in (*(self.bounds or ()), self.step or 1)):
             raise ValueError(f"with whole=True, bounds and step must be integers, got {self.bounds} and {self.step}")
         if self.schema is not None:
-            self._check_schema(self.schema)
+            if self._moves_values or self.bounds is not None:
+                raise ValueError(
+                    'a schema needs relation "add_remove" or "replace_one", and must be given without bounds'
+                )
+            object.__setattr__(self, "schema", read_schema(self.schema))
         if self.tiny and (self.schema is None or not self.size >= 2):
             raise ValueError("tiny tables need a schema, and a size of at least 2")
-
-    def _check_schema(self, schema: Schema) -> None:
-        if self._moves_values or self.bounds is not None:
-            raise ValueError('a schema needs relation "add_remove" or "replace_one", and must be given without bounds')
-        if not schema:
-            raise ValueError("schema must have at least one column")
-        for column, values in schema.items():
-            if isinstance(values, str) or len(values) == 0:
-                raise ValueError(f"schema: {column} must be (low, high) or a list of categories, got {values!r}")
-            if numeric(values):
-                check_bounds(f"schema: {column}", values)
 
     @property
     def _moves_values(self) -> bool:

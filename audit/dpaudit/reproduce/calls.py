@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from dpaudit.config import PlannedAudit
+from dpaudit.libraries.configured import GENERATORS, LibraryCall
 from dpaudit.mechanisms.environments import project_name
 from dpaudit.reproduce.builtin_calls import BUILTIN_LINES
+from dpaudit.reproduce.generator_calls import generator_lines
 from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.literals import arguments, brief_text, checked_name, comment
 from dpaudit.reproduce.unwritable import Unwritable
@@ -55,7 +57,10 @@ def call_of_config(planned: PlannedAudit) -> Call:
     if mechanism.command is not None:
         program = comment(mechanism.command[0])
         return _placeholder(f"run the audited program {program} on the dataset", notes)
-    if called := mechanism.library_call:
+    called = mechanism.library_call(raises=planned.failures_end_runs)
+    if called is not None and called.library == GENERATORS:
+        return _generator(called, notes)
+    if called is not None:
         return Call(lines=library_lines(called.library, called.call, called.arguments), notes=notes)
     assert mechanism.python is not None
     return _python(mechanism.python, mechanism.params, notes, batched=mechanism.batched)
@@ -92,10 +97,16 @@ def _recorded(about: Provenance) -> list[str]:
     return [f"packages of the audit: {comment(', '.join(versions), 300)}"] if versions else []
 
 
-def _python(address: str, params: object, notes: list[str], *, batched: bool) -> Call:
-    place, _, name = address.rpartition(":")
-    checked_name(name, "the object of the mechanism")
-    first, _, inner = name.partition(".")
+def _generator(called: LibraryCall, notes: list[str]) -> Call:
+    place, _, name = called.call.partition(":")
+    module, notes = _module(place, called.call, notes)
+    checked_name(name, "the class of the generator")
+    lines = generator_lines(module, name, called.arguments, raises=called.raises)
+    return Call(lines=lines, notes=notes, file=module.partition(".")[0])
+
+
+def _module(place: str, address: str, notes: list[str]) -> tuple[str, list[str]]:
+    """Return the module that a script imports, and the notes with a note about the folder of its file."""
     if place.endswith(".py"):
         module = PurePosixPath(place.replace("\\", "/")).stem
         checked_name(module, f"the name of the file {brief_text(place)}, which the script imports,")
@@ -108,6 +119,14 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
             raise Unwritable(
                 f"the mechanism {brief_text(address)} is code of dpaudit; copy it into a file, and audit that file"
             )
+    return module, notes
+
+
+def _python(address: str, params: object, notes: list[str], *, batched: bool) -> Call:
+    place, _, name = address.rpartition(":")
+    checked_name(name, "the object of the mechanism")
+    first, _, inner = name.partition(".")
+    module, notes = _module(place, address, notes)
     if MASK in repr(params):
         raise Unwritable(f"the result hides a parameter of the mechanism ({MASK}), so the call is unknown")
     if not inner and params is None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
 from dpaudit.config.dataset_files import DatasetFiles
+from dpaudit.libraries.configured import GENERATORS
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
+from dpaudit.reproduce.generator_calls import generator_pairs
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
 from dpaudit.reproduce.literals import brief_text, comment, literal, value_of
 from dpaudit.reproduce.regions import Event, event_of
@@ -129,7 +131,14 @@ def _datasets(
     shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
     entries = [] if planned is None else planned.config.pairs
     # A stranger's result may name any file, so no file with a dataset is read.
-    pairs = [pair for entry in entries if not entry.files for pair in entry.pairs(DatasetFiles(Path()))]
+    mechanism = None if planned is None else planned.config.mechanism
+    made = [] if mechanism is None else generator_pairs(mechanism.library, mechanism.arguments)
+    pairs = [
+        pair
+        for entry in entries
+        if not entry.files
+        for pair in (made if entry.from_library else entry.pairs(DatasetFiles(Path())))
+    ]
     known = [
         pair
         for pair, named in zip(pairs, distinct(pairs), strict=True)
@@ -172,6 +181,8 @@ def _header(result: AuditResult, call: Call) -> Iterator[str]:
 
 def _generator_lines(result: AuditResult, planned: PlannedAudit | None) -> list[str]:
     """Return lines that create a generator of the kind that the mechanism got in the audit."""
+    if planned is not None and planned.config.mechanism.library == GENERATORS:
+        return []  # a generator of synthetic tables gets no generator of random numbers
     isolated = planned is not None and planned.config.mechanism.isolated
     if isolated and "numpy" not in (result.provenance.mechanism_packages or {}):
         return ["from random import Random", "rng = Random()  # the environment of the audit had no numpy"]

@@ -28,6 +28,7 @@ _CHANGES = {
 
 _STATED = {
     "the mechanism's own accounting": ", computed by the audited library itself",
+    "the constructor of the generator": ", the epsilon (and delta) of the constructor's arguments",
     "the config": ", stated in the config of this audit",
 }
 """Descriptions of the recorded authors of a claim."""

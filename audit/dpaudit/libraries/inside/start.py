@@ -41,13 +41,16 @@ class Called:
         call: The function or the class of the library that makes the object.
         arguments: Its arguments as plain values.
         d_in: Distance of neighbouring datasets, for libraries that ask for a distance.
+        **options: Further arguments of the function `called` of a module of this package.
     """
 
-    def __init__(self, library: str, call: str, arguments: Foreign = None, d_in: Foreign = 1) -> None:
+    def __init__(
+        self, library: str, call: str, arguments: Foreign = None, d_in: Foreign = 1, **options: Foreign
+    ) -> None:
         if __name__ != "dpaudit.libraries.inside.start":
             _at_home()
         inside = importlib.import_module("dpaudit.libraries.inside." + library)
-        made = inside.called(call, arguments)
+        made = inside.called(call, arguments, **options)
         self._run = inside.runner(made)
         self.libraries = (getattr(made, "library", None) if library == "synthesizer" else inside.MODULE,)
         self._read = inside.facts

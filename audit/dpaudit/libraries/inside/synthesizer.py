@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import functools
-from importlib import import_module, metadata
+import hashlib
+import inspect
+import numbers
+import os
+import sys
+from importlib import import_module, metadata, util
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +19,14 @@ if TYPE_CHECKING:
 MODULE = "dpaudit"
 """Not used: the library differs from generator to generator, and `Generator.library` names it."""
 
-_KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
+KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
+"""The keys of `arguments` about the generator and its tables."""
+
+SEARCH = ("relation", "most", "out_of_domain")
+"""The keys of `arguments` about the pairs."""
+
+TABLES = ("frame", "rows", "columns")
+"""The forms of a table."""
 
 
 class Generator:
@@ -30,6 +42,8 @@ class Generator:
         fit_arguments: Further arguments of the method `fit`.
         sample_arguments: Further arguments of the method `sample`.
         table: "frame" passes a data frame of pandas to `fit`, "rows" a list of dicts, and "columns" a dict of columns.
+        search: Settings of the pairs: the keys `SEARCH`.
+        raises: Whether an exception of `fit` or `sample` ends the run.  By default, it is the output.
     """
 
     def __init__(
@@ -43,12 +57,15 @@ class Generator:
         fit_arguments: JsonObject | None = None,
         sample_arguments: JsonObject | None = None,
         table: str = "frame",
+        search: JsonObject | None = None,
+        raises: bool = False,
     ) -> None:
-        if table not in ("frame", "rows", "columns"):
+        if table not in TABLES:
             raise ValueError("table must be frame, rows or columns, got " + repr(table))
         self.make, self.schema, self.arguments = make, schema, dict(arguments or {})
         self.fit, self.sample, self.rows, self.table = fit, sample, rows, table
         self.fit_arguments, self.sample_arguments = dict(fit_arguments or {}), dict(sample_arguments or {})
+        self.search, self.raises = dict(search or {}), raises
 
     @property
     def library(self) -> str:
@@ -70,7 +87,8 @@ class Generator:
     def run(self, dataset: Dataset) -> Output:
         """Make a new object, fit it to a dataset, and return a synthetic table.
 
-        If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.
+        If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.  The same
+        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.
         """
         made, table = self.make(**self.arguments), self.prepared(dataset)
         try:
@@ -86,33 +104,91 @@ class Generator:
             return getattr(model, self.sample)(self.rows, **self.sample_arguments)
         except ImportError:  # the environment lacks a package, which says nothing about the dataset
             raise
-        except Exception as error:
+        except BaseException as error:
+            cancelled = type(error).__name__ == "CancelledError"
+            if self.raises or not (isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled):
+                raise
             return {"raised": type(error).__name__, "message": str(error)[:200]}
 
 
-def called(call: str, arguments: Foreign) -> Generator:
+def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
     """Return a generator.
 
     Args:
-        call: The address of the class, such as "dpmm.pipelines.mst:MSTPipeline".
+        call: The address of the class, such as "dpmm.pipelines.mst:MSTPipeline" or "my_generator.py:Copies".
         arguments: A dict with the `schema`, and the other arguments of `Generator`; `make` holds the arguments of the
             class.
+        beside: The folder to which a file in `call` is relative.
+        raises: As in `Generator`.
 
     Raises:
         LookupError: If there is no such class, or an argument is unknown.
     """
+    check_call(call)
+    given = dict(arguments or {})
+    check_keys(given)
     module, _, name = call.partition(":")
-    if not name or name.startswith("_"):
-        raise LookupError("call must be MODULE:CLASS, such as dpmm.pipelines.mst:MSTPipeline, got " + repr(call))
-    found = import_module(module)
+    found = _module(module, beside)
     if not hasattr(found, name):
         raise LookupError(module + " has no " + name)
-    given = dict(arguments or {})
-    unknown = sorted(set(given) - set(_KEYS))
-    if unknown or not given.get("schema"):
-        raise LookupError("arguments must have schema, and may have " + ", ".join(_KEYS[1:]) + f"; got {sorted(given)}")
-    own = given.pop("make", None)
-    return Generator(getattr(found, name), given.pop("schema"), own, **given)
+    if str(getattr(getattr(found, name), "__module__", "")).split(".")[0] in getattr(sys, "stdlib_module_names", ()):
+        raise LookupError(name + " belongs to Python's standard library, so it could run arguments as code")
+    own, search = given.pop("make", None), {key: given.pop(key) for key in SEARCH if key in given}
+    return Generator(getattr(found, name), given.pop("schema"), own, search=search, raises=raises, **given)
+
+
+def check_call(call: str) -> None:
+    """Raise LookupError unless a text is the address of a class."""
+    module, _, name = call.partition(":")
+    if not module or not name or name.startswith("_"):
+        raise LookupError(
+            "call must be MODULE:CLASS, such as dpmm.pipelines.mst:MSTPipeline, or FILE.py:CLASS, got " + repr(call)
+        )
+
+
+def check_keys(given: JsonObject) -> None:
+    """Raise LookupError unless arguments have a schema and no unknown key."""
+    known = (*KEYS, *SEARCH)
+    if not set(given) <= set(known) or not given.get("schema"):
+        raise LookupError("arguments must have schema, and may have " + ", ".join(known[1:]) + f"; got {sorted(given)}")
+
+
+def file_call(module: str) -> str:
+    """Return the value of `call` for a module that is a file beside the config."""
+    return "call: " + module.replace(".", "/") + ".py:CLASS"
+
+
+def _module(name: str, beside: str) -> Foreign:
+    """Import a module, or run a file.  The name of the file's module depends on its content, as the file may change."""
+    if not name.endswith(".py"):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            if not beside or error.name != name.split(".")[0]:
+                raise
+            raise LookupError(
+                f"there is no module {name}, but a file beside the config; write {file_call(name)}"
+            ) from None
+    path = os.path.abspath(os.path.join(beside, name))
+    if not os.path.isfile(path):
+        raise LookupError("the file " + name + " does not exist in " + (beside or os.getcwd()))
+    if all(os.path.isfile(os.path.join(os.path.dirname(path), mark)) for mark in ("os.py", "site.py", "timeit.py")):
+        raise LookupError(name + " is a file of Python's standard library, so it could run arguments as code")
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(os.fsencode(path) + b"\0" + file.read()).hexdigest()[:16]
+    key = "_dpaudit_generator_" + os.path.basename(name)[:-3] + "_" + digest
+    if key not in sys.modules:
+        spec = util.spec_from_file_location(key, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = util.module_from_spec(spec)
+        sys.modules[key] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[key]
+            raise
+    return sys.modules[key]
 
 
 def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
@@ -123,22 +199,94 @@ def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
         d_in: Not used.
 
     Returns:
-        A dict with the `schema`, the `name`, and `epsilon` and `delta` among the arguments or attributes of the object;
-        None if there is no such number.
+        A dict with the `schema`, the `search`, the `name`, and `epsilon` and `delta` among the arguments, attributes
+        and defaults of the object; None if there is no such number.  `unreadable` says why they cannot be read, and is
+        "" if they can.
     """
     thing = made.make(**made.arguments)
-
-    def number(name: str) -> float | None:
-        value = made.arguments.get(name, getattr(thing, name, None))
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
+    problems: list[str] = []
+    epsilon = _parameter(made, thing, "epsilon", problems)
+    delta = _parameter(made, thing, "delta", problems)
     return {
         "schema": {name: list(entries) for name, entries in made.schema.items()},
-        "name": made.name,
-        "epsilon": number("epsilon"),
-        "delta": number("delta"),
+        "search": made.search,
+        "name": _class_name(made, thing),
+        "epsilon": epsilon,
+        "delta": delta,
+        "unreadable": "; ".join(problems),
         "version": _version(made.library),
     }
+
+
+def _class_name(made: Generator, thing: object) -> str:
+    """Return the name of the class or function; of a function without a name, the class of its object."""
+    return type(thing).__name__ if made.name == "<lambda>" else made.name
+
+
+def _parameter(made: Generator, thing: object, name: str, problems: list[str]) -> float | None:
+    """Return epsilon or delta: of the arguments, of the attributes of the object, or of the defaults of the signature.
+
+    A delta that is missed turns a right claim into a wrong one.  So a value that is no number is a problem, and so is
+    an argument with a similar name, such as `target_delta`.
+    """
+    defaults = _defaults(made.make)
+    if made.make is not type(thing):  # a function may pass any value to the class
+        defaults = {**dict.fromkeys(_defaults(type(thing))), **defaults}
+    places: list[tuple[str, Foreign]] = [
+        ("argument", made.arguments),
+        ("attribute", _Attributes(thing)),
+        ("default of the argument", defaults),
+    ]
+    unreadable = ""
+    for place, values in places:
+        if name not in values:
+            continue
+        value = values[name]
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+            return _upper(value)
+        if callable(value) and place == "attribute":  # a method, which is no parameter
+            continue
+        kind = "" if value is None else f" of type {type(value).__name__}"
+        unreadable = unreadable or f"the {place} {name} is {str(value)[:80]!r}{kind}, which is no number"
+        if value is not None:  # with None, the object may choose the value, and state it in its attribute
+            break
+    if unreadable:
+        problems.append(unreadable)
+    elif name == "delta":
+        similar = [other for other in {**defaults, **made.arguments} if "delta" in other.lower()]
+        problems += [f"the argument {other} may be the delta of the claim" for other in similar]
+    return None
+
+
+def _upper(value: Foreign) -> float:
+    """Return the larger of a number and its decimal text: numpy.float32(1e-5) is slightly below 1e-5."""
+    exact = float(value)
+    try:
+        return max(exact, float(str(value)))
+    except ValueError:  # a fraction such as 1/3
+        return exact
+
+
+class _Attributes:
+    """The attributes of an object as a mapping."""
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __contains__(self, name: str) -> bool:
+        return hasattr(self._thing, name)
+
+    def __getitem__(self, name: str) -> Foreign:
+        return getattr(self._thing, name)
+
+
+def _defaults(make: Foreign) -> JsonObject:
+    """Return the defaults of the parameters of a class or function; None for a parameter without a default."""
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):  # for example a class of a compiled module
+        return {}
+    return {name: None if one.default is one.empty else one.default for name, one in parameters.items()}
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  (Python 3.8)
@@ -147,7 +295,8 @@ def _version(module: str) -> str:
         names = metadata.packages_distributions().get(module, [module])  # Python 3.10 or later
         return names[0] + " " + metadata.version(names[0])
     except Exception:  # a class of a script, or an older Python
-        return module or "unknown"
+        file = getattr(sys.modules.get(module), "__file__", None)
+        return os.path.basename(file) if file else module or "unknown"
 
 
 def runner(made: Generator) -> Callable[[Dataset, int], list[Output]]:
