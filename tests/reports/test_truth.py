@@ -18,7 +18,7 @@ import dpaudit_reports
 from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.result.model import AuditResult
-from dpaudit.result.provenance import Provenance
+from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.result.suite import promised_together
 from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
 
@@ -137,3 +137,25 @@ def test_attacks_that_were_not_used_take_one_line_with_their_reason() -> None:
     assert "(does not suit these outputs)" in line
     assert found.count("not used:") == 0
     assert "Assumption" not in found
+
+
+def test_the_first_page_names_a_generator_and_its_file_although_its_packages_are_known() -> None:
+    """Packages such as numpy do not identify the class of a user that dpaudit calls."""
+    about = Provenance(
+        mechanism="generators.py:Copies(epsilon=1.0), 20 rows",
+        mechanism_packages={"numpy": "2.0"},
+        mechanism_file=SourceFile(path="/home/me/generators.py", sha256="ab" * 32),
+        claim_stated_by="the constructor of the generator",
+    )
+    found = text_of(dataclasses.replace(sample.violation(), provenance=about))
+    for words in (
+        "the epsilon (and delta) of the constructor's arguments",
+        "generators.py:Copies(epsilon=1.0), 20 rows",
+        "which uses numpy 2.0, file sha256:abababababab",
+    ):
+        assert words in found
+    path = "/usr/lib/python3/site-packages/generators.py"
+    installed = dataclasses.replace(about, mechanism_file=SourceFile(path=path, sha256="ab" * 32))
+    assert (
+        "file sha256" not in text_of(dataclasses.replace(sample.violation(), provenance=installed)).split("Was it")[0]
+    )

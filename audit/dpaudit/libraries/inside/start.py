@@ -49,6 +49,8 @@ class Called:
     ) -> None:
         if __name__ != "dpaudit.libraries.inside.start":
             _at_home()
+            if options.get("beside"):  # a private environment finds modules beside the config, as for `python:`
+                sys.path.append(options["beside"])
         inside = importlib.import_module("dpaudit.libraries.inside." + library)
         made = inside.called(call, arguments, **options)
         self._run = inside.runner(made)
