@@ -8,6 +8,7 @@ import pandas
 from dpaudit import Pair, audit
 from dpaudit.outputs.outcomes import Raised
 from dpaudit.outputs.parts import parts_of
+from dpaudit_reports.sections.witness import query_of
 
 _RAISED = {"raised": "ValueError", "message": "need at least 5 rows"}
 
@@ -34,3 +35,4 @@ def test_the_witness_states_the_exception_instead_of_a_query() -> None:
         assert f", {sides[1]} " in result.witness.query
         assert "not:" not in result.witness.region
         assert result.witness.query in str(result)
+        assert any("Outcome of the runs: " in str(block) for block in query_of(result.witness))

@@ -13,6 +13,7 @@ from dpaudit.learning import Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, Queries
 from dpaudit.outputs.named import Parts
+from dpaudit.result.values import OUTCOME
 from dpaudit.text.printable import one_line, shortened
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
@@ -50,14 +51,12 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
     name = encoding.table_queries.table_of(best)
     present = np.array([name in parts.tables for parts in examples.parts()], dtype=np.float64)
     telling = _agreement(present[:half], present[half:])  # whether there is a table at all
-    if max(agreement[best], telling) < max(
-        _LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)
-    ):
-        return ""
     on0, on1 = _sides(encoding.table_queries)
-    if telling >= agreement[best]:
+    if telling >= max(agreement[best], _LEAST_AGREEMENT, agreement_by_chance(half, 1)):
         outcomes = [_outcome(parts, name) for parts in examples.parts()]
-        return f"output: {_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}"
+        return f"{OUTCOME}{_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}"
+    if agreement[best] < max(_LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)):
+        return ""
     first, second = stated(answers[:half, best], answers[half:, best])
     words = shortened(one_line(encoding.table_queries.names[best]), _MAX_NAME)
     return f"{words}: {first} {on0}, {second} {on1}"

@@ -37,6 +37,10 @@ class Verdict(enum.Enum):
     INCONCLUSIVE = "inconclusive"
 
 
+OUTCOME = "output: "
+"""The beginning of `Witness.query` if it states which outcome each dataset has, such as an exception."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """Error counts of a rejection region on outputs that were not used to select the region."""
@@ -88,7 +92,8 @@ class Witness:
     pair: str  # label of the pair of datasets
     attack: str  # names of the attacks with the largest contributions, joined by "+"
     region: str  # description of the rejection region in words
-    # the query of synthetic tables that tells the datasets apart best, with its answers on both; "" for other outputs
+    # the query of synthetic tables that tells the datasets apart best, with its answers on both; "" for other outputs.
+    # If the runs on one dataset give no table, it begins with `OUTCOME` and states the outcomes instead
     query: str = ""
     # lower bound of the estimated log-likelihood ratio in the rejection region, in nats; nan in files of older versions
     threshold: float = math.nan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.spent import spent
-from dpaudit.result.values import Verdict
+from dpaudit.result.values import OUTCOME, Verdict
 from dpaudit_reports.blocks import Block, Callout, Span, Strong, Text
 from dpaudit_reports.claim_words import claim_of, least_found_in_words
 from dpaudit_reports.frequencies import frequencies, in_words
@@ -85,7 +85,8 @@ def _shown(result: AuditResult) -> tuple[Span, ...]:
     counts, meaning = in_words(result, found)
     query = result.witness.query if result.witness is not None else ""
     if query:  # the query of released tables that tells the datasets apart best
-        return " In the released tables: ", Strong(f"{query}."), f" {counts} {meaning}"
+        about = " Outcome of the runs: " if query.startswith(OUTCOME) else " In the released tables: "
+        return about, Strong(f"{query.removeprefix(OUTCOME)}."), f" {counts} {meaning}"
     return " ", Strong(counts), f" {meaning}"
 
 

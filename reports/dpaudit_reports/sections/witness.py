@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.values import Witness
+from dpaudit.result.values import OUTCOME, Witness
 from dpaudit.result.witness_words import allowed_rate
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
 from dpaudit_reports.numbers import at_most, count, percent_at_most
@@ -61,6 +61,8 @@ def query_of(found: Witness) -> tuple[Block, ...]:
     """State the query of synthetic tables that tells the datasets apart best."""
     if not found.query:
         return ()
+    if found.query.startswith(OUTCOME):
+        return (Paragraph(("Outcome of the runs: ", Strong(found.query.removeprefix(OUTCOME)), ".")),)
     told = "The most telling query of the released tables: ", Strong(found.query), " (answers on single tables)."
     return (Paragraph(told),)
 
