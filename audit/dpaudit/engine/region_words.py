@@ -22,7 +22,7 @@ _MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; ou
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _ANSWERS = ("number of rows ", "distance of ")  # beginnings of names of numbers, whatever their values
-_SEVERAL = re.compile(r"^not: (type of output.*) is (\S.*)$")  # a part that has one of several labels
+_SEVERAL = re.compile(r"^not: (type of output.*) is .*$")  # a part that has one of several labels
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
 
@@ -125,11 +125,11 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
 
 
 def _positive(words: str, examples: Outputs, inside: npt.NDArray[np.bool_]) -> str:
-    """Replace "not: PART is LABEL" by "PART is OTHER", if PART has one label among all outputs of the region."""
-    for part, label in _SEVERAL.findall(words):
+    """Replace "not: PART is LABEL" by "PART is raised ERROR", if all outputs of the region are this exception."""
+    for part in _SEVERAL.findall(words):
         found = {parts.labels.get(part) for parts, one in zip(examples.parts(), inside, strict=True) if one}
         (other,) = found if len(found) == 1 else (None,)
-        if other is not None and other != label:
+        if other is not None and other.startswith("raised "):
             return f"{part} is {other}"
     return words
 

@@ -113,8 +113,7 @@ def replay(
     execution, planned = execution or ExecutionSettings(), result.evidence.planned
     # the planned violation may have been edited, but it affects only what attacks learn before the fresh counts
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
-    if result.evidence.anytime and scores_frequencies(collector.learners[0].attacks):  # as in a sequential audit
-        collector.learners[0].few_values = FewValues(float(tested.epsilon(0.0)))
+    _score_few_values(collector, result)
     # before any run, as in the audit: a run may import more modules
     changes = [*changed_since(result.provenance, mechanism), *pair_differences(result, pair)]
     changes += attack_changes(result, collector.learners[0].attacks)
@@ -143,6 +142,13 @@ def replay(
         unchecked=unchecked(result),
         runs_needed=found.runs_needed,
     )
+
+
+def _score_few_values(collector: Collector, result: AuditResult) -> None:
+    """Let frequencies score outputs with few values, as in a sequential audit."""
+    (learner,) = collector.learners
+    if result.evidence.anytime and scores_frequencies(learner.attacks):
+        learner.few_values = FewValues(float(result.claim.symmetrized().epsilon(0.0)))
 
 
 class _Looks(NamedTuple):

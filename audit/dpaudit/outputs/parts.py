@@ -34,23 +34,22 @@ import enum
 import fractions
 import math
 import pathlib
-import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 
 import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.encoders import encoder_of
 from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
-from dpaudit.outputs.labels import LISTED, TEXT, label_of, some_elements
+from dpaudit.outputs.labels import LISTED, label_of, some_elements
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Raised
 from dpaudit.outputs.table_parts import table
 from dpaudit.outputs.tables import Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
+from dpaudit.outputs.text_parts import text
 from dpaudit.outputs.vectors import ENTRIES, floats, summary, vector
 from dpaudit.values import Foreign, Output
 
@@ -59,9 +58,6 @@ Reader = Callable[[Parts, str, Foreign, int], None]
 
 _MAX_KEYS = 512  # maximum number of keys and labels of an output that are read individually
 _MAX_DEPTH = 8
-_MAX_WORDS = 64
-_WORD = re.compile(r"[^\W\d_]+")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def parts_of(output: Output) -> Parts:
@@ -153,7 +149,7 @@ def _numpy_time(parts: Parts, name: str, value: np.datetime64 | np.timedelta64, 
 def _written(parts: Parts, name: str, value: object, depth: int) -> None:
     """Add the parts of a text, a path or a UUID."""
     parts.labels[f"type of {name}"] = "text" if isinstance(value, str) else type(value).__name__
-    _text(parts, name, str(value))
+    text(parts, name, str(value))
 
 
 def _raised(parts: Parts, name: str, value: Raised | BaseException, depth: int) -> None:
@@ -161,38 +157,7 @@ def _raised(parts: Parts, name: str, value: Raised | BaseException, depth: int) 
         _add(parts, name, Raised.of(value), depth)
         return
     parts.labels[f"type of {name}"] = f"raised {value.type}"
-    _text(parts, f"message of {name}", value.message)
-
-
-def _text(parts: Parts, name: str, text: str) -> None:
-    if len(text) > TEXT or type(text) is not str:  # a subclass of str may compare its texts in its own way
-        _add_text(parts, name, text)
-        if len(text) > TEXT:
-            vector(parts, name, np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.float64))
-        return
-    known = _parts_of_text(name, text)
-    parts.labels.update(known.labels)
-    parts.numbers.update(known.numbers)
-    parts.counts.update(known.counts)
-
-
-@lru_cache(maxsize=4096)
-def _parts_of_text(name: str, text: str) -> Parts:
-    """Return the parts of a short text, which often occurs again in another output."""
-    parts = Parts()
-    _add_text(parts, name, text)
-    return parts
-
-
-def _add_text(parts: Parts, name: str, text: str) -> None:
-    parts.labels[name] = label_of(text)
-    parts.numbers[f"length of {name}"] = len(text)
-    if text:
-        parts.labels[f"first character of {name}"], parts.labels[f"last character of {name}"] = text[0], text[-1]
-    for index, found in enumerate(_NUMBER.findall(text[:LISTED])[:3]):
-        parts.numbers[f"number {index + 1} in {name}"] = float(found)
-    for word in _WORD.findall(text[:LISTED])[:_MAX_WORDS]:
-        parts.counts[f"word {label_of(word)} in {name}"] = 1
+    text(parts, f"message of {name}", value.message)
 
 
 def _bytes(parts: Parts, name: str, value: Foreign, depth: int) -> None:

@@ -36,12 +36,14 @@ class Call:
         notes: What the reader of the script must know or do.  The script joins the notes in one comment.
         file: The module that the script imports from its folder; "" if there is none.
         missing: What the reader must fill in; "" if the script is complete.
+        outcomes: Whether an exception of a run is its output.
     """
 
     lines: list[str]
     notes: list[str]
     file: str = ""
     missing: str = ""
+    outcomes: bool = False
 
 
 def call_of_config(planned: PlannedAudit) -> Call:
@@ -101,8 +103,8 @@ def _generator(called: LibraryCall, notes: list[str]) -> Call:
     place, _, name = called.call.partition(":")
     module, notes = _module(place, called.call, notes)
     checked_name(name, "the class of the generator")
-    lines = generator_lines(module, name, called.arguments, raises=called.raises)
-    return Call(lines=lines, notes=notes, file=module.partition(".")[0])
+    lines = generator_lines(module, name, called.arguments)
+    return Call(lines=lines, notes=notes, file=module.partition(".")[0], outcomes=not called.raises)
 
 
 def _module(place: str, address: str, notes: list[str]) -> tuple[str, list[str]]:

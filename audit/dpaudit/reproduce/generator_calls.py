@@ -12,17 +12,14 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.reproduce.literals import arguments, checked_name, literal
 from dpaudit.values import Foreign, JsonObject
 
-_RAISED = 'return {"raised": type(error).__name__, "message": str(error)[:200]}'  # the output in place of a table
 
-
-def generator_lines(module: str, name: str, given: JsonObject, *, raises: bool) -> list[str]:
+def generator_lines(module: str, name: str, given: JsonObject) -> list[str]:
     """Return lines that define `release(dataset)`.
 
     Args:
         module: The module that the script imports.
         name: The class.
         given: The arguments of the mechanism in the config.
-        raises: Whether the config asks that an exception ends the run.  Otherwise, an exception is the output.
 
     Raises:
         Unwritable: If a name or a value cannot be written.
@@ -35,16 +32,13 @@ def generator_lines(module: str, name: str, given: JsonObject, *, raises: bool) 
     columns = f"{{name: [row[name] for row in dataset] for name in {literal(list(given['schema']))}}}"
     form = given.get("table", "frame")
     table = {"frame": f"pd.DataFrame({columns})", "rows": "[dict(row) for row in dataset]"}.get(form, columns)
-    indent = "" if raises else "    "
     return [
         *(["import pandas as pd"] if form == "frame" else []),
         f"from {module} import {name} as audited",
         "def release(dataset):",
         f"    made, table = audited({arguments(given.get('make'))}), {table}",
-        *([] if raises else ["    try:"]),
-        f"    {indent}fitted = made.{methods['fit']}({fitting})",
-        f"    {indent}return (fitted if hasattr(fitted, {methods['sample']!r}) else made).{methods['sample']}({rows})",
-        *([] if raises else [f"    except (Exception, SystemExit) as error: {_RAISED}"]),
+        f"    fitted = made.{methods['fit']}({fitting})",
+        f"    return (fitted if hasattr(fitted, {methods['sample']!r}) else made).{methods['sample']}({rows})",
     ]
 
 

@@ -72,7 +72,7 @@ def script_of(result: AuditResult) -> Script:
     runs = tested.runs(seconds)
     few = "" if tested.needed else f"{runs:,} runs {_FEW}"
     outcomes = "type(" in event.condition and "Exception" in event.condition
-    outcomes |= planned is not None and planned.config.failures == "outcome"
+    outcomes |= call.outcomes or (planned is not None and planned.config.failures == "outcome")
     lines = [
         _DOCSTRING,
         *_header(result, call),
