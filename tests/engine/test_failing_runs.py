@@ -26,7 +26,7 @@ def test_runs_that_raise_are_outcomes_if_the_user_says_so(jobs: int) -> None:
     )
     assert seen.violated
     assert seen.witness is not None
-    assert seen.witness.region == "not: type of output is number"
+    assert seen.witness.region == "type of output is raised OverflowError"
     unseen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500, seed=0, confidence=0.95)
     assert unseen.verdict is Verdict.INCONCLUSIVE
     assert "raised OverflowError: too large on run" in unseen.warnings[0]
