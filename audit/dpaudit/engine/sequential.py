@@ -58,9 +58,11 @@ class SequentialAudit:
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
         self._peak = self._counts.copy()
-        few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), float(self.tested.epsilon(0.0)))
-        for learner, its_values in zip(self.collector.learners, few_values, strict=True):
-            learner.few_values = its_values if scores_frequencies(learner.attacks) else None
+        epsilon = float(self.tested.epsilon(0.0))
+        if math.isfinite(epsilon) and scores_frequencies(self.collector.learners[0].attacks):
+            few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), epsilon)
+            for learner, its_values in zip(self.collector.learners, few_values, strict=True):
+                learner.few_values = its_values
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
         """Make trials until the claim is refuted (unless `measure`), or no more trials can be made.
