@@ -164,3 +164,9 @@ def test_two_numbers_in_the_schema_of_a_config_are_bounds() -> None:
     expected = SearchPairs(relation="add_remove", size=3, schema={"a": (0, 10), "b": ["x", "y"]})
     assert repr(search.pairs()) == repr(list(expected))
     assert any(row["a"] == 5 for pair in search.pairs() for row in pair.d1)
+
+
+def test_every_builtin_mechanism_states_the_inputs_of_a_search() -> None:
+    """`benchmarks/catalogue.py` ended in an AttributeError for a mechanism without them."""
+    for name, make in BUILTIN.items():
+        assert next(iter(SearchPairs(**make().inputs)), None) is not None, name

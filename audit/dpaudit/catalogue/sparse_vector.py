@@ -175,6 +175,7 @@ class Svt34Parallel(Pure):
     DP-Sniper found a privacy loss of .263 for a claim of .2.
     """
 
+    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
     @property
