@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
+from dpaudit.engine.late_bets import LateBetting
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence import MIN_RUNS
 from dpaudit.inference.sequential.planned import Planned
@@ -42,6 +43,7 @@ class SequentialAudit:
     confidence: float
     measure: bool = False  # whether to continue after the claim has been refuted
     planned: Planned | None = None  # violations that the bets should detect early
+    deadline: int | None = None  # the last trial, before which late bets are placed; None without late bets
     history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth after each block
     most: float = field(default=0.0, init=False)  # maximum log-wealth so far (0 at the start)
     _bets: Strategy = field(init=False)
@@ -51,6 +53,7 @@ class SequentialAudit:
     _peak: Counts = field(init=False)  # (pairs, 2, BINS), counts at the analysis with the largest wealth
     _lost_at_peak: tuple[int, ...] = field(default=(), init=False)
     _new: set[int] = field(default_factory=set, init=False)  # pairs whose counts have changed since that analysis
+    _late: LateBetting | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._bets = strategy(self.tested, self.planned)
@@ -58,6 +61,14 @@ class SequentialAudit:
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
         self._peak = self._counts.copy()
+        if self.deadline is not None:
+            self._late = LateBetting(
+                tested=self.tested,
+                planned=self.planned,
+                confidence=self.confidence,
+                trials=self.deadline,
+                coin_selected=self._coin_selected,
+            )
         epsilon = float(self.tested.epsilon(0.0))
         if math.isfinite(epsilon) and scores_frequencies(self.collector.learners[0].attacks):
             few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), epsilon)
@@ -90,7 +101,12 @@ class SequentialAudit:
         if not len(self._left):
             self.collector.failure = "every attack was dropped, so more runs would show nothing"
             return None
-        return Turn(pair=self._next_pair(), near=not to_the_end and self._near)
+        if self._late is not None and (failed := self._late.failed(self._lost)) is not None:
+            self.collector.failure = self.collector.dropped[failed]
+            return None
+        pair = self._next_pair()
+        late = self._late is not None and self._late.pair is not None  # small blocks, so that the bet changes often
+        return Turn(pair=pair, near=not to_the_end and (late or self._near))
 
     def _observe(self) -> None:
         """Make enough runs to test independence, because dependent runs may have caused the early end."""
@@ -139,6 +155,7 @@ class SequentialAudit:
             lost=self._lost,
             peak=self._peak if past_peak else None,
             lost_at_peak=self._lost_at_peak if past_peak else (),
+            late=None if self._late is None else self._late.evidence(self._counts),
         )
 
     @property
@@ -184,7 +201,9 @@ class SequentialAudit:
         self._look()
 
     def _look(self) -> None:
-        self.history.append((self.collector.trials, self._bets.log_wealth(self._gains, self._lost)))
+        late = self._late.log_e(self._counts, self._lost) if self._late is not None else None
+        log_e = self._bets.log_wealth(self._gains, self._lost) if late is None else late
+        self.history.append((self.collector.trials, log_e))
         if self.log_e > self.most:
             self.most, self._lost_at_peak = self.log_e, self._lost
             for pair in self._new:
@@ -203,6 +222,8 @@ class SequentialAudit:
         left = self._left
         if new := [int(i) for i in left if not learners[i].ready and spent[i] < FIRST_FIT]:
             return min(new, key=lambda i: spent[i])
+        if (pair := self._late_pair()) is not None:
+            return pair
         if len(left) == 1:
             return int(left[0])
         bets = self._counts[left].sum(axis=(1, 2)) / 2
@@ -218,6 +239,14 @@ class SequentialAudit:
         variance = self._bets.variances(self._counts[left], best)
         variance = (bets * variance + _PRIOR * variance.max()) / (bets + _PRIOR)
         return int(left[np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets))])
+
+    def _late_pair(self) -> int | None:
+        """Return the pair on which all wealth is bet, after choosing the late bet if this is due; None without one."""
+        if self._late is None:
+            return None
+        ready = [int(i) for i in self._left if self.collector.learners[i].ready]
+        self._late.choose(self.collector.trials, self._counts, self._gains, self.log_e, ready, self._lost)
+        return self._late.pair if self._late.pair in ready else None
 
     def _best_in_hindsight(self, left: npt.NDArray[np.intp]) -> int | None:
         """Return the pair with the largest growth in hindsight, if outputs have few values on all pairs; else None.

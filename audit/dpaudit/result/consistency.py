@@ -108,7 +108,7 @@ def _differences(result: AuditResult) -> list[str]:
         *of_e_value(result),
         *of_power(result),
         *_of_path(result),
-        *_of_region(result),
+        *_of_choices(result),
         *of_drawn(result),
     ]
 
@@ -134,11 +134,10 @@ def _of_path(result: AuditResult) -> list[str]:
     return ["a violation is reported, but the audit did not end where its evidence was largest"]
 
 
-def _of_region(result: AuditResult) -> list[str]:
-    """Choose the rejection region of an audit with a fixed number of trials again from the counts of its pilot."""
-    if not result.bounds_valid or result.evidence.region_is_planned(result.claim, confidence=result.confidence):
-        return []
-    return ["its rejection region is not the region that the counts of its pilot choose"]
+def _of_choices(result: AuditResult) -> list[str]:
+    """Check that the earlier counts choose the rejection region of a fixed audit, and the late bets of another one."""
+    words = result.evidence.unexplained(result.claim, confidence=result.confidence) if result.bounds_valid else ""
+    return [words] if words else []
 
 
 def _of_witness(result: AuditResult) -> list[str]:

@@ -47,9 +47,9 @@ class CountedEvidence:
         """No pair: a failed run ends the audit."""
         return ()
 
-    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Return True, because evidence of this kind records no rejection region."""
-        return True
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+        """Return "", because evidence of this kind records no choice."""
+        return ""
 
     @abstractmethod
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:

@@ -171,8 +171,8 @@ class Evidence(Protocol):
         """
         ...
 
-    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Whether the recorded rejection region is the one that was chosen before the counted outputs."""
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+        """Describe a recorded choice that the counts before this choice do not explain; "" if there is none."""
         ...
 
     @property

@@ -88,12 +88,14 @@ class FixedEvidence(CountedEvidence):
         (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
         return int(x), int(n0), int(y), int(n1)
 
-    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Whether the pilot's counts choose the recorded region for a claim, or a region with the same outcome."""
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+        """Describe a region if the pilot's counts choose another region with another outcome."""
         chosen = threshold_for_claim(
             self.pilot[0], self.pilot[1], self.tested(claim), trials=self.trials, significance=1 - confidence
         )
-        return self._outcome(chosen) == self.outcome
+        if self._outcome(chosen) == self.outcome:
+            return ""
+        return "its rejection region is not the region that the counts of its pilot choose"
 
     @property
     def histograms(self) -> tuple[Counts]:

@@ -119,9 +119,9 @@ class GuessedEvidence(ABC):
         """No pair, because guesses are about records of one run."""
         return ()
 
-    def region_is_planned(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Return True, because the numbers of guesses are fixed beforehand."""
-        return True
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+        """Return "", because the numbers of guesses are fixed beforehand."""
+        return ""
 
     def proves_peak(self, path: Array, *, went_on: bool) -> bool:
         """Return True, because guesses are tested only once, without a path of the wealth."""

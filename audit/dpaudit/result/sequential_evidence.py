@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,12 +14,14 @@ from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
 from dpaudit.inference.sequential.alternatives import EDITION, scaled
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
+from dpaudit.inference.sequential.late_bets import forecast
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+from dpaudit.result.late_bets import LateBets
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
@@ -75,6 +77,7 @@ class SequentialEvidence(CountedEvidence):
     lost_at_peak: tuple[int, ...] = ()  # the pairs in `lost` whose wealth was 0 at this analysis
     edition: int = EDITION  # number of the bets' alternatives, see `alternatives`; 1 in files of older versions
     planned: Planned | None = None  # violations on which the planned bets were placed; None in files of older versions
+    late: LateBets | None = None  # bets before the last trial; None without such bets, and in files of older versions
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -106,8 +109,7 @@ class SequentialEvidence(CountedEvidence):
         if path is None:
             return p_value_of(most)
         if self.peak is not None:
-            bets = self._bets()
-            most = max(most, bets.log_e(claim, self.peak, self.lost_at_peak, coin_selected=self.coin_selected))
+            most = max(most, self._wealth_on(self.peak, self.lost_at_peak)(claim))
         elif len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
             most = max(most, float(path.max()))
         return p_value_of(most)
@@ -124,7 +126,7 @@ class SequentialEvidence(CountedEvidence):
         return float(path.max()) <= float(end.max()) + NEARLY
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        return self.log_e(claim) >= log_threshold(confidence)
+        return self._largest()(claim) >= log_threshold(confidence)
 
     @property
     def tries(self) -> int:
@@ -141,11 +143,11 @@ class SequentialEvidence(CountedEvidence):
         return margin >= -MARGIN_TOLERANCE
 
     def mu_lower(self, *, confidence: float) -> float:
-        wealth, enough = self._wealth(), log_threshold(confidence)
+        wealth, enough = self._largest(), log_threshold(confidence)
         return last_that_holds(lambda mu: wealth(GaussianDP(mu)) >= enough, precision=_PRECISION)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        wealth, enough = self._wealth(), log_threshold(confidence)
+        wealth, enough = self._largest(), log_threshold(confidence)
         return last_that_holds(
             lambda epsilon: wealth(ApproxDP(epsilon=epsilon, delta=delta)) >= enough, precision=_PRECISION
         )
@@ -176,6 +178,7 @@ class SequentialEvidence(CountedEvidence):
             **peak,
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
             **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
+            **({} if self.late is None else {"late": self.late.to_json()}),
         }
 
     @classmethod
@@ -191,7 +194,7 @@ class SequentialEvidence(CountedEvidence):
                 raise ValueError("evidence must have no more counts at its peak than at its end")
         if not set(at_peak) <= set(lost):
             raise ValueError(f"evidence must name the pairs {list(at_peak)}, lost at its peak, also in lost")
-        return cls(
+        found = cls(
             target=target,
             counts=counts,
             coin_selected=coin_selected,
@@ -201,10 +204,51 @@ class SequentialEvidence(CountedEvidence):
             edition=_edition_of(values.get("edition", 1)),
             planned=_planned_of(values.get("planned")),
         )
+        return found if (late := values.get("late")) is None else found._with_late(late)
+
+    def _with_late(self, values: Mapping[str, Json]) -> SequentialEvidence:
+        """Add the late bets of a file."""
+        if self.edition != EDITION:
+            raise ValueError(f"evidence with late bets must have edition {EDITION}, got {self.edition}")
+        lost = _lost_of(values, "lost", len(self.counts))
+        if not set(lost) <= set(self.lost):
+            raise ValueError(f"evidence must name the pairs {list(lost)}, lost before its late bets, also in lost")
+        many = len(self._bets().log_weights)
+        late = LateBets.from_json(values, self.counts, lost, bets=many, coin_selected=self.coin_selected)
+        if self.peak is not None:
+            late.until(self.peak)  # raises if the late bets exclude these counts
+        return replace(self, late=late)
+
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+        """Describe late bets that the earlier counts do not choose."""
+        coins = self.coin_selected
+        if self.late is None or self.late.is_chosen(
+            self._bets(),
+            self.target,
+            forecast(self.target, self.planned, coin_selected=coins),
+            enough=log_threshold(confidence),
+            coin_selected=coins,
+        ):
+            return ""
+        return "its late bets are not the bets that the counts before them choose"
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function that computes `log_e`, faster for many claims."""
-        return self._bets().wealth_on(self.counts, self.lost, coin_selected=self.coin_selected)
+        return self._wealth_on(self.counts, self.lost)
+
+    def _wealth_on(self, counts: Counts, lost: tuple[int, ...]) -> Callable[[TradeoffFunction], float]:
+        """Return a function that maps a claim to the log-wealth at the moment with the given counts and lost pairs."""
+        if self.late is None:
+            return self._bets().wealth_on(counts, lost, coin_selected=self.coin_selected)
+        return self.late.wealth_on(self._bets(), counts, lost, coin_selected=self.coin_selected)
+
+    def _largest(self) -> Callable[[TradeoffFunction], float]:
+        """Return a function that maps a claim to the larger log-wealth at the first late bet and at the end."""
+        end = self._wealth()
+        if self.late is None:
+            return end
+        before = self._wealth_on(self.late.before, self.late.lost)
+        return lambda claim: max(end(claim), before(claim))
 
     def _bets(self) -> Strategy:
         """Return the bets, which depend on the audited claim, the edition and the planned violations only."""

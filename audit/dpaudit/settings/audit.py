@@ -97,6 +97,11 @@ class AuditSettings:
         return self.method in _BETTING
 
     @property
+    def final(self) -> bool:
+        """Whether the audit bets on a refutation within `trials` runs, and cannot be continued with more runs."""
+        return self.bets and self.store is None and not self.measure
+
+    @property
     def keywords(self) -> dict[str, Any]:
         """The settings as keyword arguments of `dpaudit.audit`."""
         return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -88,6 +89,13 @@ def planned_bets(claim: TradeoffFunction, planned: Planned) -> list[Bet]:
     Returns:
         The bets.  A law that satisfies the claim has no bet, so the list is empty if no law violates the claim.
     """
+    return [bet for _, bet in planned_laws(claim, planned)]
+
+
+@lru_cache(maxsize=16)
+def planned_laws(claim: TradeoffFunction, planned: Planned) -> tuple[tuple[Alternative, Bet], ...]:
+    """Return the laws of planned violations that violate the claim, each with its bet."""
     laws = [law for violation in planned.violations for law in pair_laws(violation)]
-    bets = [bet_on_learned_scores(Alternative(p=p, q=q, weight=1 / len(laws)), claim) for p, q in laws]
-    return [bet for bet in bets if bet is not None]
+    given = [Alternative(p=p, q=q, weight=1 / len(laws)) for p, q in laws]
+    found = [(law, bet_on_learned_scores(law, claim)) for law in given]
+    return tuple((law, bet) for law, bet in found if bet is not None)
