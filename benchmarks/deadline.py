@@ -1,8 +1,8 @@
 """How much power a sequential audit gains if it bets on reaching its threshold before its last trial.
 
-    python benchmarks/deadline.py [--audits 200] [--only WORDS]
+    python benchmarks/deadline.py [scores | audits] [--audits 200] [--only WORDS]
 
-The score is the exact log-likelihood ratio, so that only the tests differ.  The columns are probabilities to refute a
+With `scores`, the score is the exact log-likelihood ratio, so that only the tests differ.  The columns are probabilities to refute a
 false claim with n trials at 95 % confidence:
 
 - fixed: the exact test of the best region.
@@ -11,10 +11,10 @@ false claim with n trials at 95 % confidence:
   guesses in the region reaches c at trial n, and 0 otherwise.
 - from T: after T n trials, all wealth W is put on an all-or-nothing bet on the remaining trials, with s* = W / 20.
 - half from T: the same with half of the wealth.
-- late bets from T: after T n trials, all wealth is put on one bet of `strategy` at a time.  At the start of each of
-  `_STAGES` stages, the bet is chosen that most probably reaches the threshold by trial n, in a normal approximation
-  and on average over the alternatives, weighted by their wealth so far.  The past alone determines the choice, so each
-  factor is an e-value.
+- late bets: those of dpaudit, see `dpaudit.inference.sequential.late_bets`.
+
+With `audits`, complete audits are made instead, in which attacks learn the scores.  The columns are the method "fixed",
+the method "sequential", and the method "sequential" without late bets, each with at most n trials.
 
 **Theorem.**  Let s*(c) be the largest probability, over all predictable choices of a pair of laws that satisfy the
 claim in each trial, that the weighted number of right guesses in R trials reaches c.  Then the all-or-nothing bet is an
@@ -30,18 +30,21 @@ The sup over pairs of laws is taken on a grid of the claim's curve, which suffic
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, softmax
+from sample_efficiency import Response
 
+from dpaudit import Pair, audit
+from dpaudit.catalogue import Gaussian, Laplace
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.engine.late_bets import LateBetting
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations
-from dpaudit.inference.power import growths
-from dpaudit.inference.sequential.alternatives import alternatives, pair_laws
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 
@@ -54,8 +57,15 @@ CASES = [
     ("pure(epsilon=1)", "pure(epsilon=1.2)", 620),
 ]
 _CONFIDENCE = 0.95
+_LEARNING = 1.25  # factor of the number of trials in complete audits, which also learn the score
+_MECHANISMS: dict[str, Any] = {
+    "gaussian(mu=1)": Gaussian(1.0),
+    "gaussian(mu=1.2)": Gaussian(1 / 1.2),
+    "gaussian(mu=1.4)": Gaussian(1 / 1.4),
+    "laplace(epsilon=1.2)": Laplace(1 / 1.2),
+    "pure(epsilon=1.2)": Response(1.2),
+}
 _SHARES, _STARTS = (0.3, 0.5, 0.9), (0.0, 0.25, 0.5, 0.75)
-_LATE, _STAGES = (0.25, 0.5, 0.75), 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,42 +122,19 @@ class Guesses:
         return sorted({*near.tolist(), *range(0, len(gain), 10)})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LateBets:
-    """Bets that are chosen to reach the threshold before the last trial."""
-
-    bets: Strategy
-    claim: TradeoffFunction
-    means: Array  # mean change in log-wealth of each bet under each alternative, (bets, alternatives)
-    variances: Array  # variance of this change, (bets, alternatives)
-
-    @classmethod
-    def of(cls, bets: Strategy, claim: TradeoffFunction) -> LateBets:
-        found = [growths(bets, claim, (one.p, one.q)) for one in alternatives(claim)]
-        means, variances = (np.array(column).T for column in zip(*found, strict=True))
-        return cls(bets=bets, claim=claim, means=means, variances=np.maximum(variances, 1e-12))
-
-    def refutes(self, gains: Array, start: int, enough: float) -> bool:
-        """Return whether the wealth reaches the threshold after trial `start`.
-
-        Args:
-            gains: Changes in log-wealth of each bet, summed up to each trial, (n, bets).
-            start: Number of trials before all wealth is moved.
-            enough: Log-wealth of the threshold.
-        """
-        n, own = len(gains), self.means.shape[1]  # the first bets of the strategy are those of the alternatives
-        ends = np.unique(np.linspace(start, n, _STAGES + 1).astype(int))
-        reached = np.logaddexp.reduce(self.bets.log_weights + (gains[start - 1] if start else 0.0))
-        for at, end in itertools.pairwise(ends.tolist()):
-            before = gains[at - 1] if at else np.zeros(gains.shape[1])
-            posterior = softmax((self.bets.log_weights + before)[:own])
-            left = n - at
-            chance = ndtr((left * self.means - (enough - reached)) / np.sqrt(left * self.variances)) @ posterior
-            path = reached + gains[at:end, best := int(np.argmax(chance))] - before[best]
-            if path.max() >= enough:
-                return True
-            reached = path[-1]
-        return False
+def late_bets_refute(bets: Strategy, claim: TradeoffFunction, x: Array, y: Array, enough: float) -> bool:
+    """Return whether an audit with late bets refutes the claim, given the bins of all its outputs of d0 and d1."""
+    n = len(x)
+    late = LateBetting(tested=claim, planned=None, confidence=_CONFIDENCE, trials=n, coin_selected=False)
+    counts, prices, log_e = np.zeros((1, 2, BINS), dtype=np.int64), bets.log_prices(claim), 0.0
+    for made in range(0, n, block := max(1, n // 128)):
+        late.choose(made, counts, bets.gains(prices, counts), log_e, [0], ())
+        counts[0] += [np.bincount(side[made : made + block], minlength=BINS) for side in (x, y)]
+        wealth = late.log_e(counts, ())
+        log_e = bets.log_wealth(bets.gains(prices, counts)) if wealth is None else wealth
+        if log_e >= enough:
+            return True
+    return False
 
 
 def measure(claim: TradeoffFunction, truth: TradeoffFunction, n: int, audits: int) -> dict[str, float]:
@@ -155,7 +142,6 @@ def measure(claim: TradeoffFunction, truth: TradeoffFunction, n: int, audits: in
     p, q = pair_laws(truth)[0]
     bets, guesses, rng = strategy(claim), Guesses.of(claim, p, q, n), np.random.default_rng(1)
     tails, prices, enough = guesses.tails(n), bets.log_prices(claim), log_threshold(_CONFIDENCE)
-    late_bets = LateBets.of(bets, claim)
     wins: dict[str, int] = {}
 
     def needed(remaining: int, level: float) -> int:
@@ -183,26 +169,38 @@ def measure(claim: TradeoffFunction, truth: TradeoffFunction, n: int, audits: in
                     part < 1 and wealth[at:].max(initial=-math.inf) + math.log1p(-part) >= enough
                 )
                 refuted[f"{name} {start}"] = bool(before >= enough or late)
-        for start in _LATE:
-            at = int(start * n)
-            refuted[f"late bets from {start}"] = bool(
-                wealth[:at].max(initial=-math.inf) >= enough or late_bets.refutes(gains, at, enough)
-            )
+        refuted["late bets"] = late_bets_refute(bets, claim, x, y, enough)
         for name, one in refuted.items():
             wins[name] = wins.get(name, 0) + one
     return {name: count / audits for name, count in wins.items()}
 
 
+def made(claim: str, truth: str, n: int, audits: int) -> dict[str, float]:
+    """Return the share of complete audits that refute the claim, for each method."""
+    mechanism, allowed = _MECHANISMS[truth], round(_LEARNING * n)
+    kinds: dict[str, dict[str, Any]] = {"fixed": {"method": "fixed"}, "sequential": {}, "without": {"measure": True}}
+    wins = dict.fromkeys(kinds, 0)
+    for seed in range(audits):
+        for name, more in kinds.items():
+            result = audit(mechanism, claim, Pair([0], [1]), trials=allowed, seed=seed, confidence=_CONFIDENCE, **more)
+            wins[name] += result.violated
+    return {"trials": allowed} | {name: count / audits for name, count in wins.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=["scores", "audits"], default="scores")
     parser.add_argument("--audits", type=int, default=200)
     parser.add_argument("--only", default="", help="cases whose claim or truth holds these words")
     options = parser.parse_args()
     for claim, truth, n in CASES:
         if options.only not in f"{claim}, {truth}":
             continue
-        found = measure(parse_claim(claim).symmetrized(), parse_claim(truth), n, options.audits)
-        print(f"{claim}, {truth}, {n} trials:", *(f"{k} {v:.3f}" for k, v in found.items()), sep="  ", flush=True)
+        if options.what == "audits":
+            found = made(claim, truth, n, options.audits)
+        else:
+            found = measure(parse_claim(claim).symmetrized(), parse_claim(truth), n, options.audits)
+        print(f"{claim}, {truth}, {n} trials:", *(f"{k} {v:.4g}" for k, v in found.items()), sep="  ", flush=True)
 
 
 if __name__ == "__main__":

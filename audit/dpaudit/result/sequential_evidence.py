@@ -40,13 +40,16 @@ _WORDS = Words(
         "claim. The wealth $E$ is then a nonnegative supermartingale, and the probability that it ever reaches "
         "$1/s$ is at most $s$ (Ville 1939). So the audit may stop after any trial. "
         "The bets maximize the growth of the wealth against a range of violations (Grünwald, de Heide & Koolen 2024). "
-        "The same bets test every claim, and only their prices differ, so verdict and bounds hold together. Nothing is "
+        "The same bets test every claim, and only their prices differ, so verdict and bounds hold together. After half "
+        "of the trials, all wealth may be put on one bet at a time, chosen from earlier trials to reach $1/s$ before "
+        "the last trial (Clerico et al. 2026). Nothing is "
         "assumed about the noise. Trials must be independent of each other."
     ),
     references=(
         DONG,
         "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
         "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
+        "Clerico, E., Wegel, T., Azangulov, I. & Rebeschini, P. (2026). arXiv:2605.06521.",
     ),
     proof="the evidence of all runs",
     **OF_PAIRS,

@@ -89,7 +89,8 @@ class Forecast:
         supposed: Array = weights @ _reached(self.means, self.variances, needed, left).T
         seen = [self._of_observed(one, needed, left) for one in counts]
         observed = weights.sum(axis=1)[:, None] * np.array(seen)
-        return (supposed + observed) / 2
+        chances: Array = (supposed + observed) / 2
+        return chances
 
     def _of_observed(self, counts: Counts, needed: float, left: int) -> Array:
         """Estimate the probabilities from the outputs of one pair; 0 without outputs.  Shape (m,)."""

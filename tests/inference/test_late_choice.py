@@ -1,0 +1,159 @@
+"""Late bets: the choice of a bet, and the expected wealth over all outcomes of a small audit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
+from dpaudit.engine.late_bets import LateBetting
+from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.sequential.alternatives import alternatives, pair_laws
+from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, forecast
+from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.strategy import Counts, strategy
+
+CONFIDENCE = 0.9
+
+
+def normal_tail(mean: float, variance: float, needed: float) -> float:
+    return 0.5 * math.erfc((needed - mean) / math.sqrt(2 * variance))
+
+
+def moments(log_payoffs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return mean and variance of values that are given with their probabilities."""
+    mean = sum(chance * max(value, -60.0) for chance, value in log_payoffs if chance)
+    square = sum(chance * max(value, -60.0) ** 2 for chance, value in log_payoffs if chance)
+    return mean, square - mean**2
+
+
+@pytest.mark.parametrize("coins", [False, True])
+def test_the_chances_are_those_of_a_plain_second_version(coins: bool) -> None:
+    claim, planned = GaussianDP(1.0), Planned(violations=(GaussianDP(1.3),), confidence=0.95)
+    bets, plan = strategy(claim, planned), forecast(GaussianDP(1.0), planned, coin_selected=coins)
+    rng = np.random.default_rng(3)
+    counts: Counts = np.array([[bin_counts(rng.normal(m, 1, 40)) for m in (-0.5, 0.8)] for _ in range(2)])
+    prices = bets.log_prices(claim)
+    gains = bets.gains(prices, counts, coin_selected=coins)
+    left, needed = 100, 2.0
+    found = plan.chances(counts, gains, needed=needed, left=left)
+
+    laws = [(one.p, one.q) for one in alternatives(claim)] + list(pair_laws(GaussianDP(1.3)))
+    own = [*range(len(laws) - 1), len(prices) - 1]
+    weights = {
+        (i, a): math.exp(bets.log_weights[own[a]] + gains[i, own[a]]) for i in range(2) for a in range(len(laws))
+    }
+    total = sum(weights.values())
+
+    def growth(bet: int, law: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+        m0, v0 = moments(list(zip(law[0].tolist(), bets.log_payoffs0[bet].tolist(), strict=True)))
+        m1, v1 = moments(list(zip(law[1].tolist(), bets.log_payoffs1[bet].tolist(), strict=True)))
+        if coins:
+            return (m0 + m1 - prices[bet]) / 2, (v0 + v1 + (m0 - m1) ** 2 / 2) / 2
+        return m0 + m1 - prices[bet], v0 + v1
+
+    for pair, bet in itertools.product(range(2), (0, 7, len(prices) - 1)):
+        supposed = 0.0
+        for a, law in enumerate(laws):
+            mean, variance = growth(bet, law)
+            supposed += weights[pair, a] / total * normal_tail(left * mean, left * max(variance, 1e-12), needed)
+        mean, variance = growth(bet, tuple(counts[pair] / counts[pair].sum(axis=1)[:, None]))
+        made = 80 if coins else 40
+        share = sum(weights[pair, a] for a in range(len(laws))) / total
+        observed = share * normal_tail(left * mean, left * max(variance * (1 + left / made), 1e-12), needed)
+        assert found[pair, bet] == pytest.approx((supposed + observed) / 2, rel=1e-6, abs=1e-12)
+
+
+class SmallAudit:
+    """An audit of one pair whose outputs are -1 or 1, with late bets, one trial at a time."""
+
+    def __init__(self, target: TradeoffFunction, trials: int) -> None:
+        self.target, self.trials = target, trials
+        self.bets = strategy(target)
+        self.prices = self.bets.log_prices(target)
+
+    def run(self, outputs: Sequence[tuple[int, ...]]) -> tuple[Counts, LateBetting, list[float]]:
+        """Return the counts, the late bets, and the log-wealth against the target after each trial."""
+        late = LateBetting(
+            tested=self.target, planned=None, confidence=CONFIDENCE, trials=self.trials, coin_selected=False
+        )
+        counts: Counts = np.zeros((1, 2, BINS), dtype=np.int64)
+        path = [0.0]
+        for made, (x, y) in enumerate(outputs):
+            gains = self.bets.gains(self.prices, counts)
+            late.choose(made, counts, gains, path[-1], [0], ())
+            counts[0] += [bin_counts(np.array([float(value)])) for value in (x, y)]
+            wealth = late.log_e(counts, ())
+            path.append(self.bets.log_wealth(self.bets.gains(self.prices, counts)) if wealth is None else wealth)
+        return counts, late, path
+
+
+@pytest.mark.parametrize(
+    ("target", "claim", "expected"),
+    [(1.0, 1.0, 1.0), (1.0, 1.3, 1.0), (1.4, 0.9, 1.0)],
+    ids=["the audited claim", "a weaker claim", "a stronger claim"],
+)
+def test_the_expected_wealth_of_a_true_claim_is_at_most_1(target: float, claim: float, expected: float) -> None:
+    """All outcomes of five trials of randomised response that just keeps `claim`, with their probabilities.
+
+    The bets are chosen for `target`, and the wealth is that against `claim`.
+    """
+    audit, tested = SmallAudit(PureDP(target), trials=5), PureDP(claim)
+    right = math.exp(claim) / (1 + math.exp(claim))
+    mean, used = 0.0, 0
+    for outputs in itertools.product(itertools.product((-1, 1), repeat=2), repeat=5):
+        chance = math.prod((right if x < 0 else 1 - right) * (right if y > 0 else 1 - right) for x, y in outputs)
+        counts, late, path = audit.run(outputs)
+        evidence = late.evidence(counts)
+        if evidence is None:
+            log_e = audit.bets.log_e(tested, counts)
+        else:
+            used += 1
+            log_e = evidence.wealth_on(audit.bets, counts, (), coin_selected=False)(tested)
+        if target == claim:
+            assert log_e == pytest.approx(path[-1], abs=1e-9)
+        mean += chance * math.exp(log_e)
+    assert used > 200  # late bets were placed in many of the 1,024 outcomes
+    assert mean <= expected + 1e-9
+    assert mean > 0.8  # the bets are fair, or nearly so
+
+
+def test_without_enough_wealth_no_late_bet_is_placed() -> None:
+    audit = SmallAudit(PureDP(1.0), trials=40)
+    good, bad = ((-1, 1),) * 40, ((1, -1),) * 40
+    assert audit.run(good)[1].pair == 0
+    counts, late, path = audit.run(bad)
+    assert path[20] < LEAST_LOG_E
+    assert late.pair is None
+    assert late.evidence(counts) is None
+
+
+def test_late_bets_find_more_violations() -> None:
+    """Exact scores of Gaussian noise, mu = 1 against the claim mu = 0.8, 700 trials.  The seed decides.
+
+    The fixed test finds 90 %, late bets 93 %, and the usual bets 83 % (`benchmarks/deadline.py`).
+    """
+    claim, n, audits = GaussianDP(0.8), 700, 60
+    bets = strategy(claim)
+    prices = bets.log_prices(claim)
+    rng = np.random.default_rng(5)
+    found = {"late": 0, "usual": 0}
+    for _ in range(audits):
+        late = LateBetting(tested=claim, planned=None, confidence=0.95, trials=n, coin_selected=False)
+        sides = rng.normal(-0.5, 1, n), rng.normal(0.5, 1, n)
+        counts: Counts = np.zeros((1, 2, BINS), dtype=np.int64)
+        now = usual = most = most_usual = 0.0
+        for made in range(0, n, 10):
+            late.choose(made, counts, bets.gains(prices, counts), now, [0], ())
+            counts[0] += [bin_counts(side[made : made + 10]) for side in sides]
+            usual = bets.log_wealth(bets.gains(prices, counts))
+            wealth = late.log_e(counts, ())
+            now = usual if wealth is None else wealth
+            most, most_usual = max(most, now), max(most_usual, usual)
+        found["late"] += most >= math.log(20)
+        found["usual"] += most_usual >= math.log(20)
+    assert found["late"] >= found["usual"] + 3
