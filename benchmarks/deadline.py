@@ -2,8 +2,8 @@
 
     python benchmarks/deadline.py [scores | audits] [--audits 200] [--only WORDS]
 
-With `scores`, the score is the exact log-likelihood ratio, so that only the tests differ.  The columns are probabilities to refute a
-false claim with n trials at 95 % confidence:
+With `scores`, the score is the exact log-likelihood ratio, so that only the tests differ.  The columns are
+probabilities to refute a false claim with n trials at 95 % confidence:
 
 - fixed: the exact test of the best region.
 - sequential: the wealth of `strategy`, examined after every trial.
@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sample_efficiency import Response
 
 from dpaudit import Pair, audit
@@ -56,6 +57,8 @@ CASES = [
     ("pure(epsilon=1)", "laplace(epsilon=1.2)", 1250),
     ("pure(epsilon=1)", "pure(epsilon=1.2)", 620),
 ]
+Bins = npt.NDArray[np.int64]
+
 _CONFIDENCE = 0.95
 _LEARNING = 1.25  # factor of the number of trials in complete audits, which also learn the score
 _MECHANISMS: dict[str, Any] = {
@@ -122,7 +125,7 @@ class Guesses:
         return sorted({*near.tolist(), *range(0, len(gain), 10)})
 
 
-def late_bets_refute(bets: Strategy, claim: TradeoffFunction, x: Array, y: Array, enough: float) -> bool:
+def late_bets_refute(bets: Strategy, claim: TradeoffFunction, x: Bins, y: Bins, enough: float) -> bool:
     """Return whether an audit with late bets refutes the claim, given the bins of all its outputs of d0 and d1."""
     n = len(x)
     late = LateBetting(tested=claim, planned=None, confidence=_CONFIDENCE, trials=n, coin_selected=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def test_a_failure_on_the_pair_of_the_late_bets_loses_all_wealth_and_ends_the_au
         ({"bet": 10_000}, "bet of a late bet must be between 0 and"),
         ({"bet": True}, "bet of a late bet must be between 0 and"),
         ({"pair": 1}, "pair of a late bet must be between 0 and 0, got 1"),
-        ({"left": -1}, "left of a late bet must be between 0 and"),
+        ({"left": 0}, "left of a late bet must be between 1 and"),
         ({"counts": [[[5, 10**6]], [[5, 10**6]]]}, "no more outputs during late bets than in all"),
         ({"counts": [[[5, 1]], []]}, "equally many outputs"),
     ],
@@ -183,18 +184,72 @@ def test_other_impossible_evidence_with_late_bets_is_refused() -> None:
             SequentialEvidence.from_json({**values, "late": late}, CLAIM)
     with pytest.raises(ValueError, match="must have edition"):
         SequentialEvidence.from_json({**values, "edition": 1}, CLAIM)
+    others: list[Any] = [[], 5, "x", False]
+    for wrong in others:
+        with pytest.raises(ValueError, match="late bets must be a mapping"):
+            SequentialEvidence.from_json({**values, "late": wrong}, CLAIM)
     peak = [[[[5, 0]], [[5, 0]]]]
     first = {**stages[0], "counts": [[], []]}
     no_peak = {**values, "peak": peak, "late": {"lost": [], "stages": [first]}}
     assert SequentialEvidence.from_json(no_peak, CLAIM).peak is not None
 
 
+NOT_CHOSEN = "its late bets are not the bets that the counts before them choose"
+
+
+def with_stages(result: AuditResult, stages: list[dict[str, Any]], **changes: Any) -> AuditResult:
+    """Return a result with other late bets, and with the bound that belongs to them."""
+    values = {**result.evidence.to_json(), "peak": None, "late": {"lost": [], "stages": stages}}
+    evidence = SequentialEvidence.from_json(values, CLAIM)
+    bound = evidence.mu_lower(confidence=result.confidence)
+    return dataclasses.replace(result, evidence=evidence, mu_lower=bound, **changes)
+
+
+def edited(result: AuditResult, **changes: Any) -> list[str]:
+    """Return the contradictions of a result whose first late bet was changed, and the others deleted."""
+    first = result.evidence.to_json()["late"]["stages"][0]
+    return contradictions(with_stages(result, [first | changes]))
+
+
 def test_late_bets_chosen_in_hindsight_contradict_their_counts() -> None:
     result = with_late_bets()
-    values = result.to_dict()
-    stage = values["evidence"]["late"]["stages"][0]
-    stage["bet"] = (stage["bet"] + 20) % 40
-    edited = AuditResult.from_dict(json.loads(json.dumps(values)))
-    assert any(
-        "its late bets are not the bets that the counts before them choose" in one for one in contradictions(edited)
-    )
+    late = evidence_of(result).late
+    assert late is not None
+    first = late.stages[0]
+    assert contradictions(with_stages(result, result.evidence.to_json()["late"]["stages"])) == []
+    for changes in (
+        {"bet": (first.bet + 20) % 40},
+        {"left": OPTIONS["trials"] // 2 + 1},  # late bets begin when half of the trials have been made
+        {"left": int(first.counts.sum()) // 2 - 1},  # fewer trials than were counted
+    ):
+        assert NOT_CHOSEN in edited(result, **changes)
+
+
+def test_favourable_outputs_cannot_be_moved_to_one_late_bet() -> None:
+    """The other outputs, which speak for the claim, then come first, and no late bet follows them."""
+    result = with_late_bets()
+    total = evidence_of(result).counts[0]
+    middle, n = total.shape[1] // 2, 60
+    outputs0, outputs1 = (np.repeat(np.arange(total.shape[1]), side) for side in total)
+    chosen = outputs0[outputs0 < middle][:n], outputs1[outputs1 > middle][-n:]
+    counts = [
+        [[int(place), int(many)] for place, many in zip(*np.unique(side, return_counts=True), strict=True)]
+        for side in chosen
+    ]
+    for left in (60, 150):
+        for bet in range(0, 60, 7):
+            assert NOT_CHOSEN in edited(result, left=left, counts=counts, bet=bet)
+
+
+def test_a_losing_late_bet_does_not_clear_a_violation_of_any_version() -> None:
+    """The file of a clear violation states that one late bet, which loses, counted all outputs.  The seed decides."""
+    result = audit(Gaussian(0.5), CLAIM, PAIR, **OPTIONS, measure=True)
+    assert result.violated
+    everything = result.evidence.to_json()["counts"][0]
+    for bet in (3, 30, 60):
+        stage = {"pair": 0, "bet": bet, "left": 150, "counts": everything}
+        cleared = with_stages(result, [stage], verdict=Verdict.NO_VIOLATION, stopped_by="trials", refuted_at=None)
+        assert NOT_CHOSEN in contradictions(cleared)
+        packages = {**(cleared.provenance.packages or {}), "dpaudit": "0.0.1"}
+        older = dataclasses.replace(cleared, provenance=dataclasses.replace(cleared.provenance, packages=packages))
+        assert any("no violation is reported, but its counts give a p-value" in one for one in contradictions(older))

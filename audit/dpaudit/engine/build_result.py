@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector
 from dpaudit.engine.constant_outputs import judged, nothing_varied
@@ -66,7 +64,7 @@ class _Sequential:
         self.p_value = p_value_of(run.most)  # p-value of the claim, if the counts are valid
         self.refuted = run.refuted  # whether the claim is refuted, if the counts are valid
         self.refuted_at = run.refuted_at
-        self.against = dict(enumerate(run.pair_log_e))  # pair index -> evidence against the claim, nats
+        self.against = run.accusing_log_e  # pair index -> evidence against the claim, nats
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # the violation may lie in one pair only, so the power is computed for the pair with the most trials
         # number of trials counted on the pair with the most trials
@@ -108,8 +106,8 @@ class _Sequential:
         return min(wealth, 1.0) if self.collector.failure else wealth
 
     def witness(self, *, violated: bool) -> Witness | None:
-        lost, log_e = self.evidence.lost, self.run.pair_log_e
-        best = int(np.argmax([-math.inf if i in lost else one for i, one in enumerate(log_e)]))
+        lost = self.evidence.lost
+        best = max(self.against, key=lambda pair: -math.inf if pair in lost else self.against[pair])
         return make_witness(
             self.collector.learners[best],
             self.run.tested,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, STAGES, forecast
+from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, MOST_STAGES, STAGES, forecast
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.numerics.arrays import Array
@@ -31,7 +31,7 @@ class LateBetting:
     trials: int  # the largest number of trials of the audit
     coin_selected: bool
     _stages: list[Stage] = field(default_factory=list, init=False)
-    _before: Counts | None = field(default=None, init=False)
+    _before: Counts = field(init=False)  # counts of all pairs before the first late bet
     _lost: tuple[int, ...] = field(default=(), init=False)
     _at: int = field(default=0, init=False)  # number of trials at which the bet is chosen next
     _log_e: float = field(default=0.0, init=False)  # log-wealth at the start of the present stage
@@ -46,6 +46,16 @@ class LateBetting:
     def pair(self) -> int | None:
         """The pair on which all wealth is bet; None before the first late bet."""
         return self._stages[-1].pair if self._stages else None
+
+    @property
+    def pairs(self) -> set[int]:
+        """The pairs of all late bets so far."""
+        return {stage.pair for stage in self._stages}
+
+    @property
+    def ended(self) -> bool:
+        """Whether no further bet may be chosen, because the attacks were dropped on many pairs."""
+        return len(self._stages) >= MOST_STAGES
 
     def choose(
         self, made: int, counts: Counts, gains: Array, log_e: float, ready: Sequence[int], lost: tuple[int, ...]
@@ -73,12 +83,12 @@ class LateBetting:
         self._at = made - (-self.trials // (2 * STAGES))
         if self._stages and (self._stages[-1].pair, self._stages[-1].bet) == (pair, bet):
             return
-        if self._before is None:
-            self._before, self._lost = counts.copy(), lost
-        else:
+        if self._stages:
             self._finish(counts)
-        self._stages.append(Stage(pair=pair, bet=bet, left=left, counts=np.zeros_like(counts[pair])))
+        else:
+            self._before, self._lost = counts.copy(), lost
         self._start, self._log_e = counts[pair].copy(), log_e
+        self._stages.append(Stage(pair=pair, bet=bet, left=left, counts=np.zeros_like(counts[pair])))
 
     def failed(self, lost: tuple[int, ...]) -> int | None:
         """Return the pair of a late bet on which a run failed, so that all wealth is lost; None without such a pair.
@@ -100,7 +110,7 @@ class LateBetting:
 
     def evidence(self, counts: Counts) -> LateBets | None:
         """Return the late bets so far; None before the first of them."""
-        if self._before is None:
+        if not self._stages:
             return None
         self._finish(counts)
         found = LateBets(before=self._before, lost=self._lost, stages=tuple(self._stages))

@@ -28,6 +28,7 @@ from dpaudit.values.content import key
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
 _MIN_SHARE = 0.25  # every pair gets at least this part of an even share of the trials
 _BONUS = 1.0  # nats that are added to the log-wealth of each pair in hindsight
+_SOME = 1e-9  # nats; some evidence
 _PRIOR = 30.0  # each pair's variance is averaged with the largest variance, which counts as this many trials
 
 
@@ -104,6 +105,9 @@ class SequentialAudit:
         if self._late is not None and (failed := self._late.failed(self._lost)) is not None:
             self.collector.failure = self.collector.dropped[failed]
             return None
+        if self._late is not None and self._late.ended:
+            self.collector.failure = "attacks were dropped on too many pairs, one after another"
+            return None
         pair = self._next_pair()
         late = self._late is not None and self._late.pair is not None  # small blocks, so that the bet changes often
         return Turn(pair=pair, near=not to_the_end and (late or self._near))
@@ -174,6 +178,18 @@ class SequentialAudit:
     def pair_log_e(self) -> list[float]:
         """The log-wealth of each pair, if bets had been placed on that pair only."""
         return [self._bets.log_wealth(gains[None, :]) for gains in self._gains]
+
+    @property
+    def accusing_log_e(self) -> dict[int, float]:
+        """Pair index -> log-wealth of the pair; at least that of the audit for the last late bet of a refutation.
+
+        Such a refutation rests on the pairs of the late bets, although the usual bets may have won less there.
+        """
+        found = dict(enumerate(self.pair_log_e))
+        if self.refuted and self._late is not None and (last := self._late.pair) is not None:
+            found |= {pair: max(found[pair], _SOME) for pair in self._late.pairs}
+            found[last] = max(found[last], self.most)
+        return found
 
     @property
     def progress(self) -> Progress:

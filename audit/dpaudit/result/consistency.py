@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.inference.sequential.strategy import p_value_of
 from dpaudit.result.drawn import of_drawn, of_far, of_form
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
@@ -45,7 +46,7 @@ def contradictions(result: AuditResult) -> list[str]:
     found += of_planned(result, complete=own)
     if own:
         return [*found, *of_assumption(result), *_differences(result)]
-    return [*found, *_missed(result, _p_value(result), _FAR), *of_far(result)]
+    return [*found, *_missed(result, min(_p_value(result), _usual_p_value(result)), _FAR), *of_far(result)]
 
 
 def unchecked(result: AuditResult) -> str:
@@ -136,7 +137,9 @@ def _of_path(result: AuditResult) -> list[str]:
 
 def _of_choices(result: AuditResult) -> list[str]:
     """Check that the earlier counts choose the rejection region of a fixed audit, and the late bets of another one."""
-    words = result.evidence.unexplained(result.claim, confidence=result.confidence) if result.bounds_valid else ""
+    if not result.bounds_valid:
+        return []
+    words = result.evidence.unexplained(result.claim, confidence=result.confidence, allowed=result.trials_allowed)
     return [words] if words else []
 
 
@@ -194,6 +197,17 @@ def _p_value(result: AuditResult) -> float:
         return 1.0
     evidence = result.evidence
     return evidence.p_value(evidence.tested(result.claim), result.history.log_e)
+
+
+def _usual_p_value(result: AuditResult) -> float:
+    """Return a p-value from the pair with the most evidence, without late bets, which another version may have chosen.
+
+    Half of the wealth is divided equally among the pairs.
+    """
+    evidence = result.evidence
+    log_e = evidence.pair_log_e(evidence.tested(result.claim)) if result.bounds_valid else None
+    kept = [one for i, one in enumerate(log_e or ()) if i not in evidence.failed_pairs]
+    return p_value_of(max(kept) - math.log(2 * len(log_e))) if log_e and kept else 1.0
 
 
 def pair_counts(result: AuditResult) -> BinCounts | None:

@@ -47,7 +47,7 @@ class CountedEvidence:
         """No pair: a failed run ends the audit."""
         return ()
 
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Return "", because evidence of this kind records no choice."""
         return ""
 

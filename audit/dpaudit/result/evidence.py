@@ -171,8 +171,11 @@ class Evidence(Protocol):
         """
         ...
 
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
-        """Describe a recorded choice that the counts before this choice do not explain; "" if there is none."""
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
+        """Describe a recorded choice that the counts before this choice do not explain; "" if there is none.
+
+        `allowed`: The largest number of trials.
+        """
         ...
 
     @property

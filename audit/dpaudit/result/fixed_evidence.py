@@ -88,7 +88,7 @@ class FixedEvidence(CountedEvidence):
         (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
         return int(x), int(n0), int(y), int(n1)
 
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Describe a region if the pilot's counts choose another region with another outcome."""
         chosen = threshold_for_claim(
             self.pilot[0], self.pilot[1], self.tested(claim), trials=self.trials, significance=1 - confidence

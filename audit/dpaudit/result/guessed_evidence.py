@@ -119,7 +119,7 @@ class GuessedEvidence(ABC):
         """No pair, because guesses are about records of one run."""
         return ()
 
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Return "", because the numbers of guesses are fixed beforehand."""
         return ""
 

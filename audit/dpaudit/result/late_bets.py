@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.grid import BINS
-from dpaudit.inference.sequential.late_bets import STAGES, Forecast
+from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, MOST_STAGES, Forecast
 from dpaudit.inference.sequential.strategy import Strategy
+from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts, check_trials, dense, sparse
 from dpaudit.values import Json, JsonObject
 
-_NO_BETTER = 1e-6  # relative difference between probabilities that may be a rounding error
+_ROUNDING = 1e-6  # difference of log-wealth, and relative difference of probabilities, that may be rounding errors
+_NO_MOMENT = ValueError("evidence must have counts at its peak that its late bets can have passed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,18 +40,10 @@ class LateBets:
     @property
     def counts(self) -> Counts:
         """The counts of all outputs; shape (pairs, 2, BINS)."""
-        return self._starts[-1]
-
-    @property
-    def _starts(self) -> list[Counts]:
-        """Counts of all pairs at the start of each stage, and at the end."""
-
-        def added(counts: Counts, stage: Stage) -> Counts:
-            total = counts.copy()
+        total = self.before.copy()
+        for stage in self.stages:
             total[stage.pair] += stage.counts
-            return total
-
-        return list(accumulate(self.stages, added, initial=self.before))
+        return total
 
     def wealth_on(
         self, bets: Strategy, counts: Counts, lost: Collection[int], *, coin_selected: bool
@@ -76,10 +68,7 @@ class LateBets:
 
         def log_e(claim: TradeoffFunction) -> float:
             prices = bets.log_prices(claim)
-            late = (
-                bets.gains(prices, stage.counts[None], coin_selected=coin_selected)[0, stage.bet] for stage in parts
-            )
-            return early(claim) + float(sum(late))
+            return early(claim) + sum(_gain(bets, prices, stage, coin_selected=coin_selected) for stage in parts)
 
         return log_e
 
@@ -89,39 +78,56 @@ class LateBets:
         Raises:
             ValueError: If the audit has no moment with these counts.
         """
-        total, starts = counts.sum(), self._starts
-        if total <= self.before.sum():
+        total, made = counts.sum(), self.before.sum()
+        if total <= made:
+            if np.any(counts > self.before):
+                raise _NO_MOMENT
             return None
-        at = max(i for i, start in enumerate(starts[:-1]) if start.sum() < total)
-        rest = counts - starts[at]
+        rest, at = counts - self.before, 0
+        while at < len(self.stages) - 1 and made + self.stages[at].counts.sum() < total:
+            stage = self.stages[at]
+            rest[stage.pair] -= stage.counts
+            made += stage.counts.sum()
+            at += 1
         stage = self.stages[at]
-        others = np.delete(rest, stage.pair, axis=0)
-        if np.any(others) or np.any(rest < 0) or np.any(rest[stage.pair] > stage.counts):
-            raise ValueError("evidence must have counts at its peak that its late bets can have passed")
-        last = Stage(pair=stage.pair, bet=stage.bet, left=stage.left, counts=rest[stage.pair])
-        return (*self.stages[:at], last)
+        last = rest[stage.pair].copy()
+        rest[stage.pair] = 0
+        if np.any(rest) or np.any(last < 0) or np.any(last > stage.counts):
+            raise _NO_MOMENT
+        return (*self.stages[:at], replace(stage, counts=last))
 
-    def is_chosen(
-        self, bets: Strategy, claim: TradeoffFunction, plan: Forecast, *, enough: float, coin_selected: bool
-    ) -> bool:
-        """Return whether every bet is the one that most probably reached the threshold, given the earlier counts.
+    def is_chosen(self, plan: Forecast, *, enough: float, allowed: int) -> bool:
+        """Return whether the recorded bets are those that the earlier counts choose.
+
+        The first late bet needs half of the trials and enough wealth.  Each bet must be the one on its pair that most
+        probably reaches the threshold in the trials that are left.
 
         Args:
-            bets: The bets of the audit.
-            claim: The audited claim, symmetrized.
             plan: The growth of the bets.
             enough: Log-wealth of the threshold, nats.
-            coin_selected: As in `wealth_on`.
+            allowed: The largest number of trials.
         """
-        prices = bets.log_prices(claim)
-        for stage, start in zip(self.stages, self._starts, strict=False):
-            log_e = self.wealth_on(bets, start, self.lost, coin_selected=coin_selected)(claim)
-            counts = start[stage.pair][None]
-            gains = bets.gains(prices, counts, coin_selected=coin_selected)
-            chances = plan.chances(counts, gains, needed=enough - log_e, left=stage.left)[0]
-            if not chances[stage.bet] >= chances.max() * (1 - _NO_BETTER):
+        bets, coins = plan.bets, plan.coin_selected
+        each = 1 if coins else 2  # counted outputs of a trial
+        prices = bets.log_prices(plan.claim)
+        counts = self.before.copy()
+        log_e = bets.wealth_on(self.before, self.lost, coin_selected=coins)(plan.claim)
+        left = min(allowed // 2, allowed - int(self.before.sum()) // each)
+        if log_e < LEAST_LOG_E - _ROUNDING:
+            return False
+        for stage in self.stages:
+            if stage.left > left or stage.pair in self.lost:
                 return False
-        return True
+            own = counts[stage.pair][None]
+            gains = bets.gains(prices, own, coin_selected=coins)
+            chances = plan.chances(own, gains, needed=enough - log_e, left=stage.left)[0]
+            best = int(np.argmax(chances))
+            if stage.bet != best and not chances[stage.bet] >= chances[best] * (1 - _ROUNDING) > 0:
+                return False
+            counts[stage.pair] += stage.counts
+            log_e += _gain(bets, prices, stage, coin_selected=coins)
+            left = stage.left - int(stage.counts.sum()) // each
+        return left >= 0
 
     def to_json(self) -> JsonObject:
         stages = [
@@ -146,9 +152,8 @@ class LateBets:
             ValueError: If the stages are not part of the counts, or name a pair or a bet that does not exist.
         """
         stated = values["stages"]
-        most = STAGES + len(counts)  # a stage also ends if its pair has no attack left
-        if not isinstance(stated, list) or not 0 < len(stated) <= most:
-            raise ValueError(f"evidence must list 1 to {most:,} late bets")
+        if not isinstance(stated, list) or not 0 < len(stated) <= MOST_STAGES:
+            raise ValueError(f"evidence must list 1 to {MOST_STAGES} late bets")
         stages = tuple(_stage(one, len(counts), bets) for one in stated)
         before = counts.copy()
         for stage in stages:
@@ -164,12 +169,13 @@ class LateBets:
 
 
 def _stage(stated: Json, pairs: int, bets: int) -> Stage:
-    most = {"pair": pairs - 1, "bet": bets - 1, "left": 2**53}
-    for name, largest in most.items():
+    for name, least, most in (("pair", 0, pairs - 1), ("bet", 0, bets - 1), ("left", 1, 2**53)):
         value = stated[name]
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
-            raise ValueError(f"{name} of a late bet must be between 0 and {largest:,}, got {value!r}")
-    counts = dense(stated["counts"])
-    if counts.shape != (2, BINS):
-        raise ValueError("a late bet must count outputs of d0 and d1")
-    return Stage(pair=stated["pair"], bet=stated["bet"], left=stated["left"], counts=counts)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"{name} of a late bet must be between {least} and {most:,}, got {value!r}")
+    return Stage(pair=stated["pair"], bet=stated["bet"], left=stated["left"], counts=dense(stated["counts"]))
+
+
+def _gain(bets: Strategy, prices: Array, stage: Stage, *, coin_selected: bool) -> float:
+    """Return the change in log-wealth of a stage under the claim with the given log-prices, nats."""
+    return float(bets.gains(prices, stage.counts[None], coin_selected=coin_selected)[0, stage.bet])

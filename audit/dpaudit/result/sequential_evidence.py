@@ -211,6 +211,8 @@ class SequentialEvidence(CountedEvidence):
 
     def _with_late(self, values: Mapping[str, Json]) -> SequentialEvidence:
         """Add the late bets of a file."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"late bets must be a mapping, got {type(values).__name__}")
         if self.edition != EDITION:
             raise ValueError(f"evidence with late bets must have edition {EDITION}, got {self.edition}")
         lost = _lost_of(values, "lost", len(self.counts))
@@ -222,16 +224,11 @@ class SequentialEvidence(CountedEvidence):
             late.until(self.peak)  # raises if the late bets exclude these counts
         return replace(self, late=late)
 
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float) -> str:
+    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Describe late bets that the earlier counts do not choose."""
-        coins = self.coin_selected
-        if self.late is None or self.late.is_chosen(
-            self._bets(),
-            self.target,
-            forecast(self.target, self.planned, coin_selected=coins),
-            enough=log_threshold(confidence),
-            coin_selected=coins,
-        ):
+        plan = None if self.late is None else forecast(self.target, self.planned, coin_selected=self.coin_selected)
+        enough = log_threshold(confidence)
+        if self.late is None or plan is None or self.late.is_chosen(plan, enough=enough, allowed=allowed):
             return ""
         return "its late bets are not the bets that the counts before them choose"
 

@@ -51,6 +51,9 @@ from dpaudit.numerics.arrays import Array
 STAGES = 48
 """Number of times at which the late bet is chosen."""
 
+MOST_STAGES = 200
+"""Largest number of late bets: the bet is also chosen again if the attacks on its pair were dropped."""
+
 LEAST_LOG_E = -0.5
 """Smallest log-wealth, in nats, at which all wealth is put on one bet.
 
