@@ -29,6 +29,7 @@ Laws = Mapping[str, RowLaw]
 _MIN_ROWS = 10  # minimum number of outputs of each dataset
 _SAMPLE = 2_000  # number of outputs of each dataset by which laws are compared and tested
 _MAX_ROWS = 50_000  # maximum number of outputs of each dataset in a fit
+_MAX_NUMBERS = 2**21  # maximum number of numbers of each dataset in a fit, beyond the sample
 _CELLS = 10  # number of cells of the test of a law
 _LEVEL = 1e-4  # probability that the test rejects a law that is right
 _MIN_VALUES = 3  # minimum number of different integers; attacks on frequencies suit fewer values
@@ -48,7 +49,7 @@ class KnownNoise:
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         """Return whether all numbers are finite, and a law fits the outputs of both datasets."""
-        outputs0, outputs1 = (side[-_MAX_ROWS:] for side in (outputs0, outputs1))
+        outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
         if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
             return False
         sample0, sample1 = outputs0[-_SAMPLE:], outputs1[-_SAMPLE:]
@@ -61,7 +62,7 @@ class KnownNoise:
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
-        outputs0, outputs1 = (side[-_MAX_ROWS:] for side in (outputs0, outputs1))
+        outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
         outputs0, outputs1 = (side[np.isfinite(side).all(axis=1)] for side in (outputs0, outputs1))
         if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
             return lambda outputs: np.zeros(len(outputs))
@@ -82,6 +83,11 @@ class KnownNoise:
             return scores
 
         return score
+
+
+def _latest(outputs: Array) -> Array:
+    """Return the latest outputs (n, d), as many as a fit uses."""
+    return outputs[-max(_SAMPLE, min(_MAX_ROWS, _MAX_NUMBERS // max(1, outputs.shape[1]))) :]
 
 
 def _chosen(outputs0: Array, outputs1: Array) -> tuple[Laws, Mapping[str, FittedLaw]]:

@@ -27,6 +27,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw, independent
 
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
+_SAMPLE = 2_000  # number of outputs of each dataset in the test of independence
 _MAX_CATEGORIES = 256
 _MIN_MEAN_OCCURRENCES = 4  # minimum mean number of outputs in each observed category
 _MOST_UNKNOWN = 16  # maximum number of categories, as a multiple of the number of observed categories
@@ -135,7 +136,7 @@ def unary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
             variances = len(side) * chances * (1 - chances)
             statistic += float(np.sum((counts - len(side) * chances) ** 2 / np.maximum(variances, 0.5)))
         return statistic <= float(chdtri(max(1, 2 * d - 2), _LEVEL)) and all(
-            independent(side - side.mean(axis=0)) for side in (outputs0, outputs1)
+            independent(side[-_SAMPLE:] - side[-_SAMPLE:].mean(axis=0)) for side in (outputs0, outputs1)
         )
 
     penalty = math.log(n) + math.log(d * (d - 1))
