@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtri, ndtri
 
 from dpaudit.numerics.arrays import Array
 
@@ -26,16 +27,23 @@ class FittedLaw:
 RowLaw = Callable[[Array, Array], FittedLaw | None]
 """A function that fits a law to outputs (n0, d) of d0 and (n1, d) of d1; None if they cannot come from such a law."""
 
-_SIGMAS = 4.5  # standard errors of the mean product at which columns count as dependent
+_LEVEL = 1e-4  # probability that each of two tests rejects independent columns
+_MAX_TESTED = 256  # maximum number of columns that are tested
 
 
-def independent(rest: Array) -> bool:
-    """Test whether the columns of outputs minus their locations, (n, d), are independent, by their mean products.
+def independent(rest0: Array, rest1: Array) -> bool:
+    """Test by correlations whether the columns of outputs minus their locations, (n0, d) and (n1, d), are independent.
 
-    The test is passed if the sum of x_i x_j over all columns i < j is near 0 on average.  If the columns are
-    independent, its variance is the sum of the products of the variances of x_i and x_j.
+    One test uses the sum of the squared correlations of all pairs of columns (chi-square), and the other uses the
+    largest correlation (Fisher 1915, with the correction of Bonferroni).
     """
-    squares = np.einsum("ij,ij->j", rest, rest) / len(rest)
-    products = (rest.sum(axis=1) ** 2).mean() - squares.sum()
-    variance = 2 * (squares.sum() ** 2 - (squares**2).sum()) / len(rest)
-    return bool(abs(products) <= _SIGMAS * math.sqrt(max(variance, 0.0)) + 1e-9 * squares.sum())
+    rest = np.concatenate([rest0[:, :_MAX_TESTED], rest1[:, :_MAX_TESTED]])
+    n, d = rest.shape
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = rest / np.sqrt(np.mean(rest**2, axis=0))
+    correlations = np.nan_to_num(rest.T @ rest / n)[np.triu_indices(d, 1)]
+    largest = math.atanh(min(float(np.max(np.abs(correlations), initial=0.0)), 1 - 1e-12))
+    return bool(
+        n * float(correlations @ correlations) <= chdtri(max(1, len(correlations)), _LEVEL)
+        and largest * math.sqrt(max(n - 5, 1)) <= -ndtri(_LEVEL / 2 / max(1, len(correlations)))
+    )

@@ -135,8 +135,8 @@ def unary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
             chances[at] = p
             variances = len(side) * chances * (1 - chances)
             statistic += float(np.sum((counts - len(side) * chances) ** 2 / np.maximum(variances, 0.5)))
-        return statistic <= float(chdtri(max(1, 2 * d - 2), _LEVEL)) and all(
-            independent(side[-_SAMPLE:] - side[-_SAMPLE:].mean(axis=0)) for side in (outputs0, outputs1)
+        return statistic <= float(chdtri(max(1, 2 * d - 2), _LEVEL)) and independent(
+            *(side[-_SAMPLE:] - side[-_SAMPLE:].mean(axis=0) for side in (outputs0, outputs1))
         )
 
     penalty = math.log(n) + math.log(d * (d - 1))

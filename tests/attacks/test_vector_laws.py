@@ -124,7 +124,7 @@ def test_scales_of_coordinates_may_differ(name: str) -> None:
     assert KnownNoise().fit(units * x0, units * x1, rng)(units * x0) == pytest.approx(own, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["clamped", "correlated", "constant", "scale", "missing", "few outputs"])
+@pytest.mark.parametrize("name", ["clamped", "correlated", "constant", "scale", "missing", "few outputs", "same noise"])
 def test_outputs_that_no_law_fits_do_not_suit(name: str) -> None:
     """The seed is fixed."""
     rng = np.random.default_rng(5)
@@ -141,6 +141,8 @@ def test_outputs_that_no_law_fits_do_not_suit(name: str) -> None:
             x1[:, 3] *= 2
         case "missing":
             x0[7, 2] = np.nan
+        case "same noise":  # twelve outputs suffice
+            x0, x1 = (np.repeat(x[:12, :5], 2, axis=1) for x in (x0, x1))
         case "few outputs":
             x0, x1 = x0[:9], x1[:9]
     assert not KnownNoise().suits(x0, x1)
