@@ -27,9 +27,11 @@ from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw, independent
 
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
+# the same for categories; a lower level would accept shifted uniform noise for too long
+_CATEGORIES_LEVEL = 1e-2
 _SAMPLE = 2_000  # number of outputs of each dataset in the test of independence
 _MAX_CATEGORIES = 256
-_MIN_MEAN_OCCURRENCES = 4  # minimum mean number of outputs in each observed category
+_MIN_MEAN_OCCURRENCES = 10  # minimum mean number of outputs in each observed category
 _MOST_UNKNOWN = 16  # maximum number of categories, as a multiple of the number of observed categories
 _NODES = np.linspace(-4.0, 4.0, 33)  # values of L at which predictions are averaged, in standard errors
 
@@ -92,7 +94,7 @@ def kary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
             expected = np.full(observed, total * (1 - p) / (k - 1))
             expected[at] = total * p
             statistic += float(np.sum((counts - expected) ** 2 / np.maximum(expected, 1.0)))
-        return statistic <= float(chdtri(max(1, 2 * observed - 3), _LEVEL))
+        return statistic <= float(chdtri(max(1, 2 * observed - 3), _CATEGORIES_LEVEL))
 
     penalty = 0.5 * math.log(n) + math.log(observed * (observed - 1))
     return FittedLaw(log_likelihood - penalty, lambda outputs: ratios[place(outputs)], agrees)
