@@ -14,7 +14,15 @@ from dpaudit import Pair, audit, batched
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.blocks import as_outputs
-from dpaudit.learning.few_values import MAX_VALUES, MIN_TRIALS, FewValues, scores_frequencies, shrunken_excess
+from dpaudit.learning.few_values import (
+    MAX_VALUES,
+    MIN_TRIALS,
+    MIN_VALUES,
+    FewValues,
+    scores_frequencies,
+    shrunken_excess,
+)
+from dpaudit.learning.learner import Learner
 from dpaudit.result.evidence import SequentialEvidence
 
 EPSILON = 0.3
@@ -150,6 +158,26 @@ def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is 
     assert isinstance(result.evidence, SequentialEvidence)
     spent = result.evidence.counts.sum(axis=(1, 2))
     assert spent[2] > spent[0] + spent[1]
+
+
+@pytest.mark.parametrize(("nats", "kept"), [(50.0, True), (1.0, False), (0.0, False)])
+def test_scores_of_an_attack_whose_model_fits_are_kept(nats: float, kept: bool) -> None:
+    """The outputs do not depend on the dataset, so the losses of both attacks are equal and the head start decides."""
+
+    class Law:
+        name = "law"
+        calibrated = True
+        head_start = nats
+
+        def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+            return lambda outputs: np.zeros(len(outputs))
+
+    learner = Learner([Law(), *resolve_attacks("plug_in_ratio")], seed=1, pair=0)
+    learner.few_values = FewValues(EPSILON)
+    outputs = np.arange(2 * MIN_TRIALS) % MIN_VALUES
+    learner.learn(outputs.astype(float), outputs.astype(float))
+    assert learner.few_values.score() is not None
+    assert (learner.current().few_values is None) == kept
 
 
 def test_an_audit_of_another_attack_keeps_its_scores() -> None:

@@ -1,8 +1,10 @@
-"""One number with additive noise of a known law, whose locations and scale are maximum-likelihood estimates.
+"""Additive noise of a known law, and randomised responses, whose parameters are maximum-likelihood estimates.
 
-The laws are Gaussian, Laplace, uniform and staircase noise, and for integers discrete Gaussian, discrete Laplace
-(geometric) and uniform noise.  The attack suits outputs only if a law fits the outputs of both datasets.  A law has
-three or four parameters and is recognised after some fifty outputs.  Other attacks learn the whole shape of the ratio.
+The laws of one number are Gaussian, Laplace, uniform and staircase noise, and for integers discrete Gaussian, discrete
+Laplace (geometric) and uniform noise.  Vectors have independent Gaussian or Laplace noise.  Categories are k-ary
+responses, and vectors of bits are unary responses.  The attack suits outputs only if a law fits the outputs of both
+datasets.  A law has few parameters and is recognised after some fifty outputs.  Other attacks learn the whole shape of
+the ratio.
 """
 
 from __future__ import annotations
@@ -10,16 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import chdtri, softmax
 
 from dpaudit.numerics.arrays import Array
+from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw
 from dpaudit_attacks.noise_laws import CONTINUOUS, DISCRETE, Fit, Fitted
+from dpaudit_attacks.responses import KARY, RESPONSES
+from dpaudit_attacks.vector_laws import VECTORS
+
+Laws = Mapping[str, RowLaw]
 
 _MIN_ROWS = 10  # minimum number of outputs of each dataset
 _SAMPLE = 2_000  # number of outputs of each dataset by which laws are compared and tested
+_MAX_ROWS = 50_000  # maximum number of outputs of each dataset in a fit
+_MAX_NUMBERS = 2**21  # maximum number of numbers of each dataset in a fit, beyond the sample
 _CELLS = 10  # number of cells of the test of a law
 _LEVEL = 1e-4  # probability that the test rejects a law that is right
 _MIN_VALUES = 3  # minimum number of different integers; attacks on frequencies suit fewer values
@@ -30,7 +40,7 @@ _MIN_WEIGHT = 0.05  # laws with a smaller posterior probability are left out
 
 @dataclass(frozen=True, slots=True)
 class KnownNoise:
-    """The likelihood ratio of the law of noise that fits best; laws that fit nearly as well are averaged."""
+    """The likelihood ratio of the law that fits best; laws that fit nearly as well are averaged."""
 
     name: ClassVar[str] = "known_noise"
     sees: ClassVar[str] = "features"
@@ -38,43 +48,72 @@ class KnownNoise:
     head_start: ClassVar[float] = 4.0
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether an output is one finite number, and a law fits the outputs of both datasets."""
-        if outputs0.shape[1] != 1 or min(len(outputs0), len(outputs1)) < _MIN_ROWS:
+        """Return whether all numbers are finite, and a law fits the outputs of both datasets."""
+        outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
+        if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
             return False
-        x0, x1 = outputs0[-_SAMPLE:, 0], outputs1[-_SAMPLE:, 0]
-        if not (np.isfinite(x0).all() and np.isfinite(x1).all()):
+        sample0, sample1 = outputs0[-_SAMPLE:], outputs1[-_SAMPLE:]
+        if not (np.isfinite(sample0).all() and np.isfinite(sample1).all()):
             return False
-        numbers = _Numbers.of(np.concatenate([x0, x1]))
-        x0, x1 = numbers.scaled(x0), numbers.scaled(x1)
-        return any(_agrees(law, x0, x1) for law in _likely(numbers.laws, x0, x1).values())
+        laws, likely = _chosen(sample0, sample1)
+        if laws in (KARY, RESPONSES):  # slight privacy losses of responses show in many outputs only
+            likely = _likely(laws, outputs0, outputs1)
+        return _some_agrees(likely)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, 1); return a function from such arrays to log-likelihood ratios in nats."""
-        x0, x1 = (side[np.isfinite(side[:, 0]), 0] for side in (outputs0, outputs1))
-        if outputs0.shape[1] != 1 or min(len(x0), len(x1)) < _MIN_ROWS:
+        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
+        outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
+        outputs0, outputs1 = (side[np.isfinite(side).all(axis=1)] for side in (outputs0, outputs1))
+        if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
             return lambda outputs: np.zeros(len(outputs))
-        numbers = _Numbers.of(np.concatenate([x0[-_SAMPLE:], x1[-_SAMPLE:]]))
-        x0, x1 = numbers.scaled(x0), numbers.scaled(x1)
-        likely = _likely(numbers.laws, x0[-_SAMPLE:], x1[-_SAMPLE:])
+        sample0, sample1 = outputs0[-_SAMPLE:], outputs1[-_SAMPLE:]
+        laws, likely = _chosen(sample0, sample1)
         if not likely:
             return lambda outputs: np.zeros(len(outputs))
         weights = softmax([law.log_likelihood for law in likely.values()])
         used = []
         for weight, name in zip(weights, likely, strict=True):
-            if weight > _MIN_WEIGHT and (law := numbers.laws[name](x0, x1)) is not None:
+            if weight > _MIN_WEIGHT and (law := laws[name](outputs0, outputs1)) is not None:
                 used.append((float(weight), law.ratio))
-        middle = float(np.mean(x0) + np.mean(x1)) / 2
 
         def score(outputs: Array) -> Array:
-            x = numbers.scaled(outputs[:, 0])
-            if np.isnan(x).any():
-                x[np.isnan(x)] = middle
-            scores = np.zeros(len(x))
+            scores = np.zeros(len(outputs))
             for weight, ratio in used:
-                scores += weight * ratio(x)
+                scores += weight * ratio(outputs)
             return scores
 
         return score
+
+
+def _latest(outputs: Array) -> Array:
+    """Return the latest outputs (n, d), as many as a fit uses."""
+    return outputs[-max(_SAMPLE, min(_MAX_ROWS, _MAX_NUMBERS // max(1, outputs.shape[1]))) :]
+
+
+def _chosen(outputs0: Array, outputs1: Array) -> tuple[Laws, Mapping[str, FittedLaw]]:
+    """Choose between noise and randomised responses for finite outputs (n0, d) and (n1, d).
+
+    Returns:
+        The chosen laws, and those of them that are likely, fitted to the outputs.
+    """
+    outputs = np.concatenate([outputs0, outputs1])
+    if outputs.shape[1] > 1:
+        laws = RESPONSES if np.all(outputs == np.floor(outputs), axis=0).any() else VECTORS
+        return laws, _likely(laws, outputs0, outputs1)
+    numbers = _Numbers.of(outputs[:, 0])
+    noise = {name: partial(numbers.fitted, fit) for name, fit in numbers.laws.items()}
+    likely, categories = _likely(noise, outputs0, outputs1), _likely(KARY, outputs0, outputs1)
+    # a few integers may seem to be categories, whatever their law
+    clear = _best(categories) > _best(likely) + _BEHIND or not _some_agrees(likely)
+    return (KARY, categories) if clear and _some_agrees(categories) else (noise, likely)
+
+
+def _some_agrees(likely: Mapping[str, FittedLaw]) -> bool:
+    return any(law.agrees() for law in likely.values())
+
+
+def _best(likely: Mapping[str, FittedLaw]) -> float:
+    return max((law.log_likelihood for law in likely.values()), default=-math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +135,33 @@ class _Numbers:
             return cls({})
         return cls(CONTINUOUS, float(spread), float(middle / spread))
 
+    def fitted(self, fit: Fit, outputs0: Array, outputs1: Array) -> FittedLaw | None:
+        """Fit a law of one number to finite outputs (n0, 1) and (n1, 1)."""
+        x0, x1 = self.scaled(outputs0[:, 0]), self.scaled(outputs1[:, 0])
+        law = fit(x0, x1)
+        if law is None:
+            return None
+        found, middle = law, float(np.mean(x0) + np.mean(x1)) / 2
+
+        def ratio(outputs: Array) -> Array:
+            x = self.scaled(outputs[:, 0])
+            if np.isnan(x).any():
+                x[np.isnan(x)] = middle
+            return found.ratio(x)
+
+        return FittedLaw(found.log_likelihood, ratio, lambda: _agrees(found, x0, x1))
+
     def scaled(self, numbers: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             return numbers / self.spread - self.middle
 
 
-def _likely(laws: Mapping[str, Fit], x0: Array, x1: Array) -> dict[str, Fitted]:
+def _likely(laws: Mapping[str, RowLaw], outputs0: Array, outputs1: Array) -> dict[str, FittedLaw]:
     """Return the laws whose likelihood is close to that of the best law."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        fitted = {name: fit(x0, x1) for name, fit in laws.items()}
+        fitted = {name: fit(outputs0, outputs1) for name, fit in laws.items()}
     found = {name: law for name, law in fitted.items() if law is not None and math.isfinite(law.log_likelihood)}
-    best = max((law.log_likelihood for law in found.values()), default=0.0)
+    best = _best(found)
     return {name: law for name, law in found.items() if law.log_likelihood > best - _BEHIND}
 
 

@@ -43,12 +43,17 @@ def outputs(kind: str, shift: float, seed: int) -> Any:
         case "inverse Laplace":
             u = rng.random((200, 1)) - 0.5
             return shift - np.sign(u) * np.log(1 - 2 * np.abs(u))
+        case "categories":
+            return np.where(rng.random((200, 1)) < 0.4, round(5 * shift), rng.integers(0, 8, (200, 1))).astype(float)
+        case "bits":
+            return (rng.random((200, 12)) < np.where(np.arange(12) == round(8 * shift), 0.7, 0.2)).astype(float)
         case "few rows":
             return rng.normal(shift, 1, (3, 1))
     raise AssertionError(kind)
 
 
 KINDS = ["number", "integer", "vector", "few values", "constant", "not finite", "huge", "inverse Laplace", "few rows"]
+KINDS += ["categories", "bits"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

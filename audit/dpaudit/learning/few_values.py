@@ -13,7 +13,8 @@ approximate variance v (delta method) are
 
 The counts of a dataset include its outputs on all pairs of the audit.  A search varies d1 and often keeps d0, so the
 outputs of d0 are then learned from together.  These scores are used from 1,000 trials of the pair on; before, the
-attacks score the outputs.  They are used only if `plug_in_ratio` is one of the attacks, as in "auto".
+attacks score the outputs.  They are used only if `plug_in_ratio` is one of the attacks, as in "auto", and not while
+attacks that have tested their model by the outputs have nearly all the weight (`learner.Learner`).
 
 The excess x = |y| - epsilon is shrunk to  x t / (t + v),  which is its posterior mean under the prior N(0, t), where t
 is the larger of (epsilon / 2)^2 and x^2 - 16 v.  The second term leaves a large excess nearly as it is.  An excess

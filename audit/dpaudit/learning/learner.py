@@ -28,6 +28,8 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import ArrayTypes, Encoding, Outputs, Targets
 from dpaudit.values import RawOutputs
 
+_SURE = 0.98  # weight of attacks with a tested model in the mixture from which on frequencies do not replace it
+
 
 @dataclass(eq=False)
 class Learner:
@@ -113,8 +115,13 @@ class Learner:
 
     def current(self) -> Score:
         """Return the current score, which later fits do not change."""
-        few = None if self.few_values is None else self.few_values.score()
-        return replace(self._fitting.score(), stacked=self._stacked, few_values=few)
+        score = self._fitting.score()
+        few = None if self.few_values is None or self._of_a_law(score) else self.few_values.score()
+        return replace(score, stacked=self._stacked, few_values=few)
+
+    def _of_a_law(self, score: Score) -> bool:
+        """Return whether most weight of a mixture is that of attacks that have tested their model by the outputs."""
+        return sum(weight for i, weight in score.mixture.items() if head_start(self.attacks[i])) > _SURE
 
     def weights(self) -> dict[int, float]:
         """Return the weight of each attack in use; the weights sum to 1."""

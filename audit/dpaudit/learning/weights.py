@@ -7,8 +7,8 @@ fit to ten thousand outputs.  Without discounting, a simple attack would keep th
 attack has become better.  This effect is the catch-up phenomenon of van Erven, Gruenwald & de Rooij 2012.  Therefore
 the losses are discounted as the number of trials grows.
 
-The prior is uniform, unless an attack has a head start.  `known_noise` has one: it abstains unless a law of noise fits
-the outputs themselves, which is evidence for its ratios that no log-loss shows.
+The prior is uniform, unless an attack has a head start.  `known_noise` has one: it abstains unless a law fits the
+outputs themselves, which is evidence for its ratios that no log-loss shows.
 
 If the loss of an attack exceeds the least loss of all attacks by more than 10 nats, the attack is suspended.  A
 suspended attack is neither fitted nor used for scoring.  The suspension ends when the number of trials has doubled.
