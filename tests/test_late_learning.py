@@ -23,18 +23,18 @@ from dpaudit_attacks.trees import Trees
 
 
 class Counted:
-    """An attack whose score is the output itself; it records the number of outputs in each fit."""
+    """An attack whose score is the output or its negative; it records the number of outputs in each fit."""
 
     sees = "features"
     calibrated = True
 
-    def __init__(self, name: str = "counted", most_rows: int = 10**9, from_trials: int = 0) -> None:
-        self.name, self.most_rows, self.from_trials = name, most_rows, from_trials
+    def __init__(self, name: str = "counted", most_rows: int = 10**9, from_trials: int = 0, sign: int = 1) -> None:
+        self.name, self.most_rows, self.from_trials, self.sign = name, most_rows, from_trials, sign
         self.fits: list[int] = []
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         self.fits.append(len(outputs0))
-        return lambda outputs: outputs[:, 0]
+        return lambda outputs: self.sign * outputs[:, 0]
 
 
 def fit_times(attacks: list[Any], until: int) -> list[list[int]]:
@@ -44,39 +44,43 @@ def fit_times(attacks: list[Any], until: int) -> list[list[int]]:
     while learner.trials < until:
         n = learner.next_fit - learner.trials
         before = [len(attack.fits) for attack in attacks]
-        learner.learn(rng.normal(size=n), rng.normal(size=n))
+        block = rng.normal(-0.5, 1, n), rng.normal(0.5, 1, n)
+        if learner.ready:
+            learner.score_fresh(*block)
+        learner.learn(*block)
         for times, attack, fits in zip(found, attacks, before, strict=True):
             times += [learner.trials] * (len(attack.fits) - fits)
     return found
 
 
-def test_late_fits_are_repeated_only_if_more_outputs_can_be_used() -> None:
-    small, large = Counted("small", most_rows=100), Counted("large", most_rows=150_000)
-    times = fit_times([small, large], 4_500_000)
-    early = [[at for at in some if at < SETTLED] for some in times]
-    assert early[0] == early[1]  # the fits of early trials are not rarer
-    late = [[at for at in some if at >= SETTLED] for some in times]
-    assert len(late[0]) == 1
-    assert 32 * early[0][-1] <= late[0][0] < 64 * early[0][-1]
-    # a fit to numbers has at most 50,000 of them, so that one late fit can use more outputs than the fits before it
-    assert len(late[1]) == 2
-    assert late[1][0] < 1.5 * SETTLED
-    assert 32 * late[1][0] <= late[1][1] < 64 * late[1][0]
-    assert large.fits[-1] == 50_000
+def test_a_suspended_attack_returns_rarely_if_its_fits_can_use_no_more_outputs() -> None:
+    """The attack `wrong` is suspended after every return: its scores have the wrong sign, so it is far behind."""
+    right, wrong = Counted("right", most_rows=100), Counted("wrong", most_rows=100, sign=-1)
+    times = fit_times([right, wrong], 3_000_000)
+    early, late = ([[at for at in some if (at >= SETTLED) == after] for some in times] for after in (False, True))
+    assert len(early[1]) > 8  # early suspensions end when the trials have doubled
+    assert len(late[1]) == 1
+    assert 32 * early[1][-1] <= late[1][0] < 64 * early[1][-1]
+    assert late[0] == [late[0][0] * 2**i for i in range(7)]  # an attack in use is refitted as before
 
 
-def test_an_attack_without_enough_outputs_is_refitted_at_every_fit() -> None:
-    class Wide(Counted):
-        """An attack on vectors of five numbers, of which a fit may have 100,000."""
+def test_a_suspended_attack_returns_if_its_fits_can_use_more_outputs() -> None:
+    wrong = Counted("wrong", sign=-1)
+    times = fit_times([Counted("right"), wrong], 3_000_000)
+    late = [at for at in times[1] if at >= SETTLED]
+    # A fit to numbers has at most 50,000 of them, so that one late fit can use more outputs than the fits before it.
+    assert len(late) == 1 + (late[-1] >= 32 * late[0])
+    assert late[0] < 4 * SETTLED
+    assert wrong.fits[-1] == 50_000
 
-    wide, rng = Wide(most_rows=10**6), np.random.default_rng(0)
-    learner = Learner([wide], seed=0, pair=0)
-    while learner.trials < 300_000:
+
+def test_a_fit_to_vectors_has_at_most_100_000_outputs_of_each_dataset() -> None:
+    attack, rng = Counted(most_rows=10**6), np.random.default_rng(0)
+    learner = Learner([attack], seed=0, pair=0)
+    while learner.trials < 200_000:
         n = learner.next_fit - learner.trials
         learner.learn(rng.normal(size=(n, 5)), rng.normal(size=(n, 5)))
-    late = [rows for rows in wide.fits if rows >= SETTLED]
-    assert len(late) == 2
-    assert late[-1] == 100_000
+    assert max(attack.fits) == 100_000 < learner.trials
 
 
 def test_a_late_attack_is_tried_on_a_fixed_number_of_trials() -> None:

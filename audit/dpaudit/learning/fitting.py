@@ -175,8 +175,8 @@ class Fitting:
     def _due(self, index: int, attack: Attack) -> bool:
         """Return whether to fit an attack now.
 
-        An attack with `from_trials` waits until the trials have doubled.  From `SETTLED` trials on, an attack that can
-        learn from no more outputs than at its last fit waits longer.
+        An attack with `from_trials` waits until the trials have doubled.  From `SETTLED` trials on, an attack that
+        is not in use, and that can learn from no more outputs than at its last fit, waits longer.
         """
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
@@ -184,7 +184,7 @@ class Fitting:
         if self.trials < first:
             return False
         last = self._fitted_at.get(index, 0)
-        if self.trials >= SETTLED and index in self._full:
+        if self.trials >= SETTLED and index in self._full and index not in self.scorers:
             return self.trials >= self.settings.full_fit_growth * last
         return not first or self.trials >= 2 * last
 

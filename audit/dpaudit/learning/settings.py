@@ -17,8 +17,8 @@ class Settings:
 
     refit_growth: tuple[tuple[float, float], ...] = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))
     """Pairs (until, factor): below `until` trials, attacks are refitted when the trials have grown by `factor`."""
-    # From `SETTLED` trials on, an attack whose last fit had as many outputs as a fit may have is refitted only when the
-    # trials have grown by this factor.  A fit to as many other outputs is no better.
+    # From `SETTLED` trials on, an attack that is not in use, and whose last fit had as many outputs as a fit may have,
+    # is refitted only when the trials have grown by this factor.  A fit to as many other outputs is hardly better.
     full_fit_growth: float = 32.0
     # number of trials at the first fit of quick attacks; if None, quick attacks are fitted at the same times as others
     first_quick_fit: int | None = None
