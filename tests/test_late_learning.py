@@ -37,8 +37,8 @@ class Counted:
         return lambda outputs: self.sign * outputs[:, 0]
 
 
-def fit_times(attacks: list[Any], until: int) -> list[list[int]]:
-    """Return the numbers of trials at which each attack was fitted, up to about `until` trials."""
+def fit_times(attacks: list[Any], until: int) -> tuple[Learner, list[list[int]]]:
+    """Return a learner, and the numbers of trials at which it fitted each attack, up to about `until` trials."""
     learner, rng = Learner(attacks, seed=0, pair=0), np.random.default_rng(0)
     found: list[list[int]] = [[] for _ in attacks]
     while learner.trials < until:
@@ -50,23 +50,24 @@ def fit_times(attacks: list[Any], until: int) -> list[list[int]]:
         learner.learn(*block)
         for times, attack, fits in zip(found, attacks, before, strict=True):
             times += [learner.trials] * (len(attack.fits) - fits)
-    return found
+    return learner, found
 
 
 def test_a_suspended_attack_returns_rarely_if_its_fits_can_use_no_more_outputs() -> None:
     """The attack `wrong` is suspended after every return: its scores have the wrong sign, so it is far behind."""
     right, wrong = Counted("right", most_rows=100), Counted("wrong", most_rows=100, sign=-1)
-    times = fit_times([right, wrong], 3_000_000)
+    learner, times = fit_times([right, wrong], 3_000_000)
     early, late = ([[at for at in some if (at >= SETTLED) == after] for some in times] for after in (False, True))
     assert len(early[1]) > 8  # early suspensions end when the trials have doubled
     assert len(late[1]) == 1
     assert 32 * early[1][-1] <= late[1][0] < 64 * early[1][-1]
+    assert learner.absence(1) == "suspended at the end: other attacks predicted far better"
     assert late[0] == [late[0][0] * 2**i for i in range(7)]  # an attack in use is refitted as before
 
 
 def test_a_suspended_attack_returns_if_its_fits_can_use_more_outputs() -> None:
     wrong = Counted("wrong", sign=-1)
-    times = fit_times([Counted("right"), wrong], 3_000_000)
+    _, times = fit_times([Counted("right"), wrong], 3_000_000)
     late = [at for at in times[1] if at >= SETTLED]
     # A fit to numbers has at most 50,000 of them, so that one late fit can use more outputs than the fits before it.
     assert len(late) == 1 + (late[-1] >= 32 * late[0])

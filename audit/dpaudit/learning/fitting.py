@@ -131,7 +131,7 @@ class Fitting:
             return "dropped after a failure, see the warnings"
         if index in self.negligible:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
-        if self.mixing.model_weights.suspended(index, self.trials):
+        if self.mixing.model_weights.away(index):
             return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, members.from_trials(self.attacks[index])):
             return "not used: too few outputs"

@@ -88,6 +88,10 @@ class ModelWeights:
         """Return whether an attack is suspended at this number of trials."""
         return trials < self._suspended_until.get(attack, 0)
 
+    def away(self, attack: int) -> bool:
+        """Return whether an attack has been suspended and has not returned, even if its suspension has ended."""
+        return attack in self._suspended_until
+
     def weights(self, attacks: list[int]) -> dict[int, float]:
         """Return the weights of the given attacks; the weights sum to 1."""
         losses = {i: self._losses[i] - self.head_starts.get(i, 0.0) for i in attacks}
