@@ -75,15 +75,6 @@ def test_a_suspended_attack_returns_if_its_fits_can_use_more_outputs() -> None:
     assert wrong.fits[-1] == 50_000
 
 
-def test_a_fit_to_vectors_has_at_most_100_000_outputs_of_each_dataset() -> None:
-    attack, rng = Counted(most_rows=10**6), np.random.default_rng(0)
-    learner = Learner([attack], seed=0, pair=0)
-    while learner.trials < 200_000:
-        n = learner.next_fit - learner.trials
-        learner.learn(rng.normal(size=(n, 5)), rng.normal(size=(n, 5)))
-    assert max(attack.fits) == 100_000 < learner.trials
-
-
 def test_a_late_attack_is_tried_on_a_fixed_number_of_trials() -> None:
     weights = ModelWeights()
     weights.join(0, 10)

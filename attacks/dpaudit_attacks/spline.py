@@ -36,6 +36,7 @@ class Spline:
     name: ClassVar[str] = "spline"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
+    most_rows: ClassVar[int] = 100_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         """Return whether the outputs have at most 20 columns."""

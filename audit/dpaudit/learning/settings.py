@@ -32,7 +32,7 @@ class Settings:
     max_judged_outputs: int = 4_096  # maximum number of outputs in a block that update the weights of the attacks
 
     max_fit_rows: int = 50_000  # maximum number of outputs in a fit, unless the outputs are vectors
-    max_wide_fit_rows: int = 100_000  # maximum number of outputs in a fit to vectors
+    max_wide_fit_rows: int = 200_000  # maximum number of outputs in a fit to vectors
     fit_rows_per_column: int = 20_000  # outputs in a fit to vectors, per component; the other two limits apply, too
     max_fit_bytes: int = 2**30  # maximum size of the outputs in a fit, in bytes
     min_fit_rows: int = 50  # minimum number of outputs in a fit, even if they exceed `max_fit_bytes`
