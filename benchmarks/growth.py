@@ -1,13 +1,15 @@
 """Measures how processor time and memory of a sequential audit grow with trials, columns, pairs and claims.
 
-    python benchmarks/growth.py [WHAT ...] [--store FILE] [--most SIZE]
+    python benchmarks/growth.py [WHAT ...] [--trials TRIALS] [--store FILE] [--most SIZE]
 
 WHAT is one of:
 
 - trials: 10,000 to 10,000,000 trials of one number, one pair and one claim
-- columns: outputs of 1 to 100 numbers, of which one depends on the dataset, with 10,000 trials
-- pairs: 1 to 64 pairs of datasets, with 10,000 trials in all
-- claims: 1 to 16 claims of one mechanism, with 10,000 trials for each; every claim is a separate audit
+- columns: outputs of 1 to 100 numbers, of which one depends on the dataset, with TRIALS trials
+- pairs: 1 to 64 pairs of datasets, with TRIALS trials in all
+- claims: 1 to 16 claims of one mechanism, with TRIALS trials for each; every claim is a separate audit
+
+TRIALS is 10,000 by default.
 
 The noise is Gaussian, the mechanism makes many runs in one call, and the claims are true, so that every audit makes all
 its trials.  Each measurement is made in a fresh process, in which a short audit of the same kind comes first.  The
@@ -38,7 +40,7 @@ from dpaudit.numerics.arrays import Array
 
 _ONE = "one"  # argument of the processes that this command starts
 _FIRST = 500  # minimum number of trials of the short audit that comes first
-_TRIALS = 10_000
+_TRIALS = 10_000  # trials of audits that grow in another way
 SIZES: dict[str, tuple[int, ...]] = {
     "trials": (10_000, 100_000, 1_000_000, 10_000_000),
     "columns": (1, 3, 10, 30, 100),
@@ -97,6 +99,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", metavar="WHAT", default=[])
+    parser.add_argument("--trials", type=int, default=_TRIALS)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--most", type=int, help="leave out larger sizes")
     options = parser.parse_args()
@@ -105,8 +108,9 @@ def main() -> None:
         for size in SIZES[what]:  # in a fresh process each
             if options.most and size > options.most:
                 continue
-            sizes = {"trials": _TRIALS, "columns": 1, "pairs": 1, "claims": 1, what: size}
-            row = store.row(f"{what} {size}", partial(in_a_fresh_process, sizes))
+            sizes = {"trials": options.trials, "columns": 1, "pairs": 1, "claims": 1, what: size}
+            named = "" if sizes["trials"] == _TRIALS or what == "trials" else f" with {options.trials} trials"
+            row = store.row(f"{what} {size}{named}", partial(in_a_fresh_process, sizes))
             print(
                 f"{what:8} {size:10,}  inference {row['inference']:7.2f} s  mechanism {row['mechanism']:6.2f} s  "
                 f"short audit {row['first']:5.2f} s  {row['megabytes']:6,.0f} MB  {row['trials']:12,.0f} trials",

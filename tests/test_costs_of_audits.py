@@ -27,6 +27,23 @@ def test_a_measurement_separates_the_mechanism_from_inference() -> None:
     assert row["megabytes"] > 10
 
 
+def test_trials_of_a_measurement_can_be_chosen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    growth = importlib.import_module("growth")
+    measured: list[dict[str, int]] = []
+
+    def fake(sizes: dict[str, int]) -> dict[str, float]:
+        measured.append(sizes)
+        return {"trials": sizes["trials"], "first": 0.0, "mechanism": 0.0, "inference": 0.0, "megabytes": 0.0}
+
+    monkeypatch.setattr(growth, "in_a_fresh_process", fake)
+    monkeypatch.setattr("sys.argv", ["growth.py", "columns", "--most", "3", "--trials", "500"])
+    growth.main()
+    assert measured == [{"trials": 500, "columns": n, "pairs": 1, "claims": 1} for n in (1, 3)]
+    assert capsys.readouterr().out.count("500 trials") == 2
+
+
 def test_the_limit_on_threads_is_switched_off_where_audits_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A renamed limit would otherwise stay on in the measurement without the limit."""
     busy = importlib.import_module("busy_core")

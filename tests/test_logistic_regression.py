@@ -43,6 +43,29 @@ def test_rows_in_several_parts_give_the_fit_of_a_plain_implementation(n: int, co
     assert np.allclose([*slopes, intercept], plain_fit(rows, n), atol=1e-4)
 
 
+@pytest.mark.parametrize("shift", [0.01, 3.0])
+def test_fits_to_many_rows_stop_early_and_still_reach_the_minimum(shift: float) -> None:
+    rng = np.random.default_rng(1)
+    n = 60_000
+    rows = np.concatenate([rng.normal(0, 1, (n, 4)), rng.normal(shift / 2, 1, (n, 4))])
+    steps = 0
+    products = logistic._weighted_products
+
+    def counted(x: Array, weights: Array) -> Array:
+        nonlocal steps
+        steps += x.shape[1] == len(rows)
+        return products(x, weights)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(logistic, "_weighted_products", counted)
+        slopes, intercept = fit_logistic(rows, n)
+    assert steps <= 2
+    found, best = np.append(slopes, intercept), plain_fit(rows, n)
+    x = np.column_stack([rows, np.ones(len(rows))])
+    losses = [logistic._log_loss(x @ beta, n) + 0.5 * float(beta[:-1] @ beta[:-1]) for beta in (found, best)]
+    assert losses[0] - losses[1] < 0.01  # nats, over 120,000 rows
+
+
 def test_the_loss_of_extreme_log_odds_is_finite_and_exact() -> None:
     margins = np.array([-800.0, -1.0, 0.0, 2.0, 800.0, -800.0, -3.0, 0.5])
     signs = np.where(np.arange(8) < 3, 1.0, -1.0)

@@ -40,7 +40,7 @@ class DerivedFeatures:
         error = np.sqrt(rows0.var(axis=0) / len(rows0) + rows1.var(axis=0) / len(rows1)) + 1e-3
         strength = np.abs(rows1.mean(axis=0) - rows0.mean(axis=0)) / error
         chosen = np.sort(np.argsort(-strength, kind="stable")[:_MAX_CHOSEN])
-        return log_odds(lambda outputs: scale(outputs)[:, chosen], outputs0, outputs1)
+        return log_odds(lambda outputs: scale.columns(outputs, chosen), outputs0, outputs1)
 
 
 def varied_features(outputs0: Array, outputs1: Array) -> bool:

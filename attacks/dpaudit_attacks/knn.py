@@ -15,6 +15,8 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 
 _MAX_COLUMNS = 10  # maximum number of columns; with more columns, distances carry little information
+_LEAF, _LARGE_LEAF = 16, 64  # maximum number of rows in a leaf; large leaves are faster if columns are many
+_MANY_COLUMNS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class NearestNeighbours:
         from scipy.spatial import cKDTree
 
         scale = Scale.of(np.concatenate([outputs0, outputs1]))
-        tree = cKDTree(scale(np.concatenate([outputs0, outputs1])))
+        rows = scale(np.concatenate([outputs0, outputs1]))
+        tree = cKDTree(rows, leafsize=_leafsize(rows))
         of_d1 = np.arange(tree.n) >= len(outputs0)
         k = min(tree.n, max(3, round(2 * tree.n**0.5)))
 
@@ -47,3 +50,9 @@ class NearestNeighbours:
             return odds
 
         return score
+
+
+def _leafsize(rows: Array) -> int:
+    """Return the maximum number of rows in a leaf; small if equal distances may occur, whose order depends on it."""
+    many = rows.shape[1] >= _MANY_COLUMNS
+    return _LARGE_LEAF if many and len(np.unique(rows[:, 0])) == len(rows) else _LEAF

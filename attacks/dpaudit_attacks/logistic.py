@@ -33,7 +33,8 @@ class Logistic:
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
-        return log_odds(Scale.of(np.concatenate([outputs0, outputs1])), outputs0, outputs1)
+        scale = Scale.of(np.concatenate(latest(outputs0, outputs1, outputs0.shape[1])))
+        return log_odds(scale, outputs0, outputs1)
 
 
 def log_odds(
@@ -53,8 +54,19 @@ def log_odds(
     Returns:
         A function from outputs (n, d) to log-odds (n,).
     """
-    columns = design(outputs0[:1]).shape[1]
-    most = max(_MIN_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
-    outputs0, outputs1 = outputs0[-most:], outputs1[-most:]
+    outputs0, outputs1 = latest(outputs0, outputs1, design(outputs0[:1]).shape[1], least_rows)
     slopes, intercept = fit_logistic(design(np.concatenate([outputs0, outputs1])), len(outputs0))
     return lambda outputs: design(outputs) @ slopes + intercept
+
+
+def latest(outputs0: Array, outputs1: Array, columns: int, least_rows: int = 0) -> tuple[Array, Array]:
+    """Return the latest outputs of each dataset, as many as a regression uses.
+
+    Args:
+        outputs0: Outputs of d0, (n, d).
+        outputs1: Outputs of d1, (n, d).
+        columns: The number of columns of the regression.
+        least_rows: The regression uses at least this number of outputs of each dataset, if this many are given.
+    """
+    most = max(_MIN_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
+    return outputs0[-most:], outputs1[-most:]

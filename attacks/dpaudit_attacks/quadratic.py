@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
-from dpaudit_attacks.logistic import log_odds
+from dpaudit_attacks.logistic import latest, log_odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Quadratic:
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
-        scale = Scale.of(np.concatenate([outputs0, outputs1]))
+        scale = Scale.of(np.concatenate(latest(outputs0, outputs1, 2 * outputs0.shape[1])))
 
         def design(outputs: Array) -> Array:
             rows = scale(outputs)

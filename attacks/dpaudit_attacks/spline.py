@@ -36,6 +36,7 @@ class Spline:
     name: ClassVar[str] = "spline"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
+    most_rows: ClassVar[int] = 100_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         """Return whether the outputs have at most 20 columns."""
@@ -65,8 +66,15 @@ class Spline:
         bends = [np.unique(column) for column in np.quantile(seen, quantiles, axis=0).T]
 
         def design(rows: Array) -> Array:
-            hinges = [np.maximum(rows[:, [j]] - bend, 0.0) for j, bend in enumerate(bends)]
-            return np.hstack([rows, *hinges])
+            columns = np.empty((rows.shape[1] + sum(map(len, bends)), len(rows)))  # the layout of `fit_logistic`
+            columns[: rows.shape[1]] = rows.T
+            start = rows.shape[1]
+            for j, bend in enumerate(bends):
+                hinges = columns[start : start + len(bend)]
+                np.subtract(columns[j], bend[:, None], out=hinges)
+                np.maximum(hinges, 0.0, out=hinges)
+                start += len(bend)
+            return columns.T
 
         fitted = log_odds(design, seen[: len(outputs0)], seen[len(outputs0) :], least_rows)
         return tabulated(fitted, scale, seen, bends)

@@ -210,3 +210,15 @@ def test_columns_are_scaled_by_their_finite_numbers() -> None:
     assert scale.missing.tolist() == [1, 3]
     with pytest.raises(ValueError, match="no number is finite"):
         Scale.of(rows[:, [3]])
+
+
+def test_chosen_columns_are_scaled_like_all_columns() -> None:
+    rng = np.random.default_rng(0)
+    rows: Array = rng.normal(size=(40, 5)) * 100
+    rows[rng.random(40) < 0.2, 1] = np.nan
+    rows[3, 2], rows[7, 4] = np.inf, np.nan
+    scale = Scale.of(rows)
+    whole = scale(rows)
+    assert whole.shape == (40, 7)
+    for chosen in ([0], [1, 2], [0, 3], [1, 5], [4, 6], [5, 6], range(7)):
+        assert np.array_equal(scale.columns(rows, np.array(chosen)), whole[:, chosen])

@@ -256,7 +256,7 @@ class Collector:
         learner = self.learners[pair]
         due = learner.next_fit - learner.trials  # number of trials until the next fit
         size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else due
-        return self.block(pair, min(size, due))
+        return self.block(pair, min(size, due, learner.max_block_trials or size))
 
     def blocks(self, pair: int, until: int) -> Iterator[Block]:
         """Yield large blocks of a pair until the number of trials of all pairs is `until`, or no trials can be made."""

@@ -18,7 +18,7 @@ from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.native_threads import one_thread
 from dpaudit.learning.safe_scoring import pointwise
 from dpaudit.learning.score import KnownScores, Score
-from dpaudit.learning.settings import FIRST_FIT, Settings
+from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
 from dpaudit.outputs import VIEWS, Encoding, Recurring, Targets, View
 from dpaudit.sampling.streams import stream
 
@@ -52,6 +52,8 @@ class Fitting:
     _unknown_outputs: bool = field(default=False, init=False)  # whether the encoding cannot represent some later output
     # attack index -> number of trials at its last fit
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
+    # indices of the attacks whose last fit had as many outputs as a fit may have
+    _full: set[int] = field(default_factory=set, init=False)
     _recurring: Recurring | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -103,12 +105,13 @@ class Fitting:
             self._next_quick_fit = max(self.trials + 1, math.ceil(self.trials * self.settings.quick_growth))
         self._recurring = Recurring.of(*seen)
         self.known = {}  # a new cache; scores that were frozen earlier keep the old one
+        recent: dict[int, Block] = {}  # number of outputs -> these latest outputs, whose views attacks share
         with guarded(self.attacks):
             for index, attack in enumerate(self.attacks):
                 if (full or members.quick(attack)) and self._due(index, attack):
                     self.scorers.pop(index, None)
                     with self.clock.running(index):
-                        self._fit(index, attack, seen, memory)
+                        self._fit(index, attack, seen, memory, recent)
 
     def drop(self, index: int, why: str) -> None:
         """Stop using an attack after a failure, and add a warning.
@@ -128,7 +131,7 @@ class Fitting:
             return "dropped after a failure, see the warnings"
         if index in self.negligible:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
-        if self.mixing.model_weights.suspended(index, self.trials):
+        if self.mixing.model_weights.away(index):
             return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, members.from_trials(self.attacks[index])):
             return "not used: too few outputs"
@@ -166,18 +169,26 @@ class Fitting:
         self.encoding = encoding
         self.scorers.clear()  # scorers that were fitted to the old columns cannot read the new columns
         self._fitted_at.clear()
+        self._full.clear()
         return True
 
     def _due(self, index: int, attack: Attack) -> bool:
-        """Return whether to fit an attack now.  An attack with `from_trials` waits until the trials have doubled."""
+        """Return whether to fit an attack now.
+
+        An attack with `from_trials` waits until the trials have doubled.  From `SETTLED` trials on, an attack that
+        is not in use, and that can learn from no more outputs than at its last fit, waits longer.
+        """
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
         first = members.from_trials(attack) if len(self.attacks) > 1 else 0
         if self.trials < first:
             return False
-        return not first or self.trials >= 2 * self._fitted_at.get(index, 0)
+        last = self._fitted_at.get(index, 0)
+        if self.trials >= SETTLED and index in self._full and index not in self.scorers:
+            return self.trials >= self.settings.full_fit_growth * last
+        return not first or self.trials >= 2 * last
 
-    def _fit(self, index: int, attack: Attack, seen: Block, memory: PastOutputs) -> None:
+    def _fit(self, index: int, attack: Attack, seen: Block, memory: PastOutputs, recent: dict[int, Block]) -> None:
         """Fit one attack.  Drop the attack if the fit fails, or if the score of an output depends on other outputs."""
         assert self.encoding is not None
         self._fitted_at[index] = self.trials
@@ -186,9 +197,13 @@ class Fitting:
             if view not in VIEWS:
                 raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
             if view == "natural" and memory.whole:
-                seen = memory.whole[-1]
+                seen, recent = memory.whole[-1], {}
             most = members.most_rows(attack, memory.max_rows(self.encoding))
-            view0, view1 = (view_of(side.latest(most), self.encoding, view) for side in seen)
+            full = len(seen[0]) >= min(most, memory.max_rows(self.encoding))
+            (self._full.add if full else self._full.discard)(index)
+            if most not in recent:
+                recent[most] = seen[0].latest(most), seen[1].latest(most)
+            view0, view1 = (view_of(side, self.encoding, view) for side in recent[most])
             if not self.suits(attack, view0, view1):
                 self.mixing.model_weights.leave(index)
                 return

@@ -22,7 +22,7 @@ from dpaudit.learning.rechecks import Rechecks
 from dpaudit.learning.score import Score
 from dpaudit.learning.second_stage import fit_second_stage, room_for_second_stage
 from dpaudit.learning.selection import Experts
-from dpaudit.learning.settings import Settings
+from dpaudit.learning.settings import MAX_TRIED, Settings
 from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import ArrayTypes, Encoding, Outputs, Targets
@@ -77,6 +77,15 @@ class Learner:
     def next_fit(self) -> int:
         """The number of trials at which attacks are refitted next."""
         return self._fitting.next_fit
+
+    @property
+    def max_block_trials(self) -> int | None:
+        """The maximum number of trials in the next block; None if there is no limit.
+
+        Slow attacks that will be suspended soon should score few outputs.
+        """
+        weights, attacks = self._mixing.model_weights, self._fitting.scorers
+        return MAX_TRIED if any(weights.on_trial(index, self.trials) for index in attacks) else None
 
     @property
     def trials_since_fit(self) -> int:

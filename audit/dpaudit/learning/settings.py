@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 
 FIRST_FIT = 10  # number of trials before the first fit of the attacks
+# From this number of trials on, attacks are fitted and tried more rarely, because all that they gain is time.
+SETTLED = 50_000
+MAX_TRIED = 4_096  # number of trials after which an attack that joins or returns at `SETTLED` or later may be suspended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +17,9 @@ class Settings:
 
     refit_growth: tuple[tuple[float, float], ...] = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))
     """Pairs (until, factor): below `until` trials, attacks are refitted when the trials have grown by `factor`."""
+    # From `SETTLED` trials on, an attack that is not in use, and whose last fit had as many outputs as a fit may have,
+    # is refitted only when the trials have grown by this factor.  A fit to as many other outputs is hardly better.
+    full_fit_growth: float = 32.0
     # number of trials at the first fit of quick attacks; if None, quick attacks are fitted at the same times as others
     first_quick_fit: int | None = None
     quick_growth: float = 1.1  # factor by which the number of trials must grow before quick attacks are refitted

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpaudit.learning.settings import MAX_TRIED, SETTLED
 from dpaudit.numerics.arrays import Array
 
 # exponent of the discount: losses are multiplied by (trials at the last fit / trials now) to this power
@@ -87,6 +88,10 @@ class ModelWeights:
         """Return whether an attack is suspended at this number of trials."""
         return trials < self._suspended_until.get(attack, 0)
 
+    def away(self, attack: int) -> bool:
+        """Return whether an attack has been suspended and has not returned, even if its suspension has ended."""
+        return attack in self._suspended_until
+
     def weights(self, attacks: list[int]) -> dict[int, float]:
         """Return the weights of the given attacks; the weights sum to 1."""
         losses = {i: self._losses[i] - self.head_starts.get(i, 0.0) for i in attacks}
@@ -124,11 +129,14 @@ class ModelWeights:
         best = min((self._losses[i] for i in attacks), default=0.0)
         behind = []
         for attack in attacks:
-            fair = trials - self._since[attack] >= max(_MIN_TRIALS_BEFORE, self._since[attack] // 8)
-            if attack not in spared and fair and self._losses[attack] - best > _MAX_BEHIND:
+            if attack not in spared and self._tried(attack, trials) and self._losses[attack] - best > _MAX_BEHIND:
                 self._suspended_until[attack] = 2 * trials
                 behind.append(attack)
         return behind
+
+    def on_trial(self, attack: int, trials: int) -> bool:
+        """Return whether an attack that joined or returned at `SETTLED` trials or later cannot be suspended yet."""
+        return self._since.get(attack, 0) >= SETTLED and not self._tried(attack, trials)
 
     def fade(self, share: float) -> None:
         """Discount the losses of all attacks before a refit.
@@ -144,6 +152,11 @@ class ModelWeights:
         """Return the mean log-loss of an attack on unseen outputs, in nats; NaN if there are no unseen outputs."""
         total, scored = self._true.get(attack, (math.nan, 1))
         return total / scored
+
+    def _tried(self, attack: int, trials: int) -> bool:
+        """Return whether enough fresh outputs have been scored to judge an attack that joined or returned."""
+        since = self._since[attack]
+        return trials - since >= (max(_MIN_TRIALS_BEFORE, since // 8) if since < SETTLED else MAX_TRIED)
 
     def _best(self) -> float:
         return min((loss for i, loss in self._losses.items() if i not in self._suspended_until), default=self._combined)

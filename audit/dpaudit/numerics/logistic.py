@@ -10,6 +10,10 @@ from dpaudit.numerics.arrays import Array
 
 _MAX_STEPS = 30  # maximum number of steps of Newton's method in one fit
 _CLOSE = 1e-4  # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this
+_MIN_ROWS_OF_CLOSE = 100_000  # above this number of rows, `_CLOSE_EACH` replaces `_CLOSE`
+# nats for each row; the last step of Newton's method leaves about the square of this, far less than the error of a
+# sample of so many rows
+_CLOSE_EACH = 1e-4
 _MIN_ROWS_OF_WARM_START = 10_000  # above this number of rows, a fit to a subset gives the start
 _WARM_START_STRIDE = 8  # the subset for the starting point consists of every eighth row
 _NUMBERS_AT_ONCE = 2**17  # numbers (1 MB) in a product
@@ -30,6 +34,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
         The d coefficients and the intercept of the log-odds that a row belongs to d1.
     """
     n, columns = rows.shape
+    close = _CLOSE if n <= _MIN_ROWS_OF_CLOSE else n * _CLOSE_EACH
     x = np.empty((columns + 1, n))  # one row for each coefficient, so that products with weights are fast
     x[:columns], x[columns] = rows.T, 1.0
     penalty = np.append(np.ones(columns), 1e-9)
@@ -51,7 +56,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
         chance[n0:] -= 1  # now the derivative of the loss with respect to the margins
         gradient = x @ chance + penalty * beta
         step = np.linalg.solve(curvature, gradient)
-        if gradient @ step < _CLOSE:  # to second order, the product is twice the remaining decrease of the loss
+        if gradient @ step < close:  # to second order, the product is twice the remaining decrease of the loss
             beta = beta - step
             break
         slopes = step @ x

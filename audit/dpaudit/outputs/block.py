@@ -20,6 +20,9 @@ from dpaudit.values import Output, RawOutputs
 View = RawOutputs
 """The form in which an attack receives n outputs: an array of n rows, or a list of n outputs."""
 
+_MAX_NUMBERS_OF_VIEW = 2**22  # maximum size of a view that joined blocks keep; a larger view is computed when needed
+_COPIES = ("features", "natural")  # views of plain numbers that contain the numbers of the outputs and nothing else
+
 
 class Outputs:
     """A block of n outputs of a mechanism on one dataset.  The outputs never change, and computed views are cached.
@@ -197,7 +200,8 @@ class Outputs:
     def join(cls, blocks: Sequence[Outputs]) -> Outputs:
         """Concatenate blocks of outputs.
 
-        The result keeps a cached view if all blocks have this view for the same encoding.
+        The result keeps a cached view if all blocks have this view for the same encoding, unless it is too large or can
+        be computed faster than copied.
 
         Args:
             blocks: The blocks to concatenate.  At least one block is required.
@@ -225,9 +229,13 @@ class Outputs:
                 [block.seconds if block.seconds is not None else np.full(len(block), np.nan) for block in blocks]
             )
         whole = cls(raw, array, seconds, parts)
+        one_type = array is not None and all(one is not None and one.dtype == array.dtype for one in arrays)
         for sees, (encoding, view) in blocks[-1]._views.items():
             views = [block._views.get(sees, (None, None)) for block in blocks]
             if isinstance(view, np.ndarray) and all(known is encoding for known, _ in views):
+                copies = one_type and sees in _COPIES and isinstance(encoding, PlainEncoding)
+                if copies or len(whole) * view[:1].size > _MAX_NUMBERS_OF_VIEW:
+                    continue
                 whole._views[sees] = encoding, np.concatenate([part for _, part in views])
         return whole
 

@@ -10,11 +10,12 @@ and no part of this function is fitted to data.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics.arrays import AnyArray, Array, Flags
 
 _ALONE = 8  # maximum number of features whose individual properties are computed
 _PAIRED = 6  # maximum number of features that are compared in pairs
@@ -37,7 +38,7 @@ def derived(features: Array) -> Array:
     with np.errstate(all="ignore"):
         alone = _alone(features[:, :_ALONE])
         several = [column for _, column in _several(features, [""] * features.shape[1])]
-    return np.column_stack([alone, *several]).astype(np.float64)
+    return np.column_stack([alone, *several]).astype(np.float64, copy=False)
 
 
 def derived_names(names: Sequence[str]) -> list[str]:
@@ -72,17 +73,42 @@ def _alone(columns: Array) -> Array:
     found[..., 0] = whole
     found[..., 1] = whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
     found[..., 2] = columns == 0
-    decimals = np.full(columns.shape, _DECIMALS + 1.0)
+    found[..., 3] = _DECIMALS + 1.0
+    short = finite & _near_multiple(value, 10.0**-_DECIMALS)
+    found[..., 3][short] = _decimals(value[short])
+    found[..., 4] = _MAX_DENOMINATOR + 1.0
+    small = finite & _near_multiple(value, 1 / math.lcm(*range(1, _MAX_DENOMINATOR + 1)))
+    found[..., 4][small] = _denominators(value[small])
+    return found.reshape(len(columns), columns.shape[1] * len(_OF_ONE))
+
+
+def _near_multiple(value: Array, unit: float) -> Flags:
+    """Return whether a number may be a multiple of a unit; False for nearly all numbers that are no such multiple.
+
+    The tolerance is far larger than those of `_decimals` and `_denominators`, which examine only the numbers found.
+    """
+    multiple = value / unit
+    distance = np.abs(multiple - np.round(multiple))
+    excluded: Flags = distance > 1e-6 + 1e-10 * np.abs(multiple)
+    return ~excluded  # also True for a multiple that is too large for a float
+
+
+def _decimals(value: Array) -> Array:
+    """Return the number of decimals of finite numbers, or `_DECIMALS` + 1 if they have more; (n,)."""
+    found = np.full(value.shape, _DECIMALS + 1.0)
     for digits in range(_DECIMALS, -1, -1):
-        decimals[finite & (np.round(value, digits) == value)] = digits
-    found[..., 3] = decimals
-    denominator = np.full(columns.shape, _MAX_DENOMINATOR + 1.0)
+        found[np.round(value, digits) == value] = digits
+    return found
+
+
+def _denominators(value: Array) -> Array:
+    """Return the least denominator of finite numbers, or `_MAX_DENOMINATOR` + 1 if it is larger; (n,)."""
+    found = np.full(value.shape, _MAX_DENOMINATOR + 1.0)
     for q in range(_MAX_DENOMINATOR, 0, -1):
         multiple = value * q
         near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
-        denominator[finite & near & (np.abs(multiple) < 1e9)] = q
-    found[..., 4] = denominator
-    return found.reshape(len(columns), columns.shape[1] * len(_OF_ONE))
+        found[near & (np.abs(multiple) < 1e9)] = q
+    return found
 
 
 def _together(features: Array) -> Iterator[tuple[str, AnyArray]]:
