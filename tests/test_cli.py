@@ -286,7 +286,7 @@ def test_an_audit_goes_on_where_it_stood(config: Path, command: Command) -> None
         assert done.exit_code == 0, done.stderr
         return json.loads((config.parent / folder / "noise.json").read_text())["evidence"]
 
-    expected = evidence("undisturbed")
+    expected = evidence("undisturbed", "--resume")
     assert evidence("dpaudit-results", "--resume") == expected
     with closing(sqlite3.connect(store)) as connection, connection:  # as after an interruption
         connection.execute("DELETE FROM blocks WHERE number > 1")

@@ -180,6 +180,7 @@ def audit_for(
     settings: AuditSettings,
     *,
     violations: Sequence[TradeoffFunction],
+    late_bets: bool = True,
 ) -> AuditResult:
     """Make an audit that should detect given violations early.
 
@@ -190,6 +191,8 @@ def audit_for(
         settings: The other arguments of `audit`.
         violations: The violations on which a sequential audit places planned bets.  In contrast to `detect` of the
             settings, they do not affect the verdict otherwise.
+        late_bets: Whether the audit may bet on a refutation before its last trial.  It should not if its e-value will
+            be multiplied with those of other audits, because late bets do not let the wealth grow fastest.
 
     Returns:
         As in `audit`.
@@ -203,7 +206,7 @@ def audit_for(
     check_mechanism(mechanism)
     check_timing(mechanism, settings)
     planned = planned_of(violations, claim, settings.confidence)
-    return _audited(limited(mechanism, settings), claim, pair_list, settings, planned)
+    return _audited(limited(mechanism, settings), claim, pair_list, settings, planned, late_bets=late_bets)
 
 
 def _audited(
@@ -212,6 +215,8 @@ def _audited(
     pair_list: Sequence[Pair],
     settings: AuditSettings,
     violations: Planned | None,
+    *,
+    late_bets: bool = True,
 ) -> AuditResult:
     """Make the audit, given arguments that have been checked."""
     planned = violations if settings.bets else None
@@ -239,7 +244,7 @@ def _audited(
         except (StoreError, Unknowable) as error:
             raise StoreRefused(error) from None
     began = time.perf_counter()
-    deadline = settings.trials if settings.final else None
+    deadline = settings.trials if settings.final and late_bets else None
     sequential = SequentialAudit(
         collector, tested, settings.confidence, measure=settings.measure, planned=planned, deadline=deadline
     )

@@ -162,7 +162,8 @@ def carry_out(
                 name=name or _name(mechanism, allowance),
                 progress=_beginning(allowance, chain),
             )
-            result = audit_for(mechanism, claim, pairs, asked, violations=violations_of(claim, sought))
+            violations, alone = violations_of(claim, sought), not settings.run
+            result = audit_for(mechanism, claim, pairs, asked, violations=violations, late_bets=alone)
     except MechanismError as error:
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
     if result.stopped_by == "interruption":
