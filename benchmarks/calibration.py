@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audit_store import Store
-from calibration_parts import Row, commands, misbehaving, stated, streams, true_claims
+from calibration_parts import Row, commands, late_bets, misbehaving, stated, streams, true_claims
 from calibration_parts.budget import divided
 from calibration_parts.page import page_with
 from calibration_parts.results import SECONDS, Audits, CodeChangedError, broken, summary
@@ -48,7 +48,7 @@ _TIMED = 2  # audits by which the cost of a row is measured
 
 def rows() -> list[Row]:
     """Return all rows, in the order of the page."""
-    found = [row for part in (true_claims, misbehaving, streams, commands, stated) for row in part.rows()]
+    found = [row for part in (true_claims, late_bets, misbehaving, streams, commands, stated) for row in part.rows()]
     if len({row.label for row in found}) < len(found):
         raise AssertionError("two rows have the same label, so one would be counted as the other")
     return found

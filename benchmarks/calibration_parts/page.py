@@ -28,6 +28,7 @@ TABLES = {
     "second stage": Table(
         ("mechanism", "method", "trials"), {"refuted": "refuted", "mu": "mu", "epsilon": "epsilon", "band": "band"}
     ),
+    "late bets": Table(("mechanism", "trials"), {"refuted": "refuted", "mu": "mu"}),
     "misbehaving": Table(("case",), {"refuted": "refuted", "mu": "mu", "inconclusive": "inconclusive"}),
     "streams": Table(("stream", "length"), {"refuted": "refuted"}),
     "commands": Table(("command", "trials"), {"refuted": "refuted"}),
