@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dpaudit import AuditResult, Pair, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.engine.replay import contradictions
+from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.result.evidence import SequentialEvidence
 
@@ -253,3 +255,20 @@ def test_a_losing_late_bet_does_not_clear_a_violation_of_any_version() -> None:
         packages = {**(cleared.provenance.packages or {}), "dpaudit": "0.0.1"}
         older = dataclasses.replace(cleared, provenance=dataclasses.replace(cleared.provenance, packages=packages))
         assert any("no violation is reported, but its counts give a p-value" in one for one in contradictions(older))
+
+
+def test_many_pairs_and_late_bets_are_read_in_little_memory() -> None:
+    """The counts of 2,000 pairs take 19 MB, and each late bet must not copy them."""
+    empty = {"pair": 0, "bet": 0, "left": 1, "counts": [[], []]}
+    values = {
+        **SequentialEvidence(target=CLAIM, counts=np.zeros((1, 2, BINS), dtype=np.int64)).to_json(),
+        "counts": [[[], []]] * 2000,
+        "late": {"lost": [], "stages": [empty] * 200},
+    }
+    tracemalloc.start()
+    evidence = SequentialEvidence.from_json(values, CLAIM)
+    assert evidence.unexplained(CLAIM, confidence=0.99, allowed=1) == NOT_CHOSEN  # one trial has no second half
+    assert evidence.mu_lower(confidence=0.99) == 0
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 300e6
