@@ -125,7 +125,7 @@ def test_a_command_that_was_interrupted_makes_only_the_missing_audits(
     assert made[4:] == [(row.part, seed) for row in rows_of([], set()) if row.part != "streams" for seed in range(3)]
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "| stream of streams | length of streams | 4 | at most 2 | 1 |" in text
-    assert "They count 19 audits" in text
+    assert "They count 22 audits" in text
     made.clear()
     assert calibration.main([*command, "--audits", "0", "--write"]) == 0
     assert (made, (tmp_path / "page.md").read_text(encoding="utf-8")) == ([], text)
