@@ -6,6 +6,7 @@ import dataclasses
 import json
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.engine.replay import contradictions
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
+from dpaudit.result.drawn import of_far
 from dpaudit.result.evidence import SequentialEvidence
+from dpaudit.result.values import Curve
 
 PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
 OPTIONS: dict[str, Any] = {"attacks": "median_clipped", "trials": 300, "confidence": 0.99, "seed": 3}
@@ -272,3 +275,33 @@ def test_many_pairs_and_late_bets_are_read_in_little_memory() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 300e6
+
+
+def test_losing_late_bets_do_not_clear_a_violation_of_many_pairs() -> None:
+    """Each of twelve equal pairs has little evidence, and all together refute the claim.  The seed decides."""
+    pairs = [Pair([0], [1], label=f"pair {i}") for i in range(12)]
+    options = OPTIONS | {"trials": 5160, "measure": True}
+    result = audit(Gaussian(0.85), CLAIM, pairs, **options)
+    assert result.p_value < 1e-6
+    counts = result.evidence.to_json()["counts"]
+    stages = [{"pair": i, "bet": 60, "left": 2580 - 200 * i, "counts": one} for i, one in enumerate(counts)]
+    cleared = with_stages(result, stages, verdict=Verdict.NO_VIOLATION, stopped_by="trials", refuted_at=None)
+    packages = {**(cleared.provenance.packages or {}), "dpaudit": "0.0.1"}
+    older = dataclasses.replace(cleared, provenance=dataclasses.replace(cleared.provenance, packages=packages))
+    assert any("no violation is reported, but its counts give a p-value" in one for one in contradictions(older))
+
+
+def test_the_curve_of_another_version_is_not_compared_with_a_stricter_one() -> None:
+    """At a confidence below 50 %, the band of the result itself is the weakest that it is compared with."""
+    result = audit(Gaussian(2.0), CLAIM, PAIR, **OPTIONS)
+    band = result.evidence.band(confidence=0.01, bounds_valid=True)
+    assert band is not None
+    low: Any = SimpleNamespace(  # an audit with so low a confidence mostly stops after its first bets
+        evidence=result.evidence,
+        claim=result.claim,
+        confidence=0.01,
+        bounds_valid=True,
+        curve=Curve(alpha=band[0], beta=band[1], beta_upper=band[2]),
+        pairs=result.pairs,
+    )
+    assert of_far(low) == []

@@ -200,14 +200,10 @@ def _p_value(result: AuditResult) -> float:
 
 
 def _usual_p_value(result: AuditResult) -> float:
-    """Return a p-value from the pair with the most evidence, without late bets, which another version may have chosen.
-
-    Half of the wealth is divided equally among the pairs.
-    """
+    """Return the p-value without late bets, which another version may have chosen; 1 if there are none."""
     evidence = result.evidence
-    log_e = evidence.pair_log_e(evidence.tested(result.claim)) if result.bounds_valid else None
-    kept = [one for i, one in enumerate(log_e or ()) if i not in evidence.failed_pairs]
-    return p_value_of(max(kept) - math.log(2 * len(log_e))) if log_e and kept else 1.0
+    usual = evidence.usual_log_e(evidence.tested(result.claim)) if result.bounds_valid else None
+    return 1.0 if usual is None else p_value_of(usual)
 
 
 def pair_counts(result: AuditResult) -> BinCounts | None:

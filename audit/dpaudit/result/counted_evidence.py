@@ -47,6 +47,10 @@ class CountedEvidence:
         """No pair: a failed run ends the audit."""
         return ()
 
+    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
+        """Return None, because there are no late bets."""
+        return None
+
     def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Return "", because evidence of this kind records no choice."""
         return ""

@@ -31,9 +31,9 @@ def of_far(result: Stated) -> list[str]:
     and the evidence with a multiple.
     """
     found = []
-    band = result.evidence.band(
-        confidence=1 - min(_WEAKEST, _WEAKER * (1 - result.confidence)), bounds_valid=result.bounds_valid
-    )
+    significance = 1 - result.confidence
+    weaker = max(significance, min(_WEAKEST, _WEAKER * significance))  # never stricter than the result's own
+    band = result.evidence.band(confidence=1 - weaker, bounds_valid=result.bounds_valid)
     curve = result.curve
     if band is not None and len(curve.alpha):
         alpha, beta, upper = band

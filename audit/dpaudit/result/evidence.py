@@ -217,6 +217,13 @@ class Evidence(Protocol):
         """
         ...
 
+    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
+        """Return the log-wealth that all counts would give without late bets, in nats; None without late bets.
+
+        `claim`: The claim, as returned by `tested`.
+        """
+        ...
+
     def fingerprint(self) -> str:
         """Return the SHA-256 hash of the counts, in hexadecimal."""
         ...

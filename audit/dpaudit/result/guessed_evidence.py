@@ -119,6 +119,10 @@ class GuessedEvidence(ABC):
         """No pair, because guesses are about records of one run."""
         return ()
 
+    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
+        """Return None, because there are no late bets."""
+        return None
+
     def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Return "", because the numbers of guesses are fixed beforehand."""
         return ""

@@ -224,6 +224,9 @@ class SequentialEvidence(CountedEvidence):
             late.until(self.peak)  # raises if the late bets exclude these counts
         return replace(self, late=late)
 
+    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
+        return None if self.late is None else replace(self, late=None, peak=None).log_e(claim)
+
     def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
         """Describe late bets that the earlier counts do not choose."""
         plan = None if self.late is None else forecast(self.target, self.planned, coin_selected=self.coin_selected)
