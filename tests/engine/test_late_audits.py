@@ -293,7 +293,7 @@ def test_losing_late_bets_do_not_clear_a_violation_of_many_pairs() -> None:
 
 def test_the_curve_of_another_version_is_not_compared_with_a_stricter_one() -> None:
     """At a confidence below 50 %, the band of the result itself is the weakest that it is compared with."""
-    result = audit(Gaussian(2.0), CLAIM, PAIR, **OPTIONS)
+    result = audit(Gaussian(0.4), GaussianDP(2.5), PAIR, **OPTIONS | {"trials": 60, "confidence": 0.9999})
     band = result.evidence.band(confidence=0.01, bounds_valid=True)
     assert band is not None
     low: Any = SimpleNamespace(  # an audit with so low a confidence mostly stops after its first bets
