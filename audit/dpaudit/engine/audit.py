@@ -86,7 +86,8 @@ def audit(
         attacks: "auto", the name of an attack, an `Attack`, or several of these.
         trials: Maximum number of runs on each dataset, over all pairs.  Choose this number before the audit: after
             half of the runs, a sequential audit bets on a refutation within the others; see
-            `inference.sequential.late_bets`.  More trials of the same outputs need a `store`, or else another seed.
+            `inference.sequential.late_bets`.  To continue with more trials, give a `store` from the start; otherwise
+            use another seed.
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence, whenever
             the audit stops.  The default is 0.99 rather than 0.95, because one false accusation in twenty audits would
             be too many.  The wealth grows exponentially under a violation, so the stricter test takes only about 1.5
@@ -102,9 +103,10 @@ def audit(
         jobs: Number of processes in which the mechanism runs; -1 uses all cores.  The result does not depend on this
             number.
         store: A file that keeps every block of outputs as soon as it is complete.  If the file exists, the audit
-            resumes from this file, also with more trials, and the result is that of an uninterrupted audit.  The file
-            must come from an audit with the same mechanism, datasets, seed and versions.  The comparison includes the
-            mechanism's code; see `sampling.store_identity`.  `sampling.store` describes the format.
+            resumes from this file.  With the same `trials`, the result is that of an uninterrupted audit; more trials
+            continue the same test.  The file must come from an audit with the same mechanism, datasets, seed and
+            versions.  The comparison includes the mechanism's code; see `sampling.store_identity`.  `sampling.store`
+            describes the format.
         resume: "same" refuses a store whose mechanism, datasets, seed or versions differ.  "anyway" continues such a
             store.  In that case, `warnings` list what differs, and the guarantee does not cover the mixture of old and
             new outputs.

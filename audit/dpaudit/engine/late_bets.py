@@ -22,7 +22,7 @@ class LateBetting:
     """The choice of late bets, and the wealth since the first of them.
 
     The wealth of the usual bets is used until half of the trials have been made.  Then all wealth is put on one bet, if
-    it is at least e^`LEAST_LOG_E`; otherwise this is decided again at each later stage.
+    it is at least e^`LEAST_LOG_E`; otherwise this is decided again before each later block.
     """
 
     tested: TradeoffFunction  # the claim, symmetrized

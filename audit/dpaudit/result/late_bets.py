@@ -16,7 +16,7 @@ from dpaudit.result.histograms import Counts, check_trials, dense, sparse
 from dpaudit.values import Json, JsonObject
 
 _ROUNDING = 1e-6  # difference of log-wealth, and relative difference of probabilities, that may be rounding errors
-_NO_MOMENT = ValueError("evidence must have counts at its peak that its late bets can have passed")
+_NO_MOMENT = "evidence must have counts at its peak that its late bets can have passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,7 +81,7 @@ class LateBets:
         total, made = counts.sum(), self.before.sum()
         if total <= made:
             if np.any(counts > self.before):
-                raise _NO_MOMENT
+                raise ValueError(_NO_MOMENT)
             return None
         rest, at = counts - self.before, 0
         while at < len(self.stages) - 1 and made + self.stages[at].counts.sum() < total:
@@ -93,7 +93,7 @@ class LateBets:
         last = rest[stage.pair].copy()
         rest[stage.pair] = 0
         if np.any(rest) or np.any(last < 0) or np.any(last > stage.counts):
-            raise _NO_MOMENT
+            raise ValueError(_NO_MOMENT)
         return (*self.stages[:at], replace(stage, counts=last))
 
     def is_chosen(self, plan: Forecast, *, enough: float, allowed: int) -> bool:

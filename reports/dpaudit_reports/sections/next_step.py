@@ -78,7 +78,7 @@ def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
             Code("search:"),
             " in the config finds pairs. To detect smaller violations, raise ",
             Code("trials:"),
-            " in the config, and use another seed.",
+            " in the config, and use another seed, or the store of this audit.",
         )
     return more, "Do not report this result as a proof of the claim. Report which violation would have been found."
 
@@ -97,7 +97,12 @@ def _after_doubt(result: AuditResult) -> Text:
     if any(is_about(warning, About.TOO_FEW) for warning in why):
         if advice := result.evidence.words.more:
             return f"{advice[:1].upper()}{advice[1:]}."
-        return ("Raise ", Code("trials:"), " in the config, and audit again with another seed.", *_estimate(result))
+        return (
+            "Raise ",
+            Code("trials:"),
+            " in the config, and audit again with another seed, or with the store of this audit.",
+            *_estimate(result),
+        )
     return "Remove the cause that the verdict names, and audit again."
 
 
