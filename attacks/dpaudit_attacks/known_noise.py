@@ -26,7 +26,7 @@ from dpaudit_attacks.vector_laws import VECTORS
 
 Laws = Mapping[str, RowLaw]
 
-_MIN_ROWS = 10  # minimum number of outputs of each dataset
+_MIN_ROWS = 20  # minimum number of outputs of each dataset; with fewer, a logistic regression predicts better
 _SAMPLE = 2_000  # number of outputs of each dataset by which laws are compared and tested
 _MAX_ROWS = 50_000  # maximum number of outputs of each dataset in a fit
 _MAX_NUMBERS = 2**21  # maximum number of numbers of each dataset in a fit, beyond the sample
