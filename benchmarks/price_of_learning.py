@@ -20,8 +20,8 @@ import numpy as np
 from sample_efficiency import CASES, Case
 
 from dpaudit import Pair, audit
-from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 from dpaudit.numerics.arrays import Array
+from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 
 _MOST_RUNS = 1_000  # cases with a larger limit are left out: learning costs them little
 _POINTS = (16, 32, 64, 128, 256, 512, 1024, 2048)  # numbers of trials in the table
