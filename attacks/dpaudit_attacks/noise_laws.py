@@ -23,13 +23,20 @@ _STEPS = np.linspace(0.05, 0.95, 10)  # shares of a step of the staircase that b
 _LOSSES = np.geomspace(0.02, 8.0, 100)  # privacy losses of one step of the staircase, in nats
 _SIGMAS = np.linspace(0.1, 1.5, 200)  # scales of discrete Gaussian noise whose variance differs from their square
 _LATTICE = np.arange(-20.0, 21.0)
+# nats by which noise whose scale depends on the dataset is less likely beforehand; a needless second scale bends ratios
+# that are constant or linear, which costs bets on the largest ratios
+_TWO_SCALES = 3.0
+# Standard errors by which the corners of Laplace ratios are moved apart.  If the estimated corners are too close, bets
+# on the largest ratios include outputs with smaller ratios, which costs more than to miss some outputs.
+_APART = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """A law that was fitted to the outputs of both datasets."""
 
-    log_likelihood: float  # of all outputs, in nats, minus half of log n for each parameter (Schwarz 1978)
+    # of all outputs, in nats, minus half of log n for each parameter (Schwarz 1978), minus a penalty for the law
+    log_likelihood: float
     ratio: Function  # maps finite numbers (n,) to log-likelihood ratios (n,) in nats
     cdf: tuple[Function, Function]  # cumulative distribution functions under d0 and under d1
 
@@ -40,12 +47,13 @@ Parts = tuple[
     Callable[[Array, float], Array],  # log density of noise with a scale
     Callable[[Array, float], Array],  # cumulative distribution function of noise with a scale
     Callable[[Array, float, float, float], Array],  # ratios of outputs for two locations and one scale
+    float,  # standard errors by which the locations are moved apart in these ratios
 ]
 
 
 def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted | None:
     """Fit noise around a location for each dataset; return None if a scale is too small."""
-    location, scale, density, cdf, of_one_scale = parts
+    location, scale, density, cdf, of_one_scale, apart = parts
     m0, m1 = float(location(x0)), float(location(x1))
     if one_scale:
         s0 = s1 = scale(np.concatenate([x0 - m0, x1 - m1]))
@@ -54,16 +62,18 @@ def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted |
     if not (min(s0, s1) > _LEAST and max(s0, s1) < math.inf):
         return None
 
+    away = math.copysign(apart * s0, m1 - m0)
+
     def ratio(x: Array) -> Array:
         if one_scale:
-            return of_one_scale(x, m0, m1, s0)
+            return of_one_scale(x, m0 - away / math.sqrt(len(x0)), m1 + away / math.sqrt(len(x1)), s0)
         inside = np.clip(x, min(m0 - _REACH * s0, m1 - _REACH * s1), max(m0 + _REACH * s0, m1 + _REACH * s1))
         return density(inside - m1, s1) - density(inside - m0, s0)
 
     found = float(density(x0 - m0, s0).sum() + density(x1 - m1, s1).sum())
     parameters = 3 if one_scale else 4
     return Fitted(
-        found - parameters / 2 * math.log(len(x0) + len(x1)),
+        found - parameters / 2 * math.log(len(x0) + len(x1)) - (0.0 if one_scale else _TWO_SCALES),
         ratio,
         (lambda x: cdf(x - m0, s0), lambda x: cdf(x - m1, s1)),
     )
@@ -240,10 +250,10 @@ def _staircase(x0: Array, x1: Array) -> Fitted | None:
     )
 
 
-_NORMAL: Parts = (lambda x: float(np.mean(x)), _root_mean_square, _gaussian, _gaussian_cdf, _linear)
-_DOUBLE_EXPONENTIAL: Parts = (lambda x: float(np.median(x)), _mean_absolute, _laplace, _laplace_cdf, _clipped)
-_INTEGER_NORMAL: Parts = (_integer_mean, _sigma, _discrete_gaussian, _discrete_gaussian_cdf, _linear)
-_TWO_SIDED_GEOMETRIC: Parts = (_integer_median, _decay, _geometric, _geometric_cdf, _clipped)
+_NORMAL: Parts = (lambda x: float(np.mean(x)), _root_mean_square, _gaussian, _gaussian_cdf, _linear, 0.0)
+_DOUBLE_EXPONENTIAL: Parts = (lambda x: float(np.median(x)), _mean_absolute, _laplace, _laplace_cdf, _clipped, _APART)
+_INTEGER_NORMAL: Parts = (_integer_mean, _sigma, _discrete_gaussian, _discrete_gaussian_cdf, _linear, 0.0)
+_TWO_SIDED_GEOMETRIC: Parts = (_integer_median, _decay, _geometric, _geometric_cdf, _clipped, 0.0)
 
 Fit = Callable[[Array, Array], Fitted | None]
 

@@ -150,6 +150,35 @@ def test_noise_of_two_scales_has_a_ratio_even_between_equal_locations() -> None:
     assert scorer_of(x0, x1)(at) == pytest.approx(np.abs(at) / 2 - np.log(2), abs=0.25)
 
 
+def test_a_second_scale_needs_three_nats_more() -> None:
+    """A plain second version: one more parameter costs half of log n, and that the scale differs costs 3 nats."""
+    x0, x1 = samples(lambda rng, n, m: rng.normal(m, 1.0, n), 101)
+    plain = sum(stats.norm(x.mean(), x.std()).logpdf(x).sum() for x in (x0, x1)) - 2 * np.log(202) - 3
+    assert fitted("continuous", "gaussian, two scales", x0, x1).log_likelihood == pytest.approx(plain)
+
+
+def test_the_corners_of_laplace_ratios_are_half_a_standard_error_beyond_the_medians() -> None:
+    x0, x1 = samples(lambda rng, n, m: rng.laplace(m, 1.0, n), 100)
+    m0, m1 = np.median(x0), np.median(x1)
+    b = (np.abs(x0 - m0).sum() + np.abs(x1 - m1).sum()) / 200
+    for first, second in ((x0, x1), (x1, x0)):
+        ratio = fitted("continuous", "laplace", first, second).ratio
+        largest = (m1 - m0) / b + 2 * 0.5 / 10
+        corners = np.array([m0 - 0.05 * b, m1 + 0.05 * b])
+        sign = 1 if second is x1 else -1
+        assert ratio(corners) == pytest.approx([-sign * largest, sign * largest])
+        assert ratio(np.array([-9.0, 9.0])) == pytest.approx(ratio(corners))
+        assert sign * ratio(corners + [0.01, -0.01]) == pytest.approx([0.02 / b - largest, largest - 0.02 / b])
+
+
+def test_the_ratio_starts_at_twenty_outputs() -> None:
+    """The seed is fixed."""
+    x0, x1 = samples(LAWS[0][2], 20)
+    assert KnownNoise().suits(x0[:, None], x1[:, None])
+    assert not KnownNoise().suits(x0[1:, None], x1[:, None])
+    assert np.all(scorer_of(x0, x1[1:])(x0) == 0)
+
+
 def test_scores_of_any_output_are_numbers() -> None:
     """The seed is fixed."""
     strange = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, 5e-324])
