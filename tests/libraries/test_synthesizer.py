@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import pytest
 
-from dpaudit import ApproxDP, PureDP, SearchPairs
+from dpaudit import ApproxDP, MechanismError, Pair, PureDP, SearchPairs, audit
 from dpaudit.config import read_configs
 from dpaudit.engine.provenance import mechanism_name
 from dpaudit.libraries import synthesizer
@@ -131,6 +131,41 @@ def test_a_fit_that_fails_on_few_rows_is_an_outcome() -> None:
     assert len(found.mechanism.sample(large, 1, np.random.default_rng(0))[0]) == 20
     with pytest.raises(UnknownSubject, match=r"Copies raised ValueError for both tables.*too few rows; check schema"):
         subject(least=99)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(28, "No space left on device"),
+        RuntimeError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_failure_of_the_machine_is_no_outcome(error: Exception, wrapped: bool) -> None:
+    """What memory and disk are left depends on earlier runs, so such outcomes would tell runs apart, not datasets."""
+
+    def fit(made: Any, table: Any) -> None:
+        made.fit(table)
+        if 77 in set(table["age"]):
+            raise (ValueError("the fit failed") if wrapped else error) from (error if wrapped else None)
+
+    found = subject(fit=fit)
+    fails, succeeds = [{"city": "Ulm", "age": 77}], [{"city": "Ulm", "age": 3}]
+    assert len(found.mechanism.sample(succeeds, 1, np.random.default_rng(0))[0]) == 20
+    with pytest.raises(ValueError if wrapped else type(error)):
+        found.mechanism.sample(fails, 1, np.random.default_rng(0))
+    with pytest.raises(MechanismError, match="ValueError" if wrapped else type(error).__name__):
+        audit(found.mechanism, found.claim, Pair(fails, succeeds), trials=60, seed=1)
+
+
+def test_a_fit_that_lacks_a_file_is_refused_in_one_sentence() -> None:
+    def fit(made: Any, table: Any) -> None:
+        raise FileNotFoundError(2, "No such file", "domain.json")
+
+    with pytest.raises(UnknownSubject, match=r"fitting Copies raised FileNotFoundError.*domain.json.*no output"):
+        subject(fit=fit)
 
 
 def test_a_missing_package_is_no_outcome() -> None:

@@ -84,7 +84,14 @@ def subject(
     search = {"relation": relation, "most": most, "out_of_domain": out_of_domain}
     chosen = pairs_of({**found, "search": search}) if pairs is None else list(pairs)
     for pair in chosen[:1]:
-        refuse_failures(name_of(found), [made.run(dataset) for dataset in (pair.d0, pair.d1)], pair)
+        try:
+            outputs = [made.run(dataset) for dataset in (pair.d0, pair.d1)]
+        except (MemoryError, OSError) as error:
+            raise UnknownSubject(
+                f"fitting {name_of(found)} raised {type(error).__name__}: {error}; this failure of the machine is no "
+                "output: provide the files and the memory that a fit needs"
+            ) from error
+        refuse_failures(name_of(found), outputs, pair)
     module = getattr(make, "__module__", None)
     address = name_of(found) if module in (None, "__main__") else f"{module}:{name_of(found)}"
     return Subject(

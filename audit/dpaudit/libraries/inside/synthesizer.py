@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import numbers
 import os
+import re
 import sys
 from importlib import import_module, metadata, util
 
@@ -27,6 +28,10 @@ SEARCH = ("relation", "most", "out_of_domain")
 
 TABLES = ("frame", "rows", "columns")
 """The forms of a table."""
+
+# compiled libraries report a failed allocation by other errors, such as torch's RuntimeError
+_NO_MEMORY = re.compile(r"out of memory|(can't|cannot|could not|unable to|failed to) allocate", re.IGNORECASE)
+_MOST_CAUSES = 20  # maximum length of a chain of causes; a cyclic chain would never end
 
 
 class Generator:
@@ -88,7 +93,8 @@ class Generator:
         """Make a new object, fit it to a dataset, and return a synthetic table.
 
         If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.  The same
-        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.
+        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  Failures of the machine, such as
+        a lack of memory or of files, are no outputs: they depend on earlier runs, whatever the dataset.
         """
         made, table = self.make(**self.arguments), self.prepared(dataset)
         try:
@@ -108,7 +114,24 @@ class Generator:
             cancelled = type(error).__name__ == "CancelledError"
             if self.raises or not (isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled):
                 raise
+            if of_machine(error):
+                raise
             return {"raised": type(error).__name__, "message": str(error)[:200]}
+
+
+def of_machine(error: BaseException | None) -> bool:
+    """Return whether an exception or one of its causes reports a lack of memory, or another error of the system.
+
+    Args:
+        error: The exception of a run, or None.
+    """
+    for _ in range(_MOST_CAUSES):
+        if error is None:
+            return False
+        if isinstance(error, (MemoryError, OSError)) or _NO_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
