@@ -168,7 +168,9 @@ def test_the_corners_of_laplace_ratios_are_half_a_standard_error_beyond_the_medi
         sign = 1 if second is x1 else -1
         assert ratio(corners) == pytest.approx([-sign * largest, sign * largest])
         assert ratio(np.array([-9.0, 9.0])) == pytest.approx(ratio(corners))
-        assert sign * ratio(corners + [0.01, -0.01]) == pytest.approx([0.02 / b - largest, largest - 0.02 / b])
+        assert sign * ratio(corners + np.array([0.01, -0.01])) == pytest.approx(
+            [0.02 / b - largest, largest - 0.02 / b]
+        )
 
 
 def test_the_ratio_starts_at_twenty_outputs() -> None:

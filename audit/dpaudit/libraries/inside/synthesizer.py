@@ -93,8 +93,8 @@ class Generator:
         """Make a new object, fit it to a dataset, and return a synthetic table.
 
         If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.  The same
-        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  Failures of the machine, such as
-        a lack of memory or of files, are no outputs: they depend on earlier runs, whatever the dataset.
+        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  Failures of the machine, such
+        as a lack of memory or of files, are no outputs: they depend on earlier runs, whatever the dataset.
         """
         made, table = self.make(**self.arguments), self.prepared(dataset)
         try:
