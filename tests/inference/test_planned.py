@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -170,6 +171,19 @@ def test_a_law_that_satisfies_the_claim_gets_no_share() -> None:
     kept = Planned(violations=(GaussianDP(0.9),), confidence=0.95)
     assert planned_bets(GaussianDP(1.0), kept) == []
     assert len(strategy(GaussianDP(1.0), kept).log_weights) == len(strategy(GaussianDP(1.0)).log_weights)
+
+
+@pytest.mark.parametrize("mu", [35.0, 38.0, 60.0, 500.0])
+def test_laws_that_reveal_almost_everything_are_laws(mu: float) -> None:
+    """A quotient of two tiny masses exceeded the range of floats, and numpy warned the user.  Warnings are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        masses = scaled(GaussianDP(mu), 1.0)
+        bets = planned_bets(GaussianDP(1.0), Planned(violations=(GaussianDP(mu),), confidence=0.95))
+    assert all(np.all(side >= 0) and side.sum() == pytest.approx(1) for side in masses)
+    assert np.argmax(masses[0]) < 10
+    assert np.argmax(masses[1]) > BINS - 10
+    assert len(bets) >= 1
 
 
 def test_impossible_plans_are_refused() -> None:

@@ -284,13 +284,15 @@ def _tilted(claim: Curve, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[t
     only0 = float(p[~shared].sum())  # probability of outputs that only d0 has; it is scaled, not tilted
     only1 = float(q[~shared].sum()) + certain
     p, q = p[shared], q[shared]
-    ratio = np.log(q / p)
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        ratio = np.log(q / p)
+    ratio = np.where(np.isinf(ratio), np.log(q) - np.log(p), ratio)  # the quotient may exceed the range of floats
     for scale in scales:
         tilt = (scale - 1) / 2
         p_tilted, q_tilted = p * np.exp(-tilt * ratio), q * np.exp(tilt * ratio)
         rest0, rest1 = (1 - min(scale * only, 1.0) for only in (only0, only1))
         p_tilted, q_tilted = rest0 * p_tilted / p_tilted.sum(), rest1 * q_tilted / q_tilted.sum()
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             moved = np.nan_to_num(np.log(q_tilted / p_tilted), nan=0.0, posinf=60.0, neginf=-60.0)
         bins = np.searchsorted(EDGES, moved)
         masses0: Array = np.bincount(bins, p_tilted, minlength=len(EDGES) + 1).astype(np.float64)
