@@ -182,7 +182,7 @@ def test_laws_that_reveal_almost_everything_are_laws(mu: float) -> None:
         bets = planned_bets(GaussianDP(1.0), Planned(violations=(GaussianDP(mu),), confidence=0.95))
     assert all(np.all(side >= 0) and side.sum() == pytest.approx(1) for side in masses)
     assert np.argmax(masses[0]) < 10
-    assert np.argmax(masses[1]) > BINS - 10
+    assert np.argmax(masses[1]) > BINS - 15
     assert len(bets) >= 1
 
 
