@@ -53,6 +53,16 @@ def test_the_page_holds_the_saved_results(monkeypatch: pytest.MonkeyPatch) -> No
         page.page_with(results, text.replace("<!-- calibration, streams: begin -->", ""))
 
 
+def test_every_part_has_a_share_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part without a share ended the command with a KeyError if it was given `--minutes`."""
+    budget = part("budget", monkeypatch)
+    rows = importlib.import_module("calibration").rows()
+    assert {row.part for row in rows} == set(budget.SHARES)
+    assert sum(budget.SHARES.values()) == pytest.approx(1)
+    numbers = budget.divided(rows, {row.label: 1.0 for row in rows}, seconds=3600)
+    assert all(1 <= numbers[row.label] <= row.full for row in rows)
+
+
 def test_a_changed_count_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     page = part("page", monkeypatch)
     results = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))

@@ -9,12 +9,13 @@ from calibration_parts import Row
 
 # the share of each part in the budget
 SHARES = {
-    "true claims": 0.4,
+    "true claims": 0.35,
+    "late bets": 0.1,
     "second stage": 0.1,
     "misbehaving": 0.15,
     "streams": 0.05,
     "commands": 0.05,
-    "stated": 0.25,
+    "stated": 0.2,
 }
 MIN_AUDITS = 5  # audits of a row, however small the budget is
 _MIN_SECONDS = 1.0  # processor time of a row, however small the budget is
