@@ -23,6 +23,7 @@ from dpaudit import audit
 from dpaudit.catalogue import BUILTIN
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.result.model import AuditResult
+from dpaudit.text.rounding import lower
 
 ALLOWED = {"easy": 20_000, "medium": 500_000, "hard": 5_000_000}
 
@@ -132,7 +133,7 @@ def main() -> None:
             f"{result.trials_used:,}",
             f"{seconds:.1f}",
             str(result.witness.pair) if result.witness is not None and result.violated else "",
-            f"{result.epsilon_lower(0.0):.3g}",
+            lower(result.epsilon_lower(0.0), 3),
             OTHERS.get(case.name, ""),
         )
         print(f"| {' | '.join(cells)} |" if options.markdown else "  ".join(cells), flush=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import BUILTIN
+from dpaudit.text.rounding import lower_as
 
 _ANSWERS, _HALF = [1.0] * 10, [2.0] * 5 + [0.0] * 5
 _ONES_AND_TWOS = Pair([1.0] * 5, [2.0] * 5)
@@ -76,7 +77,7 @@ def main() -> None:
             case.epsilon,
             f"{case.outputs:,}",
             f"{case.to_beat:.3f}",
-            *(f"{x:.4f}" for x in (np.median(found), min(found), max(found))),
+            *(lower_as(float(x), ".4f") for x in (np.median(found), min(found), max(found))),
             f"{np.median(seconds):.1f}",
         )
         print(f"| {' | '.join(cells)} |" if options.markdown else "  ".join(cells), flush=True)
