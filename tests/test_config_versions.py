@@ -78,15 +78,14 @@ def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> 
 
 def test_audits_of_one_comparison_never_share_a_name(tmp_path: Path) -> None:
     """Two audits with one name had one result, so that a violation was shown as no violation found."""
+    made = enumerate([("a", "Lib"), ("a-Lib", "Lib"), ("A-lib-2", "Lib"), ("a-LIB-1", "LIB==1")])
     more = [
-        f"  - {{name: {name}, claim: from mechanism, pairs: *p, seed: {seed}, mechanism: {{<<: *m, requires: [{what}]}}}}"
-        for seed, (name, what) in enumerate([("a", "Lib"), ("a-Lib", "Lib"), ("A-lib-2", "Lib"), ("a-LIB-1", "LIB==1")])
+        f"  - {{name: {name}, claim: from mechanism, pairs: *p, seed: {seed}, "
+        f"mechanism: {{<<: *m, requires: [{requirement}]}}}}"
+        for seed, (name, requirement) in made
     ]
-    (tmp_path / "c.yaml").write_text(
-        ISOLATED.replace("one", "a-Lib-1")
-        .replace("Some_Thing==1", "Lib==1")
-        .replace("pairs: *p", "pairs: *p\n" + "\n".join(more))
-    )
+    text = ISOLATED.replace("one", "a-Lib-1").replace("Some_Thing==1", "Lib==1")
+    (tmp_path / "c.yaml").write_text(text.replace("pairs: *p", "\n".join(["pairs: *p", *more])))
     audits = [audit for audit in read_configs([tmp_path]) if audit.config.mechanism.requires]
     assert len(audits) == 5
     beside = side_by_side(audits, ["lib==2", "lib==3"])
