@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _NOTHING_LEFT = frozenset([errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
 _NO_MEMORY = re.compile("out of memory|(can't|cannot|could not) allocate memory", re.IGNORECASE)
+_MAX_TEXT = 2_000  # characters of a message
 _MAX_CAUSES = 20  # maximum length of a chain of causes; a cyclic chain would never end
 
 
@@ -36,13 +37,13 @@ def of_machine(error: BaseException) -> bool:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the message of an exception, or "" if the exception cannot state it.
+    """Return the beginning of the message of an exception, or "" if the exception cannot state it.
 
     Args:
         error: The exception of a run.
     """
     try:
-        return str(error)
+        return str(error)[:_MAX_TEXT]
     except Exception:
         return ""
 
