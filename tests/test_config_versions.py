@@ -76,6 +76,28 @@ def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> 
             side_by_side(audits, [wrong])
 
 
+def test_audits_of_one_comparison_never_share_a_name(tmp_path: Path) -> None:
+    """Two audits with one name had one result, so that a violation was shown as no violation found."""
+    made = enumerate([("a", "Lib"), ("a-Lib", "Lib"), ("A-lib-2", "Lib"), ("a-LIB-1", "LIB==1")])
+    more = [
+        f"  - {{name: {name}, claim: from mechanism, pairs: *p, seed: {seed}, "
+        f"mechanism: {{<<: *m, requires: [{requirement}]}}}}"
+        for seed, (name, requirement) in made
+    ]
+    text = ISOLATED.replace("one", "a-Lib-1").replace("Some_Thing==1", "Lib==1")
+    (tmp_path / "c.yaml").write_text(text.replace("pairs: *p", "\n".join(["pairs: *p", *more])))
+    audits = [audit for audit in read_configs([tmp_path]) if audit.config.mechanism.requires]
+    assert len(audits) == 5
+    beside = side_by_side(audits, ["lib==2", "lib==3"])
+    assert len(beside) == 2 * len(audits)
+    assert len({audit.config.name.casefold() for audit in beside.values()}) == len(beside)
+    for again in ("LIB==2", "lib==2.0", "lib == 2"):
+        with pytest.raises(ConfigError, match="the version is given twice"):
+            side_by_side(audits, ["lib==2", again])
+    with pytest.raises(ConfigError, match="the version is given twice"):
+        side_by_side(audits, ["lib==2 numpy==1.26", "numpy==1.26 lib==2"])
+
+
 def test_a_version_may_name_several_packages(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(ISOLATED)
     beside = side_by_side(read_configs([tmp_path]), ["some-thing == 2  scipy==1.17.1", "numpy==2.1 some-thing==2"])

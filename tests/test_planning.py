@@ -43,6 +43,14 @@ def test_limits_are_those_of_an_independent_computation(
     assert found.threshold_trials == pytest.approx(of_one, rel=0.06)
 
 
+def test_audits_that_never_end_are_stated_as_such() -> None:
+    """A quantile between two infinite numbers of trials was nan, and the plan an error.  The test has a fixed seed."""
+    found = plan("pure(epsilon=1)", "pure(epsilon=1.003)")
+    assert (found.mean_trials, found.trials) == (math.inf, math.inf)
+    assert found.trials_detect < 1e8
+    assert "over 1e+12" in str(found)
+
+
 def test_the_smallest_detected_parameter_is_found_by_few_questions() -> None:
     """Three significant digits are within 1 % of each parameter.  The test uses no randomness."""
     asked = 0

@@ -160,14 +160,6 @@ def test_a_failure_of_the_machine_is_no_outcome(error: Exception, wrapped: bool)
         audit(found.mechanism, found.claim, Pair(fails, succeeds), trials=60, seed=1)
 
 
-def test_a_fit_that_lacks_a_file_is_refused_in_one_sentence() -> None:
-    def fit(made: Any, table: Any) -> None:
-        raise FileNotFoundError(2, "No such file", "domain.json")
-
-    with pytest.raises(UnknownSubject, match=r"fitting Copies raised FileNotFoundError.*domain.json.*no output"):
-        subject(fit=fit)
-
-
 def test_a_missing_package_is_no_outcome() -> None:
     def fit(made: Any, table: Any) -> None:
         raise ImportError("no module named torch")

@@ -17,11 +17,15 @@ from dpaudit.mechanisms.modules import file_fingerprint
 from dpaudit.mechanisms.sources import source_of
 
 GENERATOR = """\
+import os
+
+
 class Generator:
     def __init__(self, privacy_budget, least=0):
         self.least = least
 
     def fit(self, table):
+        os.chdir("/")
         if len(table) < self.least:
             raise ValueError("too few rows")
 
@@ -111,3 +115,10 @@ def test_failures_of_a_config_are_respected(tmp_path: Path) -> None:
         assert audit.settings.failures == "stop"  # the generator itself returns the exception
     with pytest.raises(ValueError, match="too few rows"):
         planned(tmp_path, arguments, "failures: stop").load()[0].loaded.sample(rows, 1, None)
+
+
+def test_a_fit_before_the_audit_leaves_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the audit would start in the other folder, and not report the change."""
+    monkeypatch.chdir(tmp_path)
+    planned(tmp_path, f"{{{MADE}}}").load()
+    assert Path.cwd() == tmp_path

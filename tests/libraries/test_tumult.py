@@ -192,7 +192,19 @@ def test_a_config_names_constructors_only(library: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["__import__('os').system('true')", "9**9**9", "1e9999", "[1]", "x" * 101, "lambda: 0", "f(1)", "1\n2"]
+    "text",
+    [
+        "__import__('os').system('true')",
+        "9**9**9",
+        "1e9999",
+        "1e1_000",
+        "1.e9999",
+        "[1]",
+        "x" * 101,
+        "lambda: 0",
+        "f(1)",
+        "1\n2",
+    ],
 )
 def test_a_text_of_a_config_is_no_expression(text: str, library: None) -> None:
     """Tumult Core passes texts in place of numbers to sympy, which evaluates them."""

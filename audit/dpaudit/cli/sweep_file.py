@@ -135,6 +135,11 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
     _compare(before, after, [row.cell.name for row in rows], shown)
     problems = []
     for row, cell in zip(rows, before.cells, strict=True):
+        if cell.full:
+            problems.append(
+                f"{shown} cannot be resumed: {cell.name} states {cell.rounds:,} rounds in {cell.seconds:g} s"
+            )
+            continue
         row.rounds, row.seconds, row.last_seconds = cell.rounds, cell.seconds, cell.last_seconds
         if cell.state is CellState.NOT_AUDITED and cell.closed:
             row.reason, row.closed = FromFile(cell.reason), True

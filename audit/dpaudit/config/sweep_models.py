@@ -28,6 +28,7 @@ _PACKAGES = {  # the name of each library on the package index
     "tumult": "tmlt.core",
 }
 _MAX_VERSION, _MAX_RANGE = 100, 200  # letters of a version, and of a range of versions
+_MAX_REQUIREMENTS, _MAX_REQUIREMENT = 100, 200  # number of further packages, and letters of each
 _LABEL = re.compile(r"\w[\w .+-]{0,39}")
 _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
 
@@ -65,7 +66,11 @@ def _by_version(requires: list[str]) -> list[str]:
     """Refuse requirements that name files or addresses."""
     from packaging.requirements import InvalidRequirement, Requirement
 
+    if len(requires) > _MAX_REQUIREMENTS:
+        raise ValueError(f"must name at most {_MAX_REQUIREMENTS} packages, got {len(requires):,}")
     for requirement in requires:
+        if len(requirement) > _MAX_REQUIREMENT:
+            raise ValueError(f"must have at most {_MAX_REQUIREMENT} letters for each package, got {len(requirement):,}")
         try:
             named = Requirement(requirement).url is None
         except InvalidRequirement:

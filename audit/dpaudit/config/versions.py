@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from packaging.version import Version
@@ -111,13 +112,19 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
         The audits by (name without a version, version).
 
     Raises:
-        ConfigError: If a version is not valid, or if no audit requires any of its projects.
+        ConfigError: If a version is not valid or given twice, or if no audit requires any of its projects.
     """
     beside: dict[tuple[str, str], PlannedAudit] = {}
+    names: set[str] = set()  # without capitals, as the names are those of files
+    before: list[dict[str, Version]] = []
     for given in versions:
         packages = _to_compare(given)
         version = " ".join(packages)
         numbers = {project_name(package): (pinned_version(package) or ("", ""))[1] for package in packages}
+        exact = {project: Version(number) for project, number in numbers.items()}
+        if exact in before:
+            raise ConfigError(f"--with {version:.200}: the version is given twice")
+        before.append(exact)
         concerned = [audit for audit in audits if numbers.keys() & set(_projects(audit))]
         if not concerned:
             raise _not_required(given, numbers, audits)
@@ -128,10 +135,18 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
                 continue
             different.append(new)
             title, name = _titles(old, numbers)
-            if (title, version) in beside:
-                title, name = old.config.name, "-".join([old.config.name, *(f"{p}-{n}" for p, n in numbers.items())])
+            whole = "-".join([old.config.name, *(f"{p}-{n}" for p, n in numbers.items())])
+            title = _unused((title, old.config.name), {other.casefold() for other, v in beside if v == version})
+            name = _unused((name, whole), names)
+            names.add(name.casefold())
             beside[title, version] = new.named(name, expect=None)
     return beside
+
+
+def _unused(wanted: Sequence[str], taken: Collection[str]) -> str:
+    """Return the first wanted name that no other audit has.  Two audits with one name would share one result."""
+    numbered = (f"{wanted[-1]}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain(wanted, numbered) if name.casefold() not in taken)
 
 
 def _projects(audit: PlannedAudit) -> list[str]:

@@ -293,9 +293,11 @@ def stopping_times(
 
 
 def _quantile(stops: Array, power: float) -> float:
-    """Return the quantile of the trials at `power` plus one standard error of the simulation."""
-    error = math.sqrt(power * (1 - power) / len(stops))
-    return float(np.quantile(stops, min(1.0, power + error)))
+    """Return the quantile of the trials at `power` plus one standard error of the simulation; inf if it is unknown."""
+    level = min(1.0, power + math.sqrt(power * (1 - power) / len(stops)))
+    if math.isinf(np.quantile(stops, level, method="higher")):  # interpolation between infinite values gives nan
+        return math.inf
+    return float(np.quantile(stops, level))
 
 
 def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float) -> float:

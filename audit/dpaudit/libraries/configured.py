@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import importlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -170,7 +172,7 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
     outputs: list[Foreign] = []
     for dataset in (pair.d0, pair.d1):
         try:
-            with only_this_process(), timeout_after(mechanism.timeout) as timeout:
+            with _same_folder(), only_this_process(), timeout_after(mechanism.timeout) as timeout:
                 outputs += timeout(loaded.sample, copy.deepcopy(dataset), 1, np.random.default_rng(0))
         except KeyboardInterrupt:
             raise
@@ -186,6 +188,15 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
     library.refuse_failures(mechanism.named, outputs, pair)
 
 
+@contextlib.contextmanager
+def _same_folder() -> Iterator[None]:
+    """Restore the working directory, from which an audit would start otherwise, without the warning about a change."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # the folder no longer exists
+            stack.enter_context(contextlib.chdir(os.getcwd()))
+        yield
+
+
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
     """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON.
 
@@ -194,7 +205,8 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     if environment is None:
         made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
         try:
-            found: JsonObject = made.loaded.facts()
+            with _same_folder():
+                found: JsonObject = made.loaded.facts()
         except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
             raise MechanismError(f"making {called.named or called.call} raised {in_words(error)}") from error
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.audit import audit
@@ -27,6 +27,7 @@ class Subject:
             the mechanism converts to the library's types.
         name: The name of the audit in reports.
         source: The object, its library and the version from which the claim was read.
+        claim_stated_by: Who states the claim, as recorded in results; None if this is not recorded.
     """
 
     mechanism: Foreign
@@ -34,6 +35,7 @@ class Subject:
     pairs: Sequence[Pair]
     name: str
     source: str
+    claim_stated_by: str | None = None
 
     def __post_init__(self) -> None:
         if not self.pairs:
@@ -43,12 +45,14 @@ class Subject:
 def audit_subject(subject: Subject, **settings: Foreign) -> AuditResult:
     """Audit a subject: `audit(subject.mechanism, subject.claim, subject.pairs, name=subject.name, **settings)`.
 
+    A generator of synthetic tables returns its own exceptions as outputs, unless `failures` is "stop" or "retry".
+
     Args:
         subject: The subject.
         **settings: Other arguments of `audit`, such as `trials`, `confidence` and `seed`.
 
     Returns:
-        The result of `audit`.
+        The result of `audit`, which records who states the claim.
 
     Raises:
         TypeError: If `subject` is not a `Subject`.
@@ -58,4 +62,10 @@ def audit_subject(subject: Subject, **settings: Foreign) -> AuditResult:
             f"audit_subject takes a Subject, such as dpaudit.libraries.opendp.subject(measurement), got "
             f"{type(subject).__name__}"
         )
-    return audit(subject.mechanism, subject.claim, subject.pairs, **{"name": subject.name, **settings})
+    mechanism, given = subject.mechanism, {"name": subject.name, **settings}
+    if "failures" in given and hasattr(mechanism, "raising"):
+        mechanism = mechanism.raising(given["failures"] != "outcome")
+        if given["failures"] == "outcome":
+            given["failures"] = "stop"  # the generator itself returns the exceptions
+    result = audit(mechanism, subject.claim, subject.pairs, **given)
+    return replace(result, provenance=replace(result.provenance, claim_stated_by=subject.claim_stated_by))

@@ -6,9 +6,10 @@ each run, a new object is fitted to a table, and the output is a synthetic table
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -89,7 +90,7 @@ def subject(
         except (MemoryError, OSError) as error:
             raise UnknownSubject(
                 f"fitting {name_of(found)} raised {type(error).__name__}: {error}; this failure of the machine is no "
-                "output: provide the files and the memory that a fit needs"
+                "output: provide the memory, the disk space and the file handles that a fit needs"
             ) from error
         refuse_failures(name_of(found), outputs, pair)
     module = getattr(make, "__module__", None)
@@ -100,6 +101,7 @@ def subject(
         pairs=chosen,
         name=name or name_of(found),
         source=source_of(found),
+        claim_stated_by="the constructor of the generator" if claim is None else None,
     )
 
 
@@ -144,6 +146,16 @@ class Synthesizer:
     def libraries(self) -> tuple[str, ...]:
         """The library that the mechanism calls."""
         return (self.made.library,)
+
+    def raising(self, raises: bool) -> Synthesizer:
+        """Return the same mechanism, whose exceptions end the run or are its outputs.
+
+        Args:
+            raises: Whether an exception of the generator ends the run.
+        """
+        made = copy.copy(self.made)
+        made.raises = raises
+        return replace(self, made=made)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         """Return n synthetic tables.  A table that could not be made is a dict with the exception."""

@@ -68,6 +68,29 @@ def about_memory(error: BaseException | None) -> bool:
     return False
 
 
+_MEMORY_GONE = re.compile("out of memory|(can't|cannot|could not) allocate memory", re.IGNORECASE)
+_NOTHING_LEFT = frozenset([errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
+
+
+def of_machine(error: BaseException | None) -> bool:
+    """Return whether an error or one of its causes says that memory, disk space or file handles have run out.
+
+    Such an error is no output of the mechanism: it depends on other programs, and on what earlier runs have left.
+
+    Args:
+        error: The exception of a run, or None.
+    """
+    for _ in range(_MAX_CAUSES):
+        if error is None:
+            return False
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _NOTHING_LEFT):
+            return True
+        if _MEMORY_GONE.search(message_of(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 @contextmanager
 def memory_limited(memory: int | None) -> Iterator[None]:
     """Limit the memory that this process may add while the `with` block runs.

@@ -99,6 +99,11 @@ class SweptCell:
         if (self.state is CellState.NOT_AUDITED) != (self.p_value is None):
             raise ValueError(f"cell {self.name}: p_value must be given unless the state is 'not audited'")
 
+    @property
+    def full(self) -> bool:
+        """Whether one more round could exceed a limit above, which no real sweep comes near."""
+        return self.rounds >= _MAX_RUNS or max(self.seconds, self.last_seconds) > _MAX_SECONDS / 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.forks import end_copy, only_this_process
-from dpaudit.mechanisms.memory import about_memory, advice, memory_limited
+from dpaudit.mechanisms.memory import about_memory, advice, memory_limited, of_machine
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
@@ -258,13 +258,19 @@ class Runs:
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
-        if isinstance(error, (NotCopyable, SharedOutputs)) or self._out_of_memory(error):
+        if isinstance(error, (NotCopyable, SharedOutputs)) or self._out_of_memory(error) or self._no_outcome(error):
             return False
         cancelled = type(error).__name__ == "CancelledError"  # compared by name to avoid the import of asyncio
         return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
 
+    def _no_outcome(self, error: BaseException | None) -> bool:
+        """Whether an error would be an outcome, but is the machine's: earlier runs decide how much of it is left."""
+        return self.execution.failures == "outcome" and of_machine(error)
+
     def _why(self, error: BaseException | None) -> str:
-        """Return the reason why a timeout ends the audit although other failures do not."""
+        """Return the reason why this error ends the audit although other failures do not."""
+        if self._no_outcome(error) and not self._out_of_memory(error):
+            return "; a lack of memory, disk space or file handles is no outcome, because it depends on the machine"
         if not isinstance(error, RunTimeout) or self.execution.failures == "stop" or self._goes_on(error):
             return ""
         what = "an outcome" if self.execution.failures == "outcome" else "retried"

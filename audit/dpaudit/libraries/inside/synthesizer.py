@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import numbers
 import os
-import re
 import sys
 from importlib import import_module, metadata, util
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
+
+_runs = import_module("dpaudit.libraries.inside.separate_runs")
 
 MODULE = "dpaudit"
 """Not used: the library differs from generator to generator, and `Generator.library` names it."""
@@ -29,10 +30,6 @@ SEARCH = ("relation", "most", "out_of_domain")
 TABLES = ("frame", "rows", "columns")
 """The forms of a table."""
 
-# compiled libraries report a failed allocation by other errors, such as torch's RuntimeError
-_NO_MEMORY = re.compile(r"out of memory|(can't|cannot|could not|unable to|failed to) allocate", re.IGNORECASE)
-_MOST_CAUSES = 20  # maximum length of a chain of causes; a cyclic chain would never end
-
 
 class Generator:
     """A generator of synthetic tables in the fit-and-sample habit.
@@ -40,7 +37,7 @@ class Generator:
     Args:
         make: A class or a function that makes a new object for each run.
         schema: For each column [low, high], which are two numbers, or a list of categories.
-        arguments: The arguments of `make`.
+        arguments: The arguments of `make`.  Each run gets new copies of their lists and dicts.
         fit: The name of a method of the object, or a function (object, table).
         sample: The name of a method of the object, or a function (object, rows).
         rows: Number of rows of a synthetic table.
@@ -85,8 +82,8 @@ class Generator:
     def prepared(self, dataset: Dataset) -> Foreign:
         """Return the rows of a dataset, which are dicts, in the form that `fit` takes."""
         if self.table == "rows":
-            return [dict(row) for row in dataset]
-        columns = {name: [row[name] for row in dataset] for name in self.schema}
+            return [_runs.own(dict(row)) for row in dataset]
+        columns = {name: [_runs.own(row[name]) for row in dataset] for name in self.schema}
         return columns if self.table == "columns" else import_module("pandas").DataFrame(columns)
 
     def run(self, dataset: Dataset) -> Output:
@@ -96,42 +93,28 @@ class Generator:
         exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  Failures of the machine, such
         as a lack of memory or of files, are no outputs: they depend on earlier runs, whatever the dataset.
         """
-        made, table = self.make(**self.arguments), self.prepared(dataset)
+        made, table = self.make(**_runs.own(self.arguments)), self.prepared(dataset)
+        further, asked = _runs.own(self.fit_arguments), _runs.own(self.sample_arguments)
         try:
-            fitted = (
-                self.fit(made, table, **self.fit_arguments)
-                if callable(self.fit)
-                else getattr(made, self.fit)(table, **self.fit_arguments)
-            )
+            fit = self.fit if callable(self.fit) else functools.partial(_method, self.fit)
+            fitted = fit(made, table, **further)
             # some libraries return a fitted copy
             model = fitted if fitted is not None and hasattr(fitted, str(self.sample)) else made
             if callable(self.sample):
-                return self.sample(model, self.rows, **self.sample_arguments)
-            return getattr(model, self.sample)(self.rows, **self.sample_arguments)
+                return self.sample(model, self.rows, **asked)
+            return getattr(model, self.sample)(self.rows, **asked)
         except ImportError:  # the environment lacks a package, which says nothing about the dataset
             raise
         except BaseException as error:
             cancelled = type(error).__name__ == "CancelledError"
-            if self.raises or not (isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled):
+            outcome = isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
+            if self.raises or not outcome or _runs.of_machine(error):
                 raise
-            if of_machine(error):
-                raise
-            return {"raised": type(error).__name__, "message": str(error)[:200]}
+            return {"raised": type(error).__name__, "message": _runs.text_of(error)[:200]}
 
 
-def of_machine(error: BaseException | None) -> bool:
-    """Return whether an exception or one of its causes reports a lack of memory, or another error of the system.
-
-    Args:
-        error: The exception of a run, or None.
-    """
-    for _ in range(_MOST_CAUSES):
-        if error is None:
-            return False
-        if isinstance(error, (MemoryError, OSError)) or _NO_MEMORY.search(str(error)):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _method(name: str, made: Foreign, table: Foreign, **further: Foreign) -> Foreign:
+    return getattr(made, name)(table, **further)
 
 
 def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
@@ -226,7 +209,7 @@ def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
         and defaults of the object; None if there is no such number.  `unreadable` says why they cannot be read, and is
         "" if they can.
     """
-    thing = made.make(**made.arguments)
+    thing = made.make(**_runs.own(made.arguments))
     problems: list[str] = []
     epsilon = _parameter(made, thing, "epsilon", problems)
     delta = _parameter(made, thing, "delta", problems)
@@ -330,6 +313,6 @@ def runner(made: Generator) -> Callable[[Dataset, int], list[Output]]:
     """
 
     def run(dataset: Dataset, n: int) -> list[Output]:
-        return [made.run(dataset) for _ in range(n)]
+        return [_runs.copied(made.run(dataset)) for _ in range(n)]
 
     return run

@@ -39,7 +39,7 @@ _CONSTRUCTOR = re.compile(
 )
 # Tumult Core evaluates texts in place of numbers as Python code.  Without brackets, such a text calls nothing.
 _TEXT = re.compile(r"[\w .+/-]{0,100}", re.ASCII)
-_HUGE = re.compile(r"\d[eE][+-]?\d{4}")
+_HUGE = re.compile(r"[\d.][eE][+-]?\d{4}")  # in a text without the underscores of 1e1_000
 _ENUM = "noise_mechanism"  # an argument whose text is the name of a member of the enumeration NoiseMechanism
 _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
@@ -70,7 +70,7 @@ def _checked(text: str) -> str:
     Raises:
         ValueError: If the text could be an expression.
     """
-    if not _TEXT.fullmatch(text) or _HUGE.search(text):
+    if not _TEXT.fullmatch(text) or _HUGE.search(text.replace("_", "")):
         raise ValueError(
             f"the text {text[:60]!r} is not allowed, because Tumult Core may evaluate it: a text must be a name, or a "
             "number such as 0.5 or 1/3"
