@@ -5,20 +5,21 @@
 
 The command prints a line for each audit, and at the end the number of audits that refute the claim within the trials,
 and the mean of their trials.  An audit without a refutation counts with all its trials.  With `--file`, each audit is
-also appended to this file as a line of JSON, and audits that the file holds are not repeated.  So a stopped command can
-be resumed.  With a right mechanism such as svt_1, the command counts false alarms.  The exit code is 1 if a right
-mechanism is refuted more often than chance explains (probability below one in a million).
+stored in this file, so that an interrupted command can be resumed.
+
+With a right mechanism such as svt_1, the command counts false alarms.  The exit code is 1 if a right mechanism is
+refuted more often than chance explains (probability below one in a million).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from audit_store import Row, Store
 from scipy.stats import binom
 
 from dpaudit import audit
@@ -26,7 +27,7 @@ from dpaudit.catalogue import BUILTIN
 from dpaudit.pairs.search import SearchPairs
 
 
-def audited(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+def audited(name: str, seed: int, given: argparse.Namespace) -> Row:
     mechanism, began = BUILTIN[name](), time.process_time()
     result = audit(
         mechanism,
@@ -38,11 +39,6 @@ def audited(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
         seed=seed,
     )
     return {
-        "mechanism": name,
-        "attacks": given.attacks,
-        "allowed": given.trials,
-        "confidence": given.confidence,
-        "seed": seed,
         "violated": result.violated,
         "trials": result.trials_used,
         "seconds": round(time.process_time() - began, 1),
@@ -59,22 +55,14 @@ def main() -> None:
     parser.add_argument("--attacks", default="plug_in_ratio", help='an attack, or "auto"')
     parser.add_argument("--file", type=Path)
     given = parser.parse_args()
-    lines = given.file.read_text().splitlines() if given.file is not None and given.file.exists() else []
-    settings = (given.mechanism, given.attacks, given.trials, given.confidence)
-    known = {
-        row["seed"]: row
-        for row in map(json.loads, lines)
-        if (row["mechanism"], row["attacks"], row["allowed"], row["confidence"]) == settings
-    }
+    store = Store(given.file)
     rows = []
     for seed in range(given.first, given.first + given.seeds):
-        row = known.get(seed) or audited(given.mechanism, seed, given)
+        key = f"{given.mechanism}, {given.attacks}, {given.trials} trials, confidence {given.confidence}, seed {seed}"
+        row = store.row(key, partial(audited, given.mechanism, seed, given))
         rows.append(row)
         words = "VIOLATION" if row["violated"] else "no violation"
         print(f"seed {seed}: {words}, {row['trials']:,} trials, {row['seconds']} s", flush=True)
-        if given.file is not None and seed not in known:
-            with given.file.open("a") as file:
-                file.write(json.dumps(row) + "\n")
     refuted, trials = sum(row["violated"] for row in rows), [row["trials"] for row in rows]
     error = statistics.stdev(trials) / len(trials) ** 0.5 if len(trials) > 1 else float("nan")
     print(
@@ -82,7 +70,7 @@ def main() -> None:
         f"mean trials {statistics.mean(trials):,.0f} +- {error:,.0f}"
     )
     right = BUILTIN[given.mechanism]().private
-    raise SystemExit(right and refuted > binom.ppf(1 - 1e-6, len(rows), 1 - given.confidence))
+    raise SystemExit(int(right and refuted > binom.ppf(1 - 1e-6, len(rows), 1 - given.confidence)))
 
 
 if __name__ == "__main__":
