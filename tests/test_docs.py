@@ -96,6 +96,17 @@ def test_the_front_page_installs_as_the_readme_does() -> None:
     assert all(f"```sh\n{block}```" in readme for block in blocks(ROOT / "docs" / "index.md", "sh"))
 
 
+def test_the_readme_shows_the_witness_of_the_front_page() -> None:
+    """`test_the_python_runs` compares the front page with what the same code prints."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shares,) = re.findall(
+        r"VIOLATION: (.+ %) of the outputs of d0, and (.+ %) of the outputs of d1, are above (.+)", readme
+    )
+    of0, of1, threshold = shares
+    witness = f"output above {threshold}: {of0} of the outputs of d0, {of1} of those of d1;"
+    assert witness in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
 def test_all_audits_of_the_tutorial_name_a_confidence() -> None:
     """`test_the_python_runs` needs the confidence to raise it."""
     for code in blocks(ROOT / "docs" / "tutorial.md", "python"):
