@@ -1,7 +1,7 @@
 """Compares the mean number of runs until a false claim is refuted with the least mean of any sequential test.
 
-    python benchmarks/sample_efficiency.py [--seeds 200] [--jobs 2] [--only WORDS] [--confidence C] [--detect]
-                                           [--markdown]
+    python benchmarks/sample_efficiency.py [--seeds 200] [--first 0] [--jobs 2] [--only WORDS] [--confidence C]
+                                           [--detect] [--markdown]
 
 Every audit uses `attacks="auto"`, and nothing is known about the mechanism.  With `--detect`, the truth is the
 violation that the audit should detect.  The limit is ln(1 / (1 - C)) / KL*, where KL* is the least Kullback-Leibler
@@ -76,6 +76,7 @@ def trials_used(case: Case, seed: int, confidence: float, *, detect: bool) -> in
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="cases whose claim or truth holds these words")
     parser.add_argument("--confidence", type=float, default=0.95)
@@ -87,9 +88,8 @@ def main() -> None:
     for case in CASES:
         if options.only not in f"{case.claim}, {case.truth}":
             continue
-        calls = (
-            delayed(trials_used)(case, seed, options.confidence, detect=options.detect) for seed in range(options.seeds)
-        )
+        seeds = range(options.first, options.first + options.seeds)
+        calls = (delayed(trials_used)(case, seed, options.confidence, detect=options.detect) for seed in seeds)
         used = np.array(Parallel(n_jobs=options.jobs)(calls))
         mean, error = used.mean(), used.std(ddof=1) / math.sqrt(len(used))
         limit = -math.log1p(-options.confidence) / case.divergence

@@ -90,8 +90,8 @@ class Generator:
         """Make a new object, fit it to a dataset, and return a synthetic table.
 
         If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.  The same
-        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  Failures of the machine, such
-        as a lack of memory or of files, are no outputs: they depend on earlier runs, whatever the dataset.
+        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  A lack of memory, of
+        disk space or of file handles is no output: it depends on earlier runs, whatever the dataset.
         """
         made, table = self.make(**_runs.own(self.arguments)), self.prepared(dataset)
         further, asked = _runs.own(self.fit_arguments), _runs.own(self.sample_arguments)
