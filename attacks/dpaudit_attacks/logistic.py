@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit.numerics.logistic import fit_logistic, linear
 from dpaudit.outputs import Scale
 
 # The regression uses at least this number of outputs, because bets on rare outputs depend on the slope.  An error of
@@ -56,7 +56,7 @@ def log_odds(
     """
     outputs0, outputs1 = latest(outputs0, outputs1, design(outputs0[:1]).shape[1], least_rows)
     slopes, intercept = fit_logistic(design(np.concatenate([outputs0, outputs1])), len(outputs0))
-    return lambda outputs: design(outputs) @ slopes + intercept
+    return lambda outputs: linear(design(outputs), slopes) + intercept
 
 
 def latest(outputs0: Array, outputs1: Array, columns: int, least_rows: int = 0) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit.numerics.logistic import fit_logistic, linear
 
 Labels = npt.NDArray[np.intp]
 """Labels of outputs: (n,), or (n, m) for m labels of each output."""
@@ -92,7 +92,7 @@ def stacked(
 
     final = fitted(labels0, labels1)
     slopes, intercept = fit_logistic(np.concatenate(out_of_fold(fitted, labels0, labels1)), len(labels0))
-    return lambda labels: final(labels) @ slopes + intercept
+    return lambda labels: linear(final(labels), slopes) + intercept
 
 
 def ratios_of_labels(

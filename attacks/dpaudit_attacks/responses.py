@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import chdtri, gammaln, logsumexp
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.logistic import linear
 from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw, independent
 
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
@@ -127,8 +128,7 @@ def unary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
 
     def ratio(outputs: Array) -> Array:
         """An entry that is not a bit counts as 0 or 1, whichever is nearer; NaN counts as 0."""
-        scores: Array = (outputs > 0.5) @ slopes + start
-        return scores
+        return linear((outputs > 0.5).astype(np.float64), slopes) + start
 
     def agrees() -> bool:
         statistic = 0.0

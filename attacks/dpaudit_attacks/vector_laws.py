@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import chdtri, logsumexp, ndtr
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.logistic import linear
 from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw, independent
 
 _MAX_COLUMNS = 256
@@ -42,14 +43,12 @@ class _Noise:
 
 
 def _linear(rest: Array, differences: Array) -> Array:
-    ratios: Array = np.clip(rest, -_REACH, _REACH) @ differences
-    return ratios
+    return linear(np.clip(rest, -_REACH, _REACH), differences)
 
 
 def _clipped(rest: Array, differences: Array) -> Array:
     half = np.abs(differences) / 2
-    ratios: Array = np.clip(rest, -half, half) @ (2 * np.sign(differences))
-    return ratios
+    return linear(np.clip(rest, -half, half), 2 * np.sign(differences))
 
 
 def _laplace_cdf(x: Array) -> Array:

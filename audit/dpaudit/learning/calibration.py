@@ -10,7 +10,7 @@ from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.foreign import fit
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit.numerics.logistic import fit_logistic, linear
 from dpaudit.outputs import View
 
 
@@ -49,7 +49,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
         if found.shape != (len(outputs),):
             return found  # the caller reports scores of a wrong shape
         known = ~np.isnan(found)
-        found[known] = design(found[known]) @ slopes + intercept
+        found[known] = linear(design(found[known]), slopes) + intercept
         return found
 
     return scores

@@ -14,7 +14,7 @@ import numpy as np
 from dpaudit.learning.attack import Scorer
 from dpaudit.learning.selection import Experts
 from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit.numerics.logistic import fit_logistic, linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,7 @@ class Stacked:
 
     def __call__(self, columns: Array) -> Array:
         """Compute the stacked scores (n,) of n outputs from their scores (n, 1 + m) by the components."""
-        scores: Array = columns @ self.slopes + self.intercept
-        return scores
+        return linear(columns, self.slopes) + self.intercept
 
     def weights(self, mixed: Mapping[int, float]) -> dict[int, float]:
         """Return the weight of each attack in the stacked score, given its weight in the mixture; the sum is 1."""

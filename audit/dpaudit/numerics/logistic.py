@@ -19,6 +19,16 @@ _WARM_START_STRIDE = 8  # the subset for the starting point consists of every ei
 _NUMBERS_AT_ONCE = 2**17  # numbers (1 MB) in a product
 
 
+def linear(rows: Array, slopes: Array) -> Array:
+    """Return the product of each row (n, d) with the slopes (d,); shape (n,).
+
+    The product of a row has the same bits whatever the other rows are.  The products of BLAS (`rows @ slopes`) have
+    not, since their rounding depends on the number of rows and on the place of the row.
+    """
+    found: Array = np.einsum("ij,j->i", np.ascontiguousarray(rows), slopes)
+    return found
+
+
 def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     """Fit a logistic regression that separates rows of d0 from rows of d1.
 
