@@ -225,7 +225,7 @@ def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
             plain = outputs.array is not None
             score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
             if outputs.array is not None:
-                score.encoding = PlainEncoding.of(outputs.array)
+                score.encoding = PlainEncoding.of(outputs.array, outputs.kind)
             for region, opposite in ((inside, 1), (~inside, 0)):
                 words = one_feature(score, outputs, region, "score")
                 cut = 10**17 + gap // 2

@@ -25,7 +25,6 @@ from dpaudit.outputs import (
 )
 from dpaudit.outputs.bits import bits
 from dpaudit.outputs.parts import parts_of
-from dpaudit.outputs.plain import plain_array
 
 from .leaks import LEAKS, Leaking
 
@@ -50,18 +49,9 @@ def test_scores_and_features_of_an_output_do_not_depend_on_other_outputs(kind: s
     assert np.allclose(together, np.delete(mixed, [6, 7, 14, 15, 16]), rtol=0, atol=1e-8)
 
 
-def test_plain_numbers_stay_arrays_and_lose_nothing() -> None:
-    for outputs in ([1, 2], [1.0, 2.5], [True, False], [(1, 2), (3, 4)], [np.float64(1), np.float64(2)]):
-        array = plain_array(outputs)
-        assert array is not None
-        assert array.tolist() == [list(x) if isinstance(x, tuple) else x for x in outputs]
-    for mixed in ([1, 1.0], [True, 1], [1, None], [(1,), [1]], [(1, 2), (1,)], ["a"], [2**64], [], [(1, 1.0)]):
-        assert plain_array(mixed) is None
-
-
 def test_integers_keep_all_their_bits() -> None:
     for values in (2**60 + np.arange(5), np.array([2**63 + k for k in range(5)], dtype=np.uint64)):
-        encoding = PlainEncoding.of(values)
+        encoding = PlainEncoding.of(values, "integer")
         assert np.array_equal(np.diff(encoding.features(values)[:, 0]), np.ones(4))
         assert np.array_equal(encoding.bits(values)[:, 2], np.arange(5))
     huge = [2**90 + k for k in range(6)]

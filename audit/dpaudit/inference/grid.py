@@ -1,10 +1,13 @@
 """Fixed histogram bins for estimates of the log-likelihood ratio.
 
-Every score of an attack is converted to an estimate l of the log-likelihood ratio log(q / p) before it is counted.  Bin
-i contains all l with EDGES[i - 1] < l <= EDGES[i].  The edges are symmetric about 0, which is an edge, and the positive
-edges grow by 8 % from each edge to the next, from 0.001 to 60 nats.  The bins are fine enough for claims from 0.01-GDP
-to 10-GDP.  The first bin also contains l = -inf, and the last bin also contains l = +inf.  The edges are the same for
-every audit, so the stored counts of several audits can be added.
+Every score of an attack is converted to an estimate l of the log-likelihood ratio log(q / p) before it is counted, and
+l is a multiple of 10^-9.  Bin i contains all l with EDGES[i - 1] < l <= EDGES[i].  The cuts between the bins lie half a
+step above the last multiple of 10^-9 in a bin, so that an error of rounding moves no l into another bin.
+
+The edges are symmetric about 0, which is an edge, and the positive edges grow by 8 % from each edge to the next, from
+0.001 to 60 nats.  The bins are fine enough for claims from 0.01-GDP to 10-GDP.  The first bin also contains l = -inf,
+and the last bin also contains l = +inf.  The edges are the same for every audit, so the stored counts of several audits
+can be added.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ BINS = len(EDGES) + 1
 CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[-1:]])
 
 
+_STEP = 1e-9  # of scores
+_CUTS: Array = (np.floor(np.round(EDGES / _STEP, 3)) + 0.5) * _STEP
+
+
 def _first_bins() -> npt.NDArray[np.intp]:
     """Return the bin of the smallest double that starts with each pattern of 16 bits.
 
@@ -31,11 +38,11 @@ def _first_bins() -> npt.NDArray[np.intp]:
     patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
     patterns[2**15 :] |= np.uint64(2**48 - 1)  # a negative double falls as its mantissa grows
     least = patterns.view(np.float64)
-    return np.searchsorted(EDGES, np.where(np.isnan(least), -np.inf, least))  # the pattern of -inf gives NaN
+    return np.searchsorted(_CUTS, np.where(np.isnan(least), -np.inf, least))  # the pattern of -inf gives NaN
 
 
 _FIRST = _first_bins()
-_NEXT = np.append(EDGES, np.inf)
+_NEXT = np.append(_CUTS, np.inf)
 
 
 def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
@@ -54,7 +61,7 @@ def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
         raise ValueError("a log-likelihood ratio must be a number or +-inf, got nan")
     values = np.ascontiguousarray(log_ratio, dtype=np.float64)
     first: npt.NDArray[np.intp] = _FIRST[(values.view(np.int64) >> 48) & 0xFFFF]
-    return first + (values > _NEXT[first])  # same result as np.searchsorted(EDGES, values), but faster
+    return first + (values > _NEXT[first])  # same result as np.searchsorted(_CUTS, values), but faster
 
 
 def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:

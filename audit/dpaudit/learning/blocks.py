@@ -24,17 +24,10 @@ def joined(blocks: Sequence[Block]) -> Block:
 
 
 def plain(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks of plain numbers whose type and shape are those of the latest block of plain numbers.
-
-    All returned blocks have one type and one shape, so their concatenation also consists of plain numbers.
-    """
-    kinds = [{(side.array.dtype, side.array.shape[1:]) for side in block if side.array is not None} for block in blocks]
-    whole = [
-        all(side.array is not None for side in block) and len(kind) == 1
-        for block, kind in zip(blocks, kinds, strict=True)
-    ]
-    latest = next((kind for kind, numbers in zip(kinds[::-1], whole[::-1], strict=True) if numbers), None)
-    return [block for block, kind, numbers in zip(blocks, kinds, whole, strict=True) if numbers and kind == latest]
+    """Return the blocks of plain numbers whose kind is that of the latest block of plain numbers."""
+    kinds = [{side.kind for side in block} for block in blocks]
+    latest = next((kind for kind in kinds[::-1] if len(kind) == 1 and "" not in kind), None)
+    return [block for block, kind in zip(blocks, kinds, strict=True) if kind == latest]
 
 
 def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
@@ -61,13 +54,9 @@ def encoding_of(seen: Block, max_vocabulary: int, targets: Targets = (None, None
         max_vocabulary: Maximum number of structured outputs of each dataset from which the encoding is learned.
         targets: The rows in which the two datasets differ, if the datasets are tables.
     """
-    arrays = [side.array for side in seen]
-    if arrays[0] is not None and arrays[1] is not None:
-        batched = all(isinstance(side.raw, np.ndarray) for side in seen)
-        same = batched or arrays[0].dtype == arrays[1].dtype
-        same &= arrays[0].shape[1:] == arrays[1].shape[1:]
-        if same:
-            return PlainEncoding.of(np.concatenate([arrays[0], arrays[1]]))
+    first, second = seen
+    if first.array is not None and second.array is not None and first.kind == second.kind:
+        return PlainEncoding.of(np.concatenate([first.array, second.array]), first.kind)
     parts0, parts1 = (side.latest(max_vocabulary).parts() for side in seen)
     return PartsEncoding.of([*parts0, *parts1], np.repeat([False, True], [len(parts0), len(parts1)]), targets)
 

@@ -16,8 +16,6 @@ _SHARE_ALONE = 0.25  # probability that only one output of a block is scored a s
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
     """Select a few outputs of both datasets at random, and read these outputs again in random order.
 
-    Arrays of different types form separate blocks, because a conversion to a common type would lose bits.
-
     Args:
         sides: Outputs of runs on d0 and of runs on d1.
         rng: Random generator for the selection.
@@ -33,15 +31,8 @@ def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[
     of_d0 = at < n0
     found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
     found = [(some, places) for some, places in found if len(places)]
-    if len(found) == 2 and _can_be_one(sides):
+    if len(found) == 2:
         order = rng.permutation(size)
         both, places = Outputs.join([found[0][0], found[1][0]]), np.concatenate([found[0][1], found[1][1]])
         found = [(both.read_again(order), places[order])]
     yield from found
-
-
-def _can_be_one(sides: tuple[Outputs, Outputs]) -> bool:
-    raw0, raw1 = (side.raw for side in sides)
-    if isinstance(raw0, np.ndarray) and isinstance(raw1, np.ndarray):
-        return bool(raw0.dtype == raw1.dtype and raw0.shape[1:] == raw1.shape[1:])
-    return isinstance(raw0, list) and isinstance(raw1, list)

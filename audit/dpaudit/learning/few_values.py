@@ -33,7 +33,8 @@ Proof:
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,7 +46,7 @@ from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import is_foreign
 from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import Outputs, Recurring
+from dpaudit.outputs import Outputs
 
 MIN_VALUES = 4  # the attacks learn the ratios of fewer values as fast, and shrinking delays the evidence
 MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster
@@ -56,7 +57,6 @@ _CLEAR = 16.0  # square of the number of standard errors beyond which an excess 
 _UNCLEAR = 0.8  # largest score without a clear excess, in units of epsilon
 _DIGITS = 9  # number of decimals of a score, as in `score`
 
-Places = npt.NDArray[np.intp]
 Tally = npt.NDArray[np.int64]
 """The number of outputs of one dataset with each of k values; shape (k,)."""
 
@@ -96,16 +96,13 @@ def scores_frequencies(attacks: Sequence[Attack]) -> bool:
 class ValueScores:
     """A frozen function that replaces the scores of known values."""
 
-    known: Recurring  # the k values
-    ratios: Array  # score of each value, (k,)
+    ratios: Mapping[Hashable, float]  # key of each value -> its score
 
     def __call__(self, outputs: Outputs, scores: Array) -> Array:
         """Return the scores of n outputs, where outputs of known values have their own score; both arrays are (n,)."""
-        places = self.known.places(outputs)
-        if places is None:
-            return scores
-        found: Array = np.where(places >= 0, self.ratios[places], scores)
-        return found
+        distinct = outputs.distinct()
+        found = np.array([self.ratios.get(key, np.nan) for key in distinct.value_keys()])[distinct.places]
+        return np.where(np.isnan(found), scores, found)
 
 
 @dataclass(eq=False)
@@ -120,13 +117,14 @@ class FewValues:
     trials: int = field(default=0, init=False)  # number of counted trials of the pair
     # for each dataset of the pair: the pairs with the same dataset, including this one, and its side in them
     _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)
-    _known: Recurring | None = field(default=None, init=False)
-    _counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64), init=False)
-    _useless: bool = field(default=False, init=False)  # whether there are too many values
+    _counts: tuple[Counter[Hashable], Counter[Hashable]] = field(init=False)  # outputs of d0 and of d1 with each value
+    _useless: bool = field(init=False)  # whether there are too many values
     _score: ValueScores | None = field(default=None, init=False)  # a cache
 
     def __post_init__(self) -> None:
         self._shared = ([(self, 0)], [(self, 1)])
+        self._counts = Counter(), Counter()
+        self._useless = not math.isfinite(self.epsilon)
 
     @classmethod
     def of_pairs(cls, datasets: Sequence[tuple[Hashable, Hashable]], epsilon: float) -> list[FewValues]:
@@ -147,27 +145,32 @@ class FewValues:
 
     def count(self, block: Block) -> None:
         """Count the values of a block of outputs, after bets were placed on their scores."""
-        if self._useless or not math.isfinite(self.epsilon) or not len(block[0]):
+        if self._useless or not len(block[0]):
             return
         self._score = None
-        places = self._places(block)
-        if places is None:
-            self._useless, self._known = True, None
-            return
-        self._counts += [np.bincount(side, minlength=self._counts.shape[1]) for side in places]
         self.trials += len(block[0])
+        for counts, side in zip(self._counts, block, strict=True):
+            distinct = side.distinct()
+            if len(distinct.index) <= MAX_VALUES:
+                counts.update(dict(zip(distinct.value_keys(), np.bincount(distinct.places).tolist(), strict=True)))
+            if len(distinct.index) > MAX_VALUES or len(self._values) > MAX_VALUES:
+                self._useless, self._counts = True, (Counter(), Counter())
+                return
+
+    @property
+    def _values(self) -> list[Hashable]:
+        return list(self._counts[0] | self._counts[1])
 
     def score(self) -> ValueScores | None:
         """Return the scores of the values, learned from past outputs only; None if the attacks score the outputs."""
-        if self._score is None and self._known is not None and self._enough:
-            (counts0, total0), (counts1, total1) = (self._together(self._known, side) for side in (0, 1))
-            ratios = shrunken_excess(counts0, counts1, (total0, total1), self.epsilon)
-            self._score = ValueScores(self._known, ratios)
+        if self._score is None and self._enough:
+            ratios = self._ratios(self._values)
+            self._score = ValueScores(dict(zip(self._values, ratios.tolist(), strict=True)))
         return self._score
 
     @property
     def _enough(self) -> bool:
-        return self.trials >= MIN_TRIALS and self._known is not None and len(self._known.values) >= MIN_VALUES
+        return not self._useless and self.trials >= MIN_TRIALS and len(self._values) >= MIN_VALUES
 
     def in_hindsight(self) -> BinCounts | None:
         """Return how often the present score would have had each bin on all past outputs of the pair.
@@ -178,43 +181,15 @@ class FewValues:
         score = self.score()
         if score is None:
             return None
-        bins = bin_of(score.ratios)
+        bins = bin_of(np.array(list(score.ratios.values())))
         found = np.zeros((2, BINS), dtype=np.int64)
         for side, counts in zip(found, self._counts, strict=True):
-            np.add.at(side, bins, counts)
+            np.add.at(side, bins, [counts[key] for key in score.ratios])
         return found
 
-    def _together(self, known: Recurring, side: int) -> tuple[Tally, int]:
-        """Count known values and all outputs of one dataset of the pair, on all pairs with this dataset."""
-        counts, total = np.zeros(len(known.values), dtype=np.int64), 0
-        for other, its_side in self._shared[side]:
-            places = None if other._known is None else known.places(other._known.values)
-            if places is None:
-                continue
-            found = other._counts[its_side]
-            np.add.at(counts, places[places >= 0], found[places >= 0])
-            total += int(found.sum())
-        return counts, total
-
-    def _places(self, block: Block) -> list[Places] | None:
-        """Return the index of each output among the known values; new values become known.
-
-        The result is None if there are too many values, or if the outputs are not numbers of a batched mechanism.
-        """
-        old = self._known
-        if old is not None and (found := _all_places(old, block)) is not None and all((at >= 0).all() for at in found):
-            return found
-        known = Recurring.of(*([] if old is None else [old.values]), *block)
-        if known is None or len(known.values) > MAX_VALUES:
-            return None
-        counts = np.zeros((2, len(known.values)), dtype=np.int64)
-        if old is not None and (moved := known.places(old.values)) is not None:
-            counts[:, moved] = self._counts
-        self._known, self._counts = known, counts
-        return _all_places(known, block)
-
-
-def _all_places(known: Recurring, block: Block) -> list[Places] | None:
-    """Return the index of each output of d0 and of d1 among known values; None if they have another type or shape."""
-    places = [known.places(side) for side in block]
-    return None if any(at is None for at in places) else [at for at in places if at is not None]
+    def _ratios(self, values: Sequence[Hashable]) -> Array:
+        """Return the scores of values, from the outputs of each dataset on all pairs with this dataset."""
+        sides = [[other._counts[side] for other, side in shared] for shared in self._shared]
+        counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
+        total0, total1 = (sum(one.total() for one in side) for side in sides)
+        return shrunken_excess(counts[0], counts[1], (total0, total1), self.epsilon)

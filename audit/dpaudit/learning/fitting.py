@@ -19,7 +19,7 @@ from dpaudit.learning.native_threads import one_thread
 from dpaudit.learning.safe_scoring import pointwise
 from dpaudit.learning.score import KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
-from dpaudit.outputs import VIEWS, Encoding, Recurring, Targets, View
+from dpaudit.outputs import VIEWS, Encoding, Targets, View
 from dpaudit.sampling.streams import stream
 
 
@@ -54,7 +54,6 @@ class Fitting:
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
     # indices of the attacks whose last fit had as many outputs as a fit may have
     _full: set[int] = field(default_factory=set, init=False)
-    _recurring: Recurring | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._next_quick_fit = self.settings.first_quick_fit if any(map(members.quick, self.attacks)) else None
@@ -72,7 +71,6 @@ class Fitting:
             scorers=dict(self.scorers),
             mixture=self.mixing.weights(self.scorers),
             trials=self.trials,
-            recurring=self._recurring,
             clock=self.clock,
             known=self.known,
         )
@@ -103,7 +101,6 @@ class Fitting:
             self.next_full_fit = max(self.trials + 3, math.ceil(self.trials * growth))
         if self._next_quick_fit is not None:
             self._next_quick_fit = max(self.trials + 1, math.ceil(self.trials * self.settings.quick_growth))
-        self._recurring = Recurring.of(*seen)
         self.known = {}  # a new cache; scores that were frozen earlier keep the old one
         recent: dict[int, Block] = {}  # number of outputs -> these latest outputs, whose views attacks share
         with guarded(self.attacks):

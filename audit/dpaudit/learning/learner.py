@@ -25,7 +25,7 @@ from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import MAX_TRIED, Settings
 from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import ArrayTypes, Encoding, Outputs, Targets
+from dpaudit.outputs import Encoding, Outputs, Targets
 from dpaudit.values import RawOutputs
 
 _SURE = 0.98  # weight of attacks with a tested model in the mixture from which on frequencies do not replace it
@@ -66,7 +66,6 @@ class Learner:
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
         self._hindsight = Hindsight(settings.first_moment)
         self._rechecks = Rechecks(self.seed, self.pair)
-        self._types = ArrayTypes()
 
     @property
     def trials(self) -> int:
@@ -152,10 +151,8 @@ class Learner:
             outputs1: Outputs of runs on d1.
 
         Raises:
-            OutputError: If an output cannot be read, or if it may depend on the other outputs of its batch.
+            OutputError: If an output cannot be read.
         """
-        self._types.add(outputs0)
-        self._types.add(outputs1)
         return Outputs.read(outputs0), Outputs.read(outputs1)
 
     def outputs(self) -> Block:
@@ -201,8 +198,7 @@ class Learner:
             The scores of the outputs of d0 and of d1.
         """
         sides, score = (as_outputs(outputs0), as_outputs(outputs1)), self.current()
-        parts0, parts1, failures = self._rechecks.of_each(sides, score)
-        scores0, scores1 = score.combined(parts0, sides[0]), score.combined(parts1, sides[1])
+        (parts0, parts1), (scores0, scores1), failures = self._rechecks.of_each(sides, score)
         most = self.settings.max_judged_outputs
         judged0, judged1 = ({i: scores[:most] for i, scores in part.items()} for part in (parts0, parts1))
         self._mixing.judge(judged0, judged1, alone=len(self.attacks) == 1)
@@ -263,7 +259,7 @@ class Learner:
         if found is None:
             return None
         self._stacked, scores = found
-        self._fitting.known.pop("stacked", None)
+        self._fitting.known.clear()
         return scores
 
     def _catch_up(self) -> None:

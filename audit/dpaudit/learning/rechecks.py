@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
@@ -14,7 +15,7 @@ from dpaudit.learning.foreign import guarded, is_foreign
 from dpaudit.learning.safe_scoring import same
 from dpaudit.learning.score import Score
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import OutputError, Outputs, Places
+from dpaudit.outputs import OutputError, Outputs
 from dpaudit.sampling.streams import stream
 
 AttackScores = dict[int, Array]
@@ -25,8 +26,9 @@ AttackScores = dict[int, Array]
 class Rechecks:
     """A scorer of the fresh outputs of one pair, which scores some of these outputs a second time in another block.
 
-    If the two scores of an output differ, the counted scores are invalid, and `void` states the reason.  Dropping the
-    attack would not suffice, because its earlier scores were already counted.
+    The combined score is compared, as it is counted.  If the two scores of an output differ, the counted scores are
+    invalid, and `void` states the reason.  Dropping the attack would not suffice, because its earlier scores were
+    already counted.
     """
 
     seed: int
@@ -57,55 +59,54 @@ class Rechecks:
         self._scored += len(sides[0])
         return scores[0], scores[1]
 
-    def of_each(self, sides: Block, score: Score) -> tuple[AttackScores, AttackScores, dict[int, str]]:
-        """Compute the scores of a block of outputs by each attack, and verify some of these scores.
+    def of_each(
+        self, sides: Block, score: Score
+    ) -> tuple[tuple[AttackScores, AttackScores], tuple[Array, Array], dict[int, str]]:
+        """Compute the scores of a block of outputs by each attack and by all together, and verify some of them.
 
-        The scores of third-party attacks are verified in every block.  The scores of built-in attacks are verified each
-        time the number of outputs has doubled.
+        If an attack is a third party's, scores are verified in every block, and otherwise each time the number of
+        outputs has doubled.
 
         Args:
             sides: The fresh outputs of both datasets, d0 first.
             score: The combined score of the attacks.
 
         Returns:
-            Three dicts with attack indices as keys: the scores of the outputs of d0, the scores of the outputs of d1,
-            and the descriptions of failures.
+            Two dicts from attack indices to scores, of the outputs of d0 and of d1; the combined scores of the outputs
+            of d0 and of d1; and a dict from attack indices to descriptions of failures.
         """
-        # The outputs of the two datasets are scored in separate calls, because the last bit of a score may depend on
-        # the row of its output.  In a joint call, the dataset of an output would determine its row.  So the dataset
-        # could decide the bin of a score that lies near the edge of a bin.
-        places = [score.places(side) for side in sides]
         parts: tuple[AttackScores, AttackScores] = {}, {}
         failures: dict[int, str] = {}
         with guarded(score.attacks):
             for side in self._order():
                 for i in score.scorers:
-                    parts[side][i], failure = score.of_attack(i, sides[side], places[side])
+                    parts[side][i], failure = score.of_attack(i, sides[side])
                     if failure:
                         failures.setdefault(i, failure)
-            self._check_each(sides, parts, score)
-        return *parts, failures
+            scores = score.combined(parts[0], sides[0]), score.combined(parts[1], sides[1])
+            self._scored += len(sides[0])
+            own = self._scored >= self._next_check
+            if own:
+                self._next_check = 2 * self._scored
+            if own or any(is_foreign(score.attacks[i]) for i in score.scorers):
+                self._check(sides, parts, scores, score)
+        return parts, scores, failures
 
-    def _check_each(self, sides: Block, parts: tuple[AttackScores, AttackScores], score: Score) -> None:
-        own = self._scored + len(sides[0]) >= self._next_check
-        self._scored += len(sides[0])
-        if own:
-            self._next_check = 2 * self._scored
-        checked = [i for i in score.scorers if own or is_foreign(score.attacks[i])]
-        if not checked:
-            return
+    def _check(
+        self, sides: Block, parts: tuple[AttackScores, AttackScores], scores: tuple[Array, Array], score: Score
+    ) -> None:
         for some, at in self._again(sides):
-            for i in checked:
-                scores = np.concatenate([parts[0][i], parts[1][i]])[at]
-                if not same(scores, score.of_attack_anew(i, some)[0]):
-                    self._accuse(score.attacks, [i])
+            anew = {i: score.of_attack_anew(i, some)[0] for i in score.scorers}
+            if not same(np.concatenate(scores)[at], score.combined(anew, some)):
+                differ = [i for i in anew if not same(np.concatenate([parts[0][i], parts[1][i]])[at], anew[i])]
+                self._accuse(score.attacks, differ or list(anew))
 
     def _order(self) -> tuple[int, int]:
         """Return the order in which the two datasets are scored.  It is random, so an attack cannot predict it."""
         first = int(stream(self.seed, "first asked", self.pair, self._scored).integers(2))
         return first, 1 - first
 
-    def _again(self, sides: Block) -> list[tuple[Outputs, Places]]:
+    def _again(self, sides: Block) -> list[tuple[Outputs, npt.NDArray[np.intp]]]:
         """Select some outputs of a block, read them again from the raw outputs, and return them with their indices."""
         self._checks += 1
         try:

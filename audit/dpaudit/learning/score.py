@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,21 +16,28 @@ from dpaudit.learning.members import sees
 from dpaudit.learning.safe_scoring import asked
 from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import Encoding, Outputs, Places, Recurring
+from dpaudit.outputs import Encoding, Outputs
 
 _DIGITS = 9  # number of decimals of a score; further decimals might depend on the position of an output in its block
-_STACKED = "stacked"  # key of the stacked score in the cache `KnownScores`
-KnownScores = dict[int | str, tuple[Array, str]]
-"""A cache of the scores of recurring values, with the description of a failure, by attack index or `_STACKED`."""
+_STACKED = -1  # key of the stacked score in the cache `KnownScores`
+KnownScores = dict[int, dict[Hashable, float]]
+"""A cache of the scores of recurring values by their keys, for each attack index and for `_STACKED`."""
+_MAX_KNOWN = 512  # maximum number of values in a block whose scores are cached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Score:
     """A function that maps an output to a combined score, from frozen scorers and frozen weights of the attacks.
 
-    The score of an output depends on this output only, neither on other outputs of a block nor on earlier calls.  A
-    third-party attack may violate this rule; `rechecks` detects violations.  Suppose that later outputs are independent
-    given the past.  Then the scores of these outputs are independent given the past, too.
+    The score of an output depends on this output only, neither on other outputs of a block nor on earlier calls:
+
+    - an output is known to the encoding, and has its features, by its own value (`outputs.block`),
+    - the scorers of built-in attacks give a row the same bits in every block, and the combined score is rounded to
+      multiples of 10^-9, between which the cuts of the bins lie (`inference.grid`),
+    - a value has a score of its own or has none, whatever stands beside it.
+
+    A third-party attack may violate this rule; `rechecks` detects violations.  Suppose that later outputs are
+    independent given the past.  Then the scores of these outputs are independent given the past, too.
     """
 
     attacks: Sequence[Attack]
@@ -39,7 +46,6 @@ class Score:
     mixture: Mapping[int, float]  # attack index -> weight in the mixture; the weights sum to 1
     trials: int  # number of trials from which the mixture was learned; a second stage uses more trials
     stacked: Stacked | None = None  # the stacked score after the second stage
-    recurring: Recurring | None = None  # values that occur so often that each is scored only once
     few_values: ValueScores | None = None  # scores that replace the mixture for outputs with few values
     clock: Clock = field(default_factory=Clock)
     known: KnownScores = field(default_factory=dict)  # cache of the scores of recurring values
@@ -81,14 +87,11 @@ class Score:
         """Compute the scores of outputs as `__call__` does, but without `foreign.guarded`, which the caller applies."""
         if self.stacked is None:
             return self.mixed(outputs)
-        return self._by_value(
-            _STACKED, outputs, self.places(outputs), lambda some: (self._stacked(some, self.mixed), "")
-        )[0]
+        return self._by_value(_STACKED, outputs, lambda some: (self._stacked(some, self.mixed), ""))[0]
 
     def mixed(self, outputs: Outputs) -> Array:
         """Combine the scores that the attacks give to n outputs; shape (n,)."""
-        places = self.places(outputs)
-        return self.combined({i: self.of_attack(i, outputs, places)[0] for i in self.scorers}, outputs)
+        return self.combined({i: self.of_attack(i, outputs)[0] for i in self.scorers}, outputs)
 
     def combined(self, parts: Mapping[int, Array], outputs: Outputs) -> Array:
         """Combine the given scores of n outputs by each attack; shape (n,).
@@ -98,23 +101,18 @@ class Score:
         scores = weighted_mean(parts, self.mixture, len(outputs))
         return scores if self.few_values is None else self.few_values(outputs, scores)
 
-    def places(self, outputs: Outputs) -> Places | None:
-        """Return the index of each output among the recurring values; None if there are no recurring values."""
-        return self.recurring.places(outputs) if self.recurring is not None else None
-
-    def of_attack(self, index: int, outputs: Outputs, places: Places | None) -> tuple[Array, str]:
+    def of_attack(self, index: int, outputs: Outputs) -> tuple[Array, str]:
         """Compute the scores of outputs by one attack.
 
         Args:
             index: Index of the attack.
             outputs: The n outputs.
-            places: The indices that the method `places` returned for these outputs.
 
         Returns:
             The scores of the outputs, (n,), and the description of a failure.  If the attack did not fail, the
             description is the empty string.
         """
-        return self._by_value(index, outputs, places, lambda some: self.of_attack_anew(index, some))
+        return self._by_value(index, outputs, lambda some: self.of_attack_anew(index, some))
 
     def anew(self, outputs: Outputs) -> Array:
         """Compute the scores of n outputs without the cache, in order to verify earlier scores; shape (n,)."""
@@ -158,23 +156,16 @@ class Score:
         return stacked_scores(self.stacked, np.column_stack([mixed(outputs), *found]))
 
     def _by_value(
-        self,
-        key: int | str,
-        outputs: Outputs,
-        places: Places | None,
-        compute: Callable[[Outputs], tuple[Array, str]],
+        self, index: int, outputs: Outputs, compute: Callable[[Outputs], tuple[Array, str]]
     ) -> tuple[Array, str]:
-        """Apply a function to n outputs, but only once to each recurring value."""
-        if self.recurring is None or places is None:
+        """Apply a function to n outputs, but only once to each value if values recur, which saves time only."""
+        if not outputs.recurs or len((distinct := outputs.distinct()).index) > _MAX_KNOWN:
             return compute(outputs)
-        if key not in self.known:
-            self.known[key] = compute(self.recurring.values)
-        by_value, failure = self.known[key]
-        values, new = by_value[places], np.flatnonzero(places < 0)
-        if len(new):
-            values[new], its_failure = compute(outputs.take(new))
-            failure = failure or its_failure
-        return values, failure
+        known, keys, failure = self.known.setdefault(index, {}), distinct.value_keys(), ""
+        if new := [at for at, key in enumerate(keys) if key not in known]:
+            scores, failure = compute(outputs.take(distinct.index[new]))
+            known.update(zip([keys[at] for at in new], scores.tolist(), strict=True))
+        return np.array([known[key] for key in keys])[distinct.places], failure
 
 
 def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:

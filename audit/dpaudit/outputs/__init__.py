@@ -7,33 +7,32 @@ May import: `numerics`, `values`.
 Public names: see `__all__`.
 """
 
-from dpaudit.outputs.array_types import ArrayTypes
 from dpaudit.outputs.block import VIEWS, Outputs, View
 from dpaudit.outputs.derived import derived, derived_names
 from dpaudit.outputs.encoders import register_encoder
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
 from dpaudit.outputs.outcomes import OutputError, Raised, Timed
 from dpaudit.outputs.queries import Queries, Targets
-from dpaudit.outputs.recurring import Places, Recurring
 from dpaudit.outputs.scaling import Scale
+from dpaudit.outputs.shared_calls import as_alone, refuse_mixed_types, types_of
 
 __all__ = [
     "VIEWS",
-    "ArrayTypes",
     "Encoding",
     "OutputError",
     "Outputs",
     "PartsEncoding",
-    "Places",
     "PlainEncoding",
     "Queries",
     "Raised",
-    "Recurring",
     "Scale",
     "Targets",
     "Timed",
     "View",
+    "as_alone",
     "derived",
     "derived_names",
+    "refuse_mixed_types",
     "register_encoder",
+    "types_of",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Literal, overload
 
 import numpy as np
@@ -11,16 +12,34 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.derived import derived
-from dpaudit.outputs.encoding import Encoding, PlainEncoding, kind_of, parts_of_all
+from dpaudit.outputs.encoding import Encoding, PlainEncoding, parts_of_all
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Timed
-from dpaudit.outputs.plain import Plain, plain_array
+from dpaudit.outputs.plain import Plain, array_of, plain_array, plain_kind
+from dpaudit.outputs.shared_calls import as_alone
 from dpaudit.values import Output, RawOutputs
+from dpaudit.values.content import key as content_key
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The k distinct values among n outputs."""
+
+    index: npt.NDArray[np.intp]  # place of the first output with each value; (k,)
+    places: npt.NDArray[np.intp]  # index of the value of each output, from 0 to k - 1; (n,)
+    _keys: Callable[[], list[Hashable]]
+
+    def value_keys(self) -> list[Hashable]:
+        """Return the key of each value, as `Outputs.value_keys` gives it."""
+        return self._keys()
+
 
 View = RawOutputs
 """The form in which an attack receives n outputs: an array of n rows, or a list of n outputs."""
 
 _MAX_NUMBERS_OF_VIEW = 2**22  # maximum size of a view that joined blocks keep; a larger view is computed when needed
+_LOOK = 256  # number of outputs in a preliminary count of distinct values
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # unsigned integer type by its size in bytes
 _COPIES = ("features", "natural")  # views of plain numbers that contain the numbers of the outputs and nothing else
 
 
@@ -28,50 +47,52 @@ class Outputs:
     """A block of n outputs of a mechanism on one dataset.  The outputs never change, and computed views are cached.
 
     Args:
-        raw: The outputs in the form in which the mechanism returned them, or None if they were too large to keep.
-        array: The outputs as one array of shape (n,) or (n, d), or None if the outputs are not plain numbers.
+        raw: The outputs, each with the value that it has alone, or None if they were too large to keep.
+        kind: The plain kind of all outputs (`plain.plain_kind`), or "" if they have none in common.
+        array: The outputs as one array of shape (n,) or (n, d), or None if they have no plain kind in common.
         seconds: The running time of each run, in seconds; shape (n,).  None means that running times were not observed.
         parts: The parts of each output, or None if the parts have not been computed.
     """
 
-    __slots__ = ("_parts", "_unknown_outputs", "_views", "array", "raw", "seconds")
+    __slots__ = ("_distinct", "_keys", "_parts", "_unknown_outputs", "_views", "array", "kind", "raw", "seconds")
 
     def __init__(
         self,
         raw: Sequence[Output] | Plain | None,
+        kind: str,
         array: Plain | None,
         seconds: Array | None,
         parts: list[Parts] | None = None,
     ) -> None:
         self.raw = raw
+        self.kind = kind
         self.array = array
         self.seconds = seconds
         self._parts = parts
         self._views: dict[str, tuple[Encoding, View]] = {}
-        self._unknown_outputs: tuple[Encoding, npt.NDArray[np.bool_]] | None = None
+        self._unknown_outputs: tuple[Encoding, npt.NDArray[np.bool_] | None] | None = None
+        self._distinct: Distinct | None = None
+        self._keys: list[Hashable] | None = None  # the key of each output, of outputs without an array
 
     @classmethod
     def read(cls, outputs: RawOutputs) -> Outputs:
-        """Create a block from the outputs that a mechanism returned.
+        """Create a block from outputs.
 
         Args:
-            outputs: An array, a list, or another sequence of n outputs, such as a series or a tensor.
+            outputs: A list of n outputs, each with the value that it has alone.  An array or another sequence counts as
+                the outputs of one call (`shared_calls.as_alone`).
 
         Raises:
             OutputError: If dpaudit cannot read an output.
         """
         seconds = None
-        if not isinstance(outputs, np.ndarray | list):  # the outputs may be a series, a tensor or a tuple
-            outputs = np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
-        if not isinstance(outputs, np.ndarray) and any(type(output) is Timed for output in outputs):
+        if not isinstance(outputs, list):
+            outputs = as_alone(outputs)
+        elif any(type(output) is Timed for output in outputs):
             seconds = np.array([output.seconds if type(output) is Timed else np.nan for output in outputs])
             outputs = [output.output if type(output) is Timed else output for output in outputs]
-        array = plain_array(outputs)
-        parts = None
-        if array is None:
-            outputs = list(outputs)
-            parts = _read_all(outputs)
-        return cls(outputs, array, seconds, parts)
+        kind, array = plain_array(outputs)
+        return cls(outputs, kind, array if kind else None, seconds, None if kind else _read_all(list(outputs)))
 
     def __len__(self) -> int:
         if self.array is not None:
@@ -89,31 +110,48 @@ class Outputs:
             OutputError: If dpaudit cannot read an output.
         """
         if self._parts is None:
-            self._parts = parts_of_all(self.listed())
+            self._parts = parts_of_all(self._one_by_one())
         return self._parts
+
+    def _one_by_one(self) -> Sequence[Output]:
+        """Return the outputs with their own types; rows of an array are lists unless they are long."""
+        raw = self.listed()
+        return raw.tolist() if isinstance(raw, np.ndarray) and self.array is not None else list(raw)
 
     def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
         """Return a mask of the outputs that the encoding cannot represent, or None if it can represent all outputs.
 
-        The mask has the shape (n,).
+        The mask has the shape (n,).  An output is known or unknown by itself, whatever the other outputs are.
         """
-        if not isinstance(encoding, PlainEncoding):
-            return None
-        # In a list of outputs, the type of each output may depend on the dataset.  In an array, all outputs have the
-        # same type.
-        fits = self.array is not None and encoding.fits(self.array)
-        if (
-            fits
-            and self.array is not None
-            and (isinstance(self.raw, np.ndarray) or kind_of(self.array) == encoding.kind)
-        ):
+        if not isinstance(encoding, PlainEncoding) or self.kind == encoding.kind:
             return None
         if self._unknown_outputs is None or self._unknown_outputs[0] is not encoding:
-            self._unknown_outputs = (
-                encoding,
-                encoding.unknown_outputs([None] * len(self) if self.raw is None else self.raw),
-            )
+            outputs = [] if self.kind or self.raw is None else self.raw
+            unknown = np.array([plain_kind(output) != encoding.kind for output in outputs], dtype=np.bool_)
+            self._unknown_outputs = encoding, unknown if len(outputs) else np.ones(len(self), dtype=np.bool_)
         return self._unknown_outputs[1]
+
+    def value_keys(self) -> list[Hashable]:
+        """Return a key for each output; outputs of any blocks have equal keys exactly if their values are equal."""
+        if self.array is not None:
+            return [(self.kind, row.tobytes()) for row in self.array]
+        if self._keys is None:
+            self._keys = [_key(output) for output in self.listed()]
+        return self._keys
+
+    def distinct(self) -> Distinct:
+        """Return the distinct values among the outputs.  Equal values have the same bits, type and form."""
+        if self._distinct is None:
+            self._distinct = _distinct_rows(self) if self.array is not None else _distinct_keys(self)
+        return self._distinct
+
+    @property
+    def recurs(self) -> bool:
+        """Whether most outputs seem to have few values, so that scoring each value once saves time."""
+        if self.seconds is not None or self.array is None or not len(self.array):
+            return False
+        some = self.array[-_LOOK:].reshape(min(len(self), _LOOK), -1)
+        return len(np.unique(some, axis=0)) <= len(some) // 2
 
     @overload
     def view(self, encoding: Encoding, sees: Literal["features", "derived", "bits", "queries", "timed"]) -> Array: ...
@@ -143,12 +181,19 @@ class Outputs:
         The new block contains the cached views of these outputs.
         """
         raw = self.raw
+        some = raw if raw is None else raw[index] if isinstance(raw, np.ndarray) else [raw[i] for i in index]
+        kind, array = self.kind, None if self.array is None else self.array[index]
+        if array is None and some is not None:  # some of the outputs may have a kind in common
+            kind, array = plain_array(some)
         chosen = Outputs(
-            raw if raw is None else raw[index] if isinstance(raw, np.ndarray) else [raw[i] for i in index],
-            None if self.array is None else self.array[index],
+            some,
+            kind,
+            array if kind else None,
             None if self.seconds is None else self.seconds[index],
             None if self._parts is None else [self._parts[i] for i in index],
         )
+        if self._keys is not None:
+            chosen._keys = [self._keys[i] for i in index]
         for sees, (encoding, view) in self._views.items():
             part = view[index] if isinstance(view, np.ndarray) else [view[i] for i in index]
             chosen._views[sees] = encoding, part
@@ -192,7 +237,8 @@ class Outputs:
         """
         if self.array is not None:
             return self
-        slim = Outputs(None, None, self.seconds, self._parts)
+        slim = Outputs(None, "", None, self.seconds, self._parts)
+        slim._keys = self._keys
         slim._views = {sees: view for sees, view in self._views.items() if sees != "natural"}
         return slim
 
@@ -208,11 +254,10 @@ class Outputs:
         """
         if len(blocks) == 1:
             return blocks[0]
-        arrays = [block.array for block in blocks]
-        batched = all(isinstance(block.raw, np.ndarray) for block in blocks)
-        shapes = {(None if batched else array.dtype, array.shape[1:]) for array in arrays if array is not None}
-        plain = len(shapes) == 1 and all(array is not None for array in arrays)
-        array = np.concatenate([array for array in arrays if array is not None]) if plain else None
+        arrays = [block.array for block in blocks if block.array is not None]
+        kinds = {block.kind for block in blocks}
+        plain = len(kinds) == 1 and len(arrays) == len(blocks)
+        array = np.concatenate(arrays) if plain else None
         parts = None
         if all(block._parts is not None for block in blocks):
             parts = [one for block in blocks for one in block._parts or ()]
@@ -222,18 +267,19 @@ class Outputs:
         if array is not None and all(isinstance(block.raw, np.ndarray) for block in blocks):
             raw = array
         elif all(block.raw is not None for block in blocks):
-            raw = [output for block in blocks for output in block.listed()]
+            raw = [output for block in blocks for output in block._one_by_one()]
         seconds = None
         if any(block.seconds is not None for block in blocks):
             seconds = np.concatenate(
                 [block.seconds if block.seconds is not None else np.full(len(block), np.nan) for block in blocks]
             )
-        whole = cls(raw, array, seconds, parts)
-        one_type = array is not None and all(one is not None and one.dtype == array.dtype for one in arrays)
+        whole = cls(raw, kinds.pop() if plain else "", array, seconds, parts)
+        if not plain and all(block.array is not None or block._keys is not None for block in blocks):
+            whole._keys = [key for block in blocks for key in block.value_keys()]
         for sees, (encoding, view) in blocks[-1]._views.items():
             views = [block._views.get(sees, (None, None)) for block in blocks]
             if isinstance(view, np.ndarray) and all(known is encoding for known, _ in views):
-                copies = one_type and sees in _COPIES and isinstance(encoding, PlainEncoding)
+                copies = plain and sees in _COPIES and isinstance(encoding, PlainEncoding)
                 if copies or len(whole) * view[:1].size > _MAX_NUMBERS_OF_VIEW:
                     continue
                 whole._views[sees] = encoding, np.concatenate([part for _, part in views])
@@ -296,13 +342,38 @@ def _timed(outputs: Outputs, encoding: Encoding) -> Array:
 
 
 def _plain(outputs: Outputs, encoding: PlainEncoding) -> Plain:
-    """Return the outputs of a block as one array, regardless of the types of the other outputs in the block."""
+    """Return outputs that the encoding knows as one array."""
     if outputs.array is not None:
         return outputs.array
-    rows = [plain_array([output]) for output in outputs.listed()]
-    return (
-        np.concatenate([row.reshape(1, encoding.columns) for row in rows if row is not None]) if rows else np.zeros(0)
-    )
+    listed = list(outputs.listed())
+    return array_of(listed) if listed else np.zeros((0, encoding.columns))
+
+
+def _distinct_rows(outputs: Outputs) -> Distinct:
+    assert outputs.array is not None
+    rows = np.ascontiguousarray(outputs.array).reshape(len(outputs), -1)
+    bits = rows.view(_BITS[rows.dtype.itemsize]).astype(np.uint64)
+    if bits.shape[1] > 1:  # the rows of one value are neighbours after sorting
+        order = np.lexsort(bits.T)
+        new = np.append(True, np.any(bits[order[1:]] != bits[order[:-1]], axis=1))[: len(order)]
+        places = np.empty(len(order), dtype=np.intp)
+        places[order] = np.cumsum(new) - 1
+        index = order[new]
+    else:
+        _, index, places = np.unique(bits.ravel(), return_index=True, return_inverse=True)
+    return Distinct(index, places, lambda: [(outputs.kind, rows[i].tobytes()) for i in index])
+
+
+def _distinct_keys(outputs: Outputs) -> Distinct:
+    known: dict[Hashable, int] = {}
+    places = np.array([known.setdefault(key, len(known)) for key in outputs.value_keys()], dtype=np.intp)
+    return Distinct(np.unique(places, return_index=True)[1], places, lambda: list(known))
+
+
+def _key(output: Output) -> Hashable:
+    """Return the key of an output that is not in an array: equal to that of the same output in an array."""
+    kind = plain_kind(output)
+    return (kind, array_of([output]).tobytes()) if kind else ("", content_key(output))
 
 
 _VIEWS: dict[str, Callable[[Outputs, Encoding], View]] = {

@@ -20,7 +20,7 @@ from dpaudit.outputs.association import association
 from dpaudit.outputs.bits import PER_NUMBER, bits
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.parts import parts_of
-from dpaudit.outputs.plain import Plain, plain_array
+from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.values import Foreign, Output
 
@@ -43,16 +43,16 @@ class PlainEncoding:
     single: bool  # True if each output is a number, and False if each output is a vector
     columns: int
     centre: tuple[int, ...] | None  # integers to subtract; shape (columns,), or None if no integer is large
-    kind: str = "f"  # kind of the numbers in the past outputs, as returned by `kind_of`
+    kind: str = "float"  # kind of the past outputs, as returned by `plain.plain_kind`
 
     @classmethod
-    def of(cls, past: Plain) -> PlainEncoding:
-        """Fit an encoding to an array of past outputs, which has the shape (n,) or (n, d)."""
+    def of(cls, past: Plain, kind: str) -> PlainEncoding:
+        """Fit an encoding to an array of past outputs of one kind, which has the shape (n,) or (n, d)."""
         rows = past.reshape(len(past), -1)
         centre = None
         if past.dtype.kind in "iu" and past.dtype.itemsize == 8 and np.any(np.abs(rows.astype(np.float64)) > _EXACT):
             centre = tuple(int(value) for value in np.sort(rows, axis=0)[len(rows) // 2])
-        return cls(past.ndim == 1, rows.shape[1], centre, kind_of(past))
+        return cls(past.ndim == 1, rows.shape[1], centre, kind)
 
     @property
     def names(self) -> list[str]:
@@ -64,17 +64,11 @@ class PlainEncoding:
         """The number of leading columns that are numbers of the output."""
         return self.columns
 
-    def fits(self, array: Plain) -> bool:
-        """Return whether an array of outputs has as many columns as this encoding."""
-        return array.size == 0 or array.size // len(array) == self.columns
-
     def features(self, array: Plain) -> Array:
         """Return the features of an array of n outputs as an array of shape (n, columns)."""
         rows = array.reshape(len(array), self.columns)
         if self.centre is None:
             return rows.astype(np.float64)
-        if rows.dtype.kind not in "iu":
-            return rows.astype(np.float64) - np.array(self.centre, dtype=np.float64)
         centre = np.array(self.centre, dtype=rows.dtype if rows.dtype.itemsize == 8 else np.int64)
         wide = rows.astype(centre.dtype)
         far = wide.astype(np.float64) - centre.astype(np.float64)
@@ -86,18 +80,6 @@ class PlainEncoding:
         """Return the features of the bits of the first 16 columns as an array of shape (n, 3 min(columns, 16))."""
         rows = array.reshape(len(array), self.columns)
         return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MAX_BITS))])
-
-    def unknown_outputs(self, outputs: Sequence[Output] | Plain) -> npt.NDArray[np.bool_]:
-        """Return a mask, (n,), of the outputs whose type, length or kind of number this encoding cannot represent."""
-        arrays = [plain_array([output]) for output in outputs]
-        return np.array(
-            [array is None or not self.fits(array) or kind_of(array) != self.kind for array in arrays], dtype=bool
-        )
-
-
-def kind_of(array: Plain) -> str:
-    """Return the kind of the numbers in an array: "b" for booleans, "i" for integers of any type, "f" for floats."""
-    return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Converts outputs into one array if all outputs are numbers or vectors of equal length."""
+"""Converts outputs of one plain kind, such as numbers or vectors of equal length, into one array."""
 
 from __future__ import annotations
 
@@ -8,60 +8,76 @@ import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.encoders import encoder_of
-from dpaudit.values import Output, RawOutputs
+from dpaudit.values import Foreign, Output, RawOutputs
 
 Plain = AnyArray
 """An array of shape (n,) or (n, d) that contains integers, floats or booleans."""
 
 _MAX_COLUMNS = 1024  # maximum length of an output vector that is read completely; longer vectors are summarised
-_SINGLE = {bool, int, float}
+_WORDS = {float: "float", int: "integer", bool: "boolean"}
+_ENTRIES = {float, int, bool, np.float64, np.int64, list, tuple}  # types of the entries of vectors
+_DTYPES = {"float64": "float", "int64": "integer", "bool": "boolean"}  # numpy's types that are also Python's
+_LARGEST = 2**63  # of an integer in an array (exclusive)
 
 
-def plain_array(outputs: RawOutputs) -> Plain | None:
-    """Convert outputs into one array if the conversion loses no information.
+def plain_kind(output: Output) -> str:
+    """Return the kind of an output, such as "float" or "list of 3 integer"; "" if it is neither number nor vector.
 
-    All outputs in a list must have the same type, because a type that depends on the data may violate the claim.  For
-    example, the mechanism may return 1 on one dataset and 1.0 on the other dataset.
+    Outputs of different kinds are told apart, because the type of an output may depend on the dataset: the mechanism
+    may return 1 on one dataset and 1.0 on the other.
+    """
+    kind = type(output)
+    if kind in _WORDS:
+        return "" if kind is int and not -_LARGEST <= output < _LARGEST else _WORDS[kind]
+    if encoder_of(output) is not None:
+        return ""
+    if isinstance(output, np.generic | np.ndarray):
+        if output.dtype.kind not in "biuf" or output.dtype.itemsize > 8 or not 0 < output.size <= _MAX_COLUMNS:
+            return ""
+        word = _DTYPES.get(output.dtype.name, output.dtype.name)
+        return f"array of {'x'.join(map(str, output.shape))} {word}" if isinstance(output, np.ndarray) else word
+    if kind not in (list, tuple) or not 0 < len(output) <= _MAX_COLUMNS:
+        return ""
+    entries = set(map(type, output))
+    if len(entries) > 1 or not entries <= _ENTRIES:
+        return ""
+    words = {plain_kind(output[0])} if entries == {float} else set(map(plain_kind, output))
+    if len(words) > 1 or "" in words or (entries <= {list, tuple} and np.size(output) > _MAX_COLUMNS):
+        return ""
+    return f"{kind.__name__} of {len(output)} {words.pop()}"
+
+
+def plain_array(outputs: RawOutputs) -> tuple[str, Plain]:
+    """Convert outputs into one array if all of them have the same plain kind.
 
     Args:
         outputs: The sequence of n outputs.
 
     Returns:
-        An array of shape (n,) or (n, d), or None if the outputs cannot be converted without loss of information.
+        The kind, and an array of shape (n,) or (n, d); ("", an empty array) if the outputs have no kind in common.
+        Rows of an array count as lists of floats, as `shared_calls.as_alone` gives them.
     """
+    nothing = "", np.zeros(0)
     if isinstance(outputs, np.ndarray):
-        array = outputs
-    else:
-        if not len(outputs) or not _alike(outputs):
-            return None
-        try:
-            array = np.array(outputs)
-        except (ValueError, TypeError, OverflowError):
-            return None
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim == 0:
-        return None
-    if array.ndim > 1:
-        array = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
-        if not 0 < array.shape[1] <= _MAX_COLUMNS:
-            return None
-    return array
+        if outputs.ndim == 1:
+            return "float", outputs
+        rows = outputs.reshape(len(outputs), -1) if len(outputs) else outputs.reshape(0, 1)
+        return (_of_rows(outputs.shape[1:]), rows) if 0 < rows.shape[1] <= _MAX_COLUMNS else nothing
+    if not len(outputs) or len(set(map(type, outputs))) > 1:
+        return nothing
+    kinds = set(map(plain_kind, outputs)) if type(outputs[0]) is not float else {plain_kind(outputs[0])}
+    if len(kinds) > 1 or "" in kinds:
+        return nothing
+    return kinds.pop(), array_of(outputs)
 
 
-def _alike(outputs: Sequence[Output]) -> bool:
-    """Return whether all outputs have the same type and all numbers inside the outputs have the same type."""
-    kinds = set(map(type, outputs))
-    if len(kinds) != 1:
-        return False
-    (kind,) = kinds
-    if encoder_of(outputs[0]) is not None:
-        return False
-    if kind in _SINGLE or (issubclass(kind, np.number | np.bool_)):
-        return kind is not int or all(-(2**63) <= output < 2**63 for output in outputs)
-    if kind is np.ndarray:
-        return len({(output.shape, output.dtype) for output in outputs}) == 1
-    if kind not in (tuple, list) or len(set(map(len, outputs))) != 1 or len(outputs[0]) > _MAX_COLUMNS:
-        return False
-    inner = {type(entry) for output in outputs for entry in output}
-    if len(inner) != 1 or not inner <= _SINGLE | {np.float64, np.int64}:
-        return False
-    return int not in inner or all(-(2**63) <= entry < 2**63 for output in outputs for entry in output)
+def array_of(outputs: Sequence[Foreign]) -> Plain:
+    """Return outputs of one plain kind as an array of shape (n,) or (n, d)."""
+    array = np.array(outputs)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        array[np.isnan(array)] = np.nan  # all NaNs are one
+    return array if array.ndim == 1 else array.reshape(len(array), -1)
+
+
+def _of_rows(shape: Sequence[int]) -> str:
+    return "".join(f"list of {length} " for length in shape) + "float"

@@ -19,7 +19,7 @@ from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.timeout import RunTimeout, Timeout, timeout_after
 from dpaudit.mechanisms.timing import THIS_PROCESS
-from dpaudit.outputs import Raised, Timed
+from dpaudit.outputs import Raised, Timed, as_alone, types_of
 from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOutputs, detached, detached_batch
 from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.sampling.side_effects import SideEffects, watched
@@ -52,6 +52,7 @@ class Outcome:
     outputs: RawOutputs
     failure: str = ""  # description of the failure with the run, or "" if no run failed
     side_effects: SideEffects = field(default_factory=SideEffects)
+    types: frozenset[str] = frozenset()  # types that a shared call gave to all its outputs (`outputs.types_of`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +234,8 @@ class Runs:
                 if members.changed_dataset(mechanism) or self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
-                    outcome = Outcome(detached_batch(outputs))
+                    outputs = detached_batch(outputs)
+                    outcome = Outcome(as_alone(outputs), types=types_of(outputs))
                     side_effects.failed -= 1
                     return outcome
                 failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""

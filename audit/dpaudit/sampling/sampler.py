@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.memory import advice
 from dpaudit.mechanisms.protocol import in_words
-from dpaudit.outputs import ArrayTypes, OutputError
+from dpaudit.outputs import OutputError, refuse_mixed_types
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
 from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
@@ -65,9 +65,11 @@ class Sampler:
     clock: str = field(default="", init=False)
     _seconds_per_run: float = field(default=0.0, init=False)
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
+    _types: list[set[str]] = field(init=False)  # types of the outputs of shared calls, for each pair
 
     def __post_init__(self) -> None:
         self.pairs = distinct(self.pairs)
+        self._types = [set() for _ in self.pairs]
         self._datasets = [(_dataset(pair, 0, pair.d0), _dataset(pair, 1, pair.d1)) for pair in self.pairs]
         self.pairs = [
             # The label keeps the text of the original datasets; the text of a copy may differ.
@@ -103,7 +105,7 @@ class Sampler:
             recorded = self.store.side_effects(pair, start)
             self.side_effects = [so_far + one for so_far, one in zip(self.side_effects, recorded, strict=True)]
             return Outcome(kept[0]), Outcome(kept[1])
-        outcomes = self._sampled(pair, start, stop)
+        outcomes = self._of_one_type(pair, self._sampled(pair, start, stop))
         for outcome in outcomes:
             if outcome.side_effects.changed:
                 outcome.side_effects.changed += f" of pair {self.pairs[pair]}"
@@ -118,6 +120,16 @@ class Sampler:
                 # A resumed audit reads the stored form, whose types may differ.  So every audit uses the stored form.
                 first, second = (replace(o, outputs=s) for o, s in zip(outcomes, stored, strict=True))
                 return first, second
+        return outcomes
+
+    def _of_one_type(self, pair: int, outcomes: tuple[Outcome, Outcome]) -> tuple[Outcome, Outcome]:
+        """Return the outcomes, or failures if numpy may have changed an output because of others of its call."""
+        self._types[pair] |= outcomes[0].types | outcomes[1].types
+        try:
+            refuse_mixed_types(self._types[pair])
+        except OutputError as error:
+            failure = f"gave an output that cannot be read: {error}"
+            return replace(outcomes[0], outputs=[], failure=failure), replace(outcomes[1], outputs=[], failure=failure)
         return outcomes
 
     def _sampled(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
@@ -233,21 +245,16 @@ def made_in_one_process(runs: Runs) -> Outcome:
 def _joined(parts: list[Outcome]) -> Outcome:
     """Join outcomes in order, up to the first failure."""
     whole: list[RawOutputs] = []
-    failure, side_effects = "", SideEffects()
+    failure, side_effects, types = "", SideEffects(), frozenset[str]()
     for part in parts:
         whole.append(part.outputs)
-        failure, side_effects = part.failure, side_effects + part.side_effects
+        failure, side_effects, types = part.failure, side_effects + part.side_effects, types | part.types
         if failure:
             break
     if len(whole) == 1:
-        return Outcome(whole[0], failure, side_effects)
+        return Outcome(whole[0], failure, side_effects, types)
     arrays = [outputs for outputs in whole if isinstance(outputs, np.ndarray)]
-    if len(arrays) == len(whole):
-        types = ArrayTypes()
-        try:
-            for array in arrays:
-                types.add(array)
-        except OutputError as error:  # checked before joining, which gives all arrays one type
-            return Outcome(whole[0], f"gave an output that cannot be read: {error}", side_effects)
-        return Outcome(np.concatenate(arrays), failure, side_effects)
-    return Outcome([output for outputs in whole for output in outputs], failure, side_effects)
+    if len(arrays) == len(whole) and len({array.shape[1:] for array in arrays}) == 1:
+        return Outcome(np.concatenate(arrays), failure, side_effects, types)
+    lists = [outputs.tolist() if isinstance(outputs, np.ndarray) else outputs for outputs in whole]
+    return Outcome([output for outputs in lists for output in outputs], failure, side_effects, types)

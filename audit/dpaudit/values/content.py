@@ -20,15 +20,16 @@ def key(value: Foreign) -> Hashable:
 
     Equal values have equal keys, and values with different contents have different keys.
 
-    Two Python numbers outside containers have equal keys if Python compares the numbers as equal.  For example, True, 1
-    and 1.0 have the same key.  All NaNs of the Python type float have the same key.  Two arrays have equal keys if
-    their types, shapes and bytes are equal.  The key of a dict depends on the order of its items, because the order may
-    leak information.  Inside containers, equal numbers of different types have different keys.
+    Equal numbers of different types, such as True, 1 and 1.0, have different keys, and so have 0.0 and -0.0, because
+    the difference may leak information.  All NaNs of the Python type float have the same key.  Two arrays have equal
+    keys if their types, shapes and bytes are equal.  The key of a dict depends on the order of its items.
 
     The key depends on the complete content of large arrays and data frames, in contrast to `repr`.  If a value cannot
     be pickled, its key is computed from its `repr`.
     """
     match value:
+        case float():
+            return float(value) if value and value == value else str(value)  # 0.0 == -0.0, and NaN differs from itself
         case np.ndarray() if value.ndim != 1 or value.dtype.hasobject:
             return _content(value)
         case np.ndarray() if value.nbytes > _LARGE and value.dtype.kind in "biufc":
@@ -37,9 +38,11 @@ def key(value: Foreign) -> Hashable:
             return found.digest()
         case np.ndarray() | np.generic():
             return _head(value) + value.tobytes()
-        case float() if value != value:
-            return ("nan",)  # the keys of other values are not tuples, so that no collision is possible
-        case str() | bytes() | int() | float() | None:
+        case int():
+            return type(value).__name__, value
+        case str():
+            return "str", value
+        case bytes() | None:
             return value
     return _content(value)
 
