@@ -148,7 +148,7 @@ def _score_few_values(collector: Collector, result: AuditResult) -> None:
     """Let frequencies score outputs with few values, as in a sequential audit."""
     (learner,) = collector.learners
     if result.evidence.anytime and scores_frequencies(learner.attacks):
-        learner.few_values = FewValues(float(result.claim.symmetrized().epsilon(0.0)))
+        learner.few_values = FewValues(result.claim.symmetrized())
 
 
 class _Looks(NamedTuple):

@@ -70,9 +70,8 @@ class SequentialAudit:
                 trials=self.deadline,
                 coin_selected=self._coin_selected,
             )
-        epsilon = float(self.tested.epsilon(0.0))
-        if math.isfinite(epsilon) and scores_frequencies(self.collector.learners[0].attacks):
-            few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), epsilon)
+        if scores_frequencies(self.collector.learners[0].attacks):
+            few_values = FewValues.of_pairs(_dataset_keys(self.collector.sampler.pairs), self.tested)
             for learner, its_values in zip(self.collector.learners, few_values, strict=True):
                 learner.few_values = its_values
 

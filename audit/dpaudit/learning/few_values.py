@@ -1,25 +1,32 @@
 """Scores of outputs with few values, shrunk towards the largest privacy loss that the claim allows.
 
-A claim such as `pure` bounds the privacy loss by some epsilon.  Bets win only on outputs whose log-likelihood ratio is
-beyond epsilon or -epsilon, and their gain depends on the excess of the ratio over epsilon.  The excess of a slight
-violation is small, so an estimate of the ratio with a small relative error may have an excess that is only noise.
-Bets on such an excess lose wealth.  The attacks do not know the claim, so they cannot avoid this loss.
+A claim such as `pure` or `approximate` allows larger privacy losses than some epsilon only with some probability delta,
+which is 0 for `pure`.  Bets win only on outputs whose log-likelihood ratio is beyond epsilon or -epsilon, and their gain
+depends on the excess of the ratio over epsilon.  The excess of a slight violation is small, so an estimate of the ratio
+with a small relative error may have an excess that is only noise.  Bets on such an excess lose wealth.  The attacks do
+not know the claim, so they cannot avoid this loss.
 
-If the outputs of a pair have 4 to 32 distinct values, their frequencies give an estimate of the log-likelihood ratio
-of each value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its
-approximate variance v (delta method) are
+If the outputs of a pair have few distinct values, their frequencies give an estimate of the log-likelihood ratio of each
+value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its approximate
+variance v (delta method) are
 
     y = log((n1 + 1/2) / m1) - log((n0 + 1/2) / m0),    v = 1/(n0 + 1/2) + 1/(n1 + 1/2).
 
 The counts of a dataset include its outputs on all pairs of the audit.  A search varies d1 and often keeps d0, so the
-outputs of d0 are then learned from together.  These scores are used from 1,000 trials of the pair on; before, the
-attacks score the outputs.  They are used only if `plug_in_ratio` is one of the attacks, as in "auto", and not while
-attacks that have tested their model by the outputs have nearly all the weight (`learner.Learner`).
+outputs of d0 are then learned from together.  These scores are used only if `plug_in_ratio` is one of the attacks, as in
+"auto", and not while attacks that have tested their model by the outputs have nearly all the weight
+(`learner.Learner`).
 
 The excess x = |y| - epsilon is shrunk to  x t / (t + v),  which is its posterior mean under the prior N(0, t), where t
 is the larger of (epsilon / 2)^2 and x^2 - 16 v.  The second term leaves a large excess nearly as it is.  An excess
 below one standard error is replaced by 0.  The score is then at most 0.8 epsilon in absolute value, because some bets
 use scores slightly below epsilon.
+
+**Rare values, if delta > 0.**  Such a claim is often violated by rare values that identify a dataset.  Each of them is
+worth a fraction of a nat, so a bet cannot wait for many of them: a value that only one dataset has shown so far gets the
+largest score.  And a bet on frequent values with a ratio near e^epsilon would drown what the rare values win.  So of the
+values beyond epsilon, sorted by their ratios, only the first k count as beyond it, where k maximises the estimated
+growth rate (sum of n1 - e^epsilon n0)^2 / (sum of n1 + e^(2 epsilon) n0) of the best bet on k of them.
 
 Theorem:
     These scores do not affect the validity of the sequential test.
@@ -35,11 +42,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
@@ -48,13 +56,16 @@ from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 
-MIN_VALUES = 4  # the attacks learn the ratios of fewer values as fast, and shrinking delays the evidence
 MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster
-MIN_TRIALS = 1_000  # with fewer trials, the attacks learn large violations faster
+# With fewer values or trials, the attacks learn the ratios as fast, and shrinking delays the evidence.
+MIN_VALUES, MIN_TRIALS = 4, 1_000
+MIN_VALUES_RARE, MIN_TRIALS_RARE = 2, 100  # the same if delta > 0, where attacks do not learn the ratios of rare values
 _FREQUENCIES = "plug_in_ratio"
 _SCALE = 0.5  # standard deviation of the prior of the excess, in units of epsilon
 _CLEAR = 16.0  # square of the number of standard errors beyond which an excess is no longer shrunk by this prior
 _UNCLEAR = 0.8  # largest score without a clear excess, in units of epsilon
+_IDENTIFIES = 60.0  # score of a value that one dataset alone has shown, in nats; the bins end here
+_FAR = 700.0  # privacy loss in nats at which the profile of a claim is the probability of all larger losses
 _DIGITS = 9  # number of decimals of a score, as in `score`
 
 Tally = npt.NDArray[np.int64]
@@ -80,6 +91,31 @@ def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], eps
     shrunk = epsilon + excess * prior / (prior + variance)
     size = np.where(excess > np.sqrt(variance), shrunk, np.minimum(np.abs(ratio), _UNCLEAR * epsilon))
     found: Array = np.round(np.sign(ratio) * size, _DIGITS)
+    return found
+
+
+def beyond(ratios: Array, counts0: Tally, counts1: Tally, epsilon: float) -> Array:
+    """Let the scores of rare values stand out, as the module describes for delta > 0.
+
+    Args:
+        ratios: The shrunken ratios of k values in nats; shape (k,).
+        counts0: Number of outputs of d0 with each value; shape (k,).
+        counts1: Number of outputs of d1 with each value; shape (k,).
+        epsilon: The privacy loss that the claim allows with a larger probability than delta, in nats.
+
+    Returns:
+        The scores in nats; shape (k,).
+    """
+    found = ratios.copy()
+    for sign, few, many in ((1, counts0, counts1), (-1, counts1, counts0)):
+        one_sided = (few == 0) & (many > 0)
+        candidates = np.flatnonzero(one_sided | (sign * ratios > epsilon))
+        order = candidates[np.argsort(-(many[candidates] + 0.1) / (few[candidates] + 0.1), kind="stable")]
+        excess = np.cumsum(many[order] - math.exp(epsilon) * few[order])
+        growth = np.maximum(excess, 0.0) ** 2 / np.cumsum(many[order] + math.exp(2 * epsilon) * few[order])
+        kept = order[: int(np.argmax(growth)) + 1] if len(order) else order
+        found[order] = sign * np.minimum(np.abs(ratios[order]), _UNCLEAR * epsilon)
+        found[kept] = np.where(one_sided[kept], sign * _IDENTIFIES, ratios[kept])
     return found
 
 
@@ -110,10 +146,12 @@ class FewValues:
     """The frequencies of the values on one pair, until there are too many values.
 
     Args:
-        epsilon: The largest privacy loss that the claim allows, in nats; inf if the claim allows every loss.
+        claim: The claim, symmetrized.
     """
 
-    epsilon: float
+    claim: InitVar[TradeoffFunction]
+    _epsilon: float = field(init=False)  # privacy loss that the claim allows with a larger probability than `_delta`
+    _delta: float = field(init=False)
     trials: int = field(default=0, init=False)  # number of counted trials of the pair
     # for each dataset of the pair: the pairs with the same dataset, including this one, and its side in them
     _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)
@@ -121,20 +159,22 @@ class FewValues:
     _useless: bool = field(init=False)  # whether there are too many values
     _score: ValueScores | None = field(default=None, init=False)  # a cache
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, claim: TradeoffFunction) -> None:
         self._shared = ([(self, 0)], [(self, 1)])
         self._counts = Counter(), Counter()
-        self._useless = not math.isfinite(self.epsilon)
+        self._delta = float(claim.delta(np.array([_FAR]))[0])
+        self._epsilon = float(claim.epsilon(self._delta)) if self._delta < 1 else math.inf
+        self._useless = not self._epsilon < _FAR / 2
 
     @classmethod
-    def of_pairs(cls, datasets: Sequence[tuple[Hashable, Hashable]], epsilon: float) -> list[FewValues]:
+    def of_pairs(cls, datasets: Sequence[tuple[Hashable, Hashable]], claim: TradeoffFunction) -> list[FewValues]:
         """Return an object for each pair, which learn together from outputs of the same dataset.
 
         Args:
             datasets: A key of d0 and a key of d1, for each pair; equal datasets have equal keys.
-            epsilon: The largest privacy loss that the claim allows, in nats; inf if the claim allows every loss.
+            claim: The claim, symmetrized.
         """
-        found = [cls(epsilon) for _ in datasets]
+        found = [cls(claim) for _ in datasets]
         places: dict[Hashable, list[tuple[FewValues, int]]] = {}
         for one, keys in zip(found, datasets, strict=True):
             for side, dataset in enumerate(keys):
@@ -170,7 +210,8 @@ class FewValues:
 
     @property
     def _enough(self) -> bool:
-        return not self._useless and self.trials >= MIN_TRIALS and len(self._values) >= MIN_VALUES
+        trials, values = (MIN_TRIALS_RARE, MIN_VALUES_RARE) if self._delta else (MIN_TRIALS, MIN_VALUES)
+        return not self._useless and self.trials >= trials and len(self._values) >= values
 
     def in_hindsight(self) -> BinCounts | None:
         """Return how often the present score would have had each bin on all past outputs of the pair.
@@ -192,4 +233,5 @@ class FewValues:
         sides = [[other._counts[side] for other, side in shared] for shared in self._shared]
         counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
         total0, total1 = (sum(one.total() for one in side) for side in sides)
-        return shrunken_excess(counts[0], counts[1], (total0, total1), self.epsilon)
+        ratios = shrunken_excess(counts[0], counts[1], (total0, total1), self._epsilon)
+        return beyond(ratios, counts[0], counts[1], self._epsilon) if self._delta else ratios
