@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit import Pair, audit
+from dpaudit import Pair, audit, batched
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.outputs import Raised
 from dpaudit.sampling.runs import ExecutionSettings
@@ -147,3 +148,13 @@ def test_other_processes_make_the_same_outcomes(tmp_path: Path) -> None:
     parallel = Sampler(mechanism, [PAIR], seed=3, jobs=2, execution=EXECUTION)
     parallel._seconds_per_run = 1.0
     assert [list(side.outputs) for side in parallel.block(0, 0, 60)] == [list(side.outputs) for side in here]
+
+
+def test_only_code_that_makes_many_runs_in_one_call_shares_calls(tmp_path: Path) -> None:
+    assert not members.shares_calls(lambda dataset, rng: 0)
+    assert members.shares_calls(batched(lambda dataset, n, rng: [0] * n))
+    assert members.shares_calls(script(tmp_path, ""))
+    assert not members.shares_calls(isolated(tmp_path, RELEASES, "release"))
+    assert members.shares_calls(isolated(tmp_path, RELEASES, "many"))
+    code = "def together(dataset, n, rng): return [0] * n"
+    assert members.shares_calls(isolated(tmp_path, code, "together", batched=True))
