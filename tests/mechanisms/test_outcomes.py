@@ -158,3 +158,32 @@ def test_only_code_that_makes_many_runs_in_one_call_shares_calls(tmp_path: Path)
     assert members.shares_calls(isolated(tmp_path, RELEASES, "many"))
     code = "def together(dataset, n, rng): return [0] * n"
     assert members.shares_calls(isolated(tmp_path, code, "together", batched=True))
+
+
+TYPES = """
+    import collections, datetime, decimal, fractions, math
+    VALUES = [
+        0, 0.0, -0.0, True, 2**70, 1j, None, math.nan, "a", b"a", (1, 2.0), [1, 2.0], [1, 2], [True, 0], [], (), {},
+        {"b": 1, "a": 2}, {"a": 2, "b": 1}, {1, 2}, frozenset([1]), decimal.Decimal("1.50"), fractions.Fraction(1, 2),
+        datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2), datetime.timedelta(1), {"a": [(1, {2: None})]},
+    ]
+    release = lambda dataset, rng: VALUES
+    class Many:
+        def sample(self, dataset, n, rng): return VALUES[:n]
+    many = Many()
+"""
+
+
+@pytest.mark.parametrize("execution", [ExecutionSettings(), EXECUTION], ids=["stop", "outcome"])
+def test_outputs_of_an_environment_have_the_types_of_outputs_of_this_process(
+    tmp_path: Path, execution: ExecutionSettings
+) -> None:
+    """The text of these values shows their types, the signs of zeros and the order of keys."""
+    for name, runs in (("release", 2), ("many", 27)):
+        mechanism = isolated(tmp_path, TYPES, name)
+        there, here = (
+            Sampler(one, [PAIR], seed=0, execution=execution).block(0, 0, runs)[0].outputs
+            for one in (mechanism, PythonMechanism(mechanism.address, folder=tmp_path))
+        )
+        assert len(there) == runs
+        assert list(map(repr, there)) == list(map(repr, here))
