@@ -12,7 +12,7 @@ even the bits of subnormals, NaNs and -0.0.  The tags are:
     d               float64                     m     dict: keys and values in turn
     D Q             list of only float / int64  a     numpy array: dtype, shape, bytes
     z               numpy scalar                Z     list of numpy scalars of one dtype, as an array
-    v               value of another type of the standard library: name of the type, list of plain values (`_TYPES`)
+    v               value of another type (`_TYPES`): name of the type, list of the parts of the value
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNREADABLE = (
 _SIZE = struct.Struct("=q")
 _DOUBLE = struct.Struct("=d")
 _INT64 = range(-(2**63), 2**63)
-# For each type: its plain values, and the function that makes an equal value from them.
+# For each type: the function that returns the parts of a value, and the function that makes an equal value from them.
 _TYPES: dict[type, tuple[Callable[[Foreign], list[Foreign]], Callable[..., Foreign]]] = {
     complex: (lambda value: [value.real, value.imag], complex),
     Decimal: (lambda value: [str(value)], Decimal),
@@ -54,6 +54,17 @@ _TYPES: dict[type, tuple[Callable[[Foreign], list[Foreign]], Callable[..., Forei
     frozenset: (lambda value: sorted(value, key=frame), lambda *items: frozenset(items)),
 }
 _MAKERS = {kind.__name__: made for kind, (_, made) in _TYPES.items()}
+
+
+def register(kind: type, values_of: Callable[[Foreign], list[Foreign]], made_from: Callable[..., Foreign]) -> None:
+    """Let this process encode a type of dpaudit, which private environments do not know.
+
+    Args:
+        kind: The type.
+        values_of: The function that returns the parts of a value, which must have an encoding.
+        made_from: The function that makes an equal value from the parts.
+    """
+    _TYPES[kind], _MAKERS[kind.__name__] = (values_of, made_from), made_from
 
 
 class Unsendable(Exception):
