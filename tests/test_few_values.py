@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit import Pair, audit, batched
+from dpaudit import ApproxDP, GaussianDP, Pair, PureDP, audit, batched
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.blocks import as_outputs
@@ -19,6 +19,7 @@ from dpaudit.learning.few_values import (
     MIN_TRIALS,
     MIN_VALUES,
     FewValues,
+    beyond,
     scores_frequencies,
     shrunken_excess,
 )
@@ -47,7 +48,7 @@ def plainly(y0: int, y1: int, n0: int, n1: int) -> float:
 
 def test_scores_of_values_equal_those_of_a_slow_plain_computation() -> None:
     rng = np.random.default_rng(0)
-    first, second = FewValues.of_pairs([("a", "b"), ("a", "c")], EPSILON)
+    first, second = FewValues.of_pairs([("a", "b"), ("a", "c")], PureDP(EPSILON))
     laws = [[0.4, 0.3, 0.2, 0.1], [0.2, 0.3, 0.2, 0.3], [0.3, 0.4, 0.3, 0.0]]
     seen: dict[str, Counter[bytes]] = {"a": Counter(), "b": Counter(), "c": Counter()}
     for few, names, (p, q) in [
@@ -82,9 +83,60 @@ def test_an_excess_is_shrunk_less_the_more_outputs_show_it() -> None:
     assert few[1] == many[1] == 0.0
 
 
+def test_values_of_any_type_are_scored_by_their_frequencies() -> None:
+    few, outputs = FewValues(PureDP(EPSILON)), [None, "a", 1.5, (1, 2)] * MIN_TRIALS
+    few.count((as_outputs(outputs), as_outputs([*outputs[2:], None, "a"])))
+    score = few.score()
+    assert score is not None
+    fresh = as_outputs(["new", None, (1, 2), [1, 2]])
+    assert np.isnan(score(fresh, np.full(4, np.nan))).tolist() == [True, False, False, True]
+
+
+def best_set(counts0: Any, counts1: Any, values: list[int], epsilon: float) -> set[int]:
+    """Return the values among those with the largest ratios whose joint bet grows fastest, one set after another."""
+    values = sorted(values, key=lambda v: (-(counts1[v] + 0.1) / (counts0[v] + 0.1), v))
+    rates = []
+    for k in range(1, len(values) + 1):
+        zeros, ones = sum(counts0[v] for v in values[:k]), sum(counts1[v] for v in values[:k])
+        excess = max(0.0, ones - math.exp(epsilon) * zeros)
+        rates.append(excess**2 / (ones + math.exp(2 * epsilon) * zeros))
+    return set(values[: 1 + rates.index(max(rates))]) if rates else set()
+
+
+def test_rare_values_that_identify_a_dataset_stand_out() -> None:
+    rng, epsilon = np.random.default_rng(5), 1.0
+    for _ in range(200):
+        mean0 = np.array([300, 110, 40, 3, 1, 0, 0.5, 0])
+        counts0, counts1 = rng.poisson(mean0), rng.poisson([110, 300, 60, 3, 1, 1, 0, 0])
+        shrunken = shrunken_excess(counts0, counts1, (450, 450), epsilon)
+        found = beyond(shrunken, counts0, counts1, epsilon)
+        for sign, few, many in ((1, counts0, counts1), (-1, counts1, counts0)):
+            one_sided = [v for v in range(8) if few[v] == 0 < many[v]]
+            clear = [v for v in range(8) if sign * shrunken[v] > epsilon]
+            kept = best_set(few, many, sorted({*one_sided, *clear}), epsilon)
+            for v in {*one_sided, *clear}:
+                if v in kept:
+                    assert found[v] == (sign * 60 if v in one_sided else shrunken[v])
+                else:
+                    assert found[v] == sign * min(abs(shrunken[v]), 0.8 * epsilon)
+        same = (counts0 > 0) & (counts1 > 0) & (np.abs(shrunken) <= epsilon)
+        assert np.array_equal(found[same], shrunken[same])
+
+
+def test_a_rare_identifying_value_refutes_sooner_than_attacks_do() -> None:  # the seed is fixed
+    @batched
+    def rare(dataset: int, n: int, rng: np.random.Generator) -> Any:
+        identifying = rng.random(n) < 0.01
+        return np.where(identifying, 2 + dataset, rng.random(n) < (0.73 if dataset else 0.27))
+
+    claim = ApproxDP(1.0, 0.001)
+    found = [audit(rare, claim, Pair(0, 1), seed=seed, confidence=0.95, trials=3_000).refuted_at for seed in range(3)]
+    assert max(trials or 3_000 for trials in found) < 2_500  # attacks alone needed more in half of the audits
+
+
 def test_a_score_does_not_change_with_later_outputs_on_any_pair() -> None:
     rng, laws = np.random.default_rng(1), ([0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.4])
-    first, second = FewValues.of_pairs([("a", "b"), ("a", "c")], EPSILON)
+    first, second = FewValues.of_pairs([("a", "b"), ("a", "c")], PureDP(EPSILON))
     for _ in range(2):
         first.count(block(rng, *laws))
     score, (fresh, _) = first.score(), block(rng, *laws)
@@ -100,7 +152,7 @@ def test_a_score_does_not_change_with_later_outputs_on_any_pair() -> None:
 
 def test_counts_in_hindsight_are_those_of_the_score_on_all_past_outputs() -> None:
     rng, laws = np.random.default_rng(2), ([0.4, 0.3, 0.2, 0.1], [0.1, 0.3, 0.2, 0.4])
-    few, blocks = FewValues(EPSILON), []
+    few, blocks = FewValues(PureDP(EPSILON)), []
     for _ in range(3):
         blocks.append(block(rng, *laws))
         few.count(blocks[-1])
@@ -112,12 +164,11 @@ def test_counts_in_hindsight_are_those_of_the_score_on_all_past_outputs() -> Non
         assert np.array_equal(counts[side], expected)
 
 
-@pytest.mark.parametrize("why", ["too many values", "every loss is allowed", "too few trials", "outputs one by one"])
+@pytest.mark.parametrize("why", ["too many values", "every loss is allowed", "too few trials"])
 def test_attacks_score_the_outputs(why: str) -> None:
-    few = FewValues(math.inf if why == "every loss is allowed" else EPSILON)
+    few = FewValues(GaussianDP(1.0) if why == "every loss is allowed" else PureDP(EPSILON))
     n = MIN_TRIALS - 1 if why == "too few trials" else 2 * MIN_TRIALS
     outputs: Any = np.arange(n) % (MAX_VALUES + 1 if why == "too many values" else MAX_VALUES)
-    outputs = outputs.tolist() if why == "outputs one by one" else outputs
     few.count((as_outputs(outputs), as_outputs(outputs)))
     assert few.score() is None
     assert few.in_hindsight() is None
@@ -173,7 +224,7 @@ def test_scores_of_an_attack_whose_model_fits_are_kept(nats: float, kept: bool) 
             return lambda outputs: np.zeros(len(outputs))
 
     learner = Learner([Law(), *resolve_attacks("plug_in_ratio")], seed=1, pair=0)
-    learner.few_values = FewValues(EPSILON)
+    learner.few_values = FewValues(PureDP(EPSILON))
     outputs = np.arange(2 * MIN_TRIALS) % MIN_VALUES
     learner.learn(outputs.astype(float), outputs.astype(float))
     assert learner.few_values.score() is not None

@@ -25,7 +25,7 @@ from dpaudit import (
     replay,
 )
 from dpaudit.config import read_configs
-from dpaudit.mechanisms.worker import misfit
+from dpaudit.mechanisms.misfit import misfit
 from dpaudit.text.reasons import concerns_verdict
 
 from .reports import sample

@@ -13,8 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -269,7 +268,7 @@ def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_
 
 def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
     result = audit(
-        lambda dataset, rng: Fraction(int(rng.integers(9)), 7),
+        lambda dataset, rng: PurePosixPath(str(rng.integers(9))),
         "gaussian(mu=1)",
         PAIRS,
         trials=50,
@@ -339,3 +338,17 @@ def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path
     assert comparable(first) == comparable(again)
     text = " ".join(again.warnings)
     assert all(words in text for words in ("printed", "global random state", "failed and were retried")), text
+
+
+@pytest.mark.parametrize("settings", [{}, {"observe_time": True}], ids=["output", "time"])
+def test_exceptions_and_times_are_stored(tmp_path: Path, settings: dict[str, Any]) -> None:
+    def release(dataset: list[float], rng: np.random.Generator) -> float:
+        if dataset[0] and rng.random() < 0.2:
+            raise RuntimeError("no answer")
+        return float(rng.normal())
+
+    first = stored(release, tmp_path / "s", failures="outcome", **settings)
+    again = stored(release, tmp_path / "s", failures="outcome", **settings)
+    assert first.trials_used == again.trials_used == 60
+    assert "60 of the 60 runs per dataset come from a store" in " ".join(again.warnings)
+    assert again.provenance.outputs == first.provenance.outputs != ""

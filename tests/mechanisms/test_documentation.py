@@ -47,5 +47,5 @@ def test_the_first_example_runs() -> None:
 
 def test_the_answer_with_a_running_time_is_understood(tmp_path: Path) -> None:
     (answer,) = re.findall(r'^    (\{"outputs".*"seconds".*)$', TEXT, re.MULTILINE)
-    found = script(tmp_path, f"print({answer!r})").timed_run([[0, 1]], 0, np.random.default_rng(0))
+    found = script(tmp_path, f"print({answer!r})").run([[0, 1]], 0, np.random.default_rng(0))
     assert (found.output, found.seconds, found.clock) == (0.25, 0.0013, "reported by the program")

@@ -17,8 +17,9 @@ from typer.testing import Result
 
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.memory import about_memory, limited_command, memory_limited
+from dpaudit.mechanisms.memory import limited_command, memory_limited
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.raised import about_memory
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import NotPossible, values_in_a_fresh_process

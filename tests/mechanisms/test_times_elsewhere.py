@@ -14,6 +14,7 @@ from dpaudit import MechanismError, Pair, Verdict, audit
 from dpaudit.cli.app import app
 from dpaudit.mechanisms import command as command_module
 from dpaudit.mechanisms import isolated as isolated_module
+from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.timing import ENVIRONMENT, OUTSIDE, REPORTED
 from dpaudit.outputs import Timed
 from dpaudit.result.evidence import SequentialEvidence
@@ -95,9 +96,9 @@ def test_a_silent_program_is_timed_from_request_to_answer_and_the_result_says_so
 
 def test_a_sleep_is_part_of_the_measured_time(tmp_path: Path) -> None:
     answer = 'time.sleep(0.02)\nprint(json.dumps({"outputs": [0.5]}))'
-    assert script(tmp_path, answer).timed_run([0], 0, rng()).seconds >= 0.02
+    assert script(tmp_path, answer).run([0], 0, rng()).seconds >= 0.02
     mechanism = isolated(tmp_path, "import time\ndef release(dataset, rng): time.sleep(0.02)")
-    assert mechanism.timed_run([0], 0, rng()).seconds >= 0.02
+    assert mechanism.run([0], 0, rng()).seconds >= 0.02
 
 
 def test_times_that_a_program_reports_are_part_of_its_outputs(tmp_path: Path) -> None:
@@ -130,10 +131,10 @@ def test_each_request_is_one_run_and_coins_decide_the_order_of_the_two_runs_of_a
 def test_the_transfer_of_the_dataset_to_an_environment_takes_no_observed_time(tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: each of five runs of a microsecond would have to be delayed by milliseconds."""
     mechanism, dataset = isolated(tmp_path, "def release(dataset, rng): return dataset.append(1)"), [0.5] * 50_000
-    mechanism.timed_run([dataset], 0, rng())
+    mechanism.run([dataset], 0, rng())
     assert mechanism.__dict__["changed_dataset"]
     began = time.perf_counter()
-    seconds = [mechanism.timed_run([dataset], 0, rng()).seconds for _ in range(5)]
+    seconds = [mechanism.run([dataset], 0, rng()).seconds for _ in range(5)]
     assert 0 < min(seconds) < (time.perf_counter() - began) / 20
 
 
@@ -170,7 +171,7 @@ def test_a_program_that_reports_no_valid_time_fails(tmp_path: Path, seconds: str
     mechanism = script(tmp_path, f"print({answer!r})")
     assert list(mechanism.sample(0, 1, rng())) == [1]  # audits that observe no times ignore the key
     with pytest.raises(MechanismError, match=f'program.py reported wrong "seconds": .*{message}'):
-        mechanism.timed_run([0], 0, rng())
+        mechanism.run([0], 0, rng())
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_a_worker_that_answers_without_a_valid_time_fails(
     (outcome, _) = Sampler(mechanism, [PAIR], seed=0, execution=OBSERVED).block(0, 0, 1)
     assert len(outcome.outputs) == 0
     with pytest.raises(MechanismError, match=message):
-        mechanism.timed_run([0], 0, rng())
+        mechanism.run([0], 0, rng())
 
 
 def test_a_program_must_report_all_times_or_none(tmp_path: Path) -> None:
@@ -217,10 +218,16 @@ def test_a_run_that_fails_in_an_environment_ends_the_audit(tmp_path: Path) -> No
         audit(isolated(tmp_path, code), "pure(epsilon=1)", PAIR, observe_time=True, seed=0, trials=100)
 
 
-def test_a_mechanism_with_many_runs_in_one_call_has_no_observable_time(tmp_path: Path) -> None:
-    code = "class M:\n    def sample(self, dataset, n, rng): return [0.5] * n\nrelease = M()"
-    with pytest.raises(MechanismError, match="many runs in one call has no observable time of a run"):
-        isolated(tmp_path, code).timed_run([[0]], 0, rng())
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_the_time_of_a_mechanism_with_many_runs_in_one_call_is_that_of_a_call_with_one_run(
+    tmp_path: Path, elsewhere: bool
+) -> None:
+    code = "class Many:\n    def sample(self, dataset, n, rng): return [n] * n\nrelease = Many()"
+    mechanism = isolated(tmp_path, code)
+    found = mechanism if elsewhere else PythonMechanism(mechanism.address, folder=tmp_path)
+    for outcome in Sampler(found, [PAIR], seed=0, execution=OBSERVED).block(0, 0, 3):
+        assert [timed.output for timed in outcome.outputs] == [1, 1, 1]
+        assert all(timed.seconds > 0 for timed in outcome.outputs)
 
 
 @pytest.mark.parametrize("failures", ["outcome", "retry"])
@@ -243,7 +250,6 @@ pairs: [{{d0: [0], d1: [1], relation: replace_one}}]
     [
         ("command: [./x]", "failures: retry", "failures must be stop with mechanism.observe_time"),
         ("python: x.py:f, requires: []", "failures: outcome", "failures must be stop with mechanism.observe_time"),
-        ("python: x.py:f, batched: true", "", "observe_time is not allowed with batched"),
     ],
 )
 def test_a_config_that_cannot_observe_times_is_refused(tmp_path: Path, mechanism: str, more: str, message: str) -> None:

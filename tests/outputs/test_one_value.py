@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit import PureDP
 from dpaudit.inference.grid import bin_of
 from dpaudit.learning import FewValues, Learner
 from dpaudit.learning.attack import attack_classes, resolve_attacks
@@ -40,7 +41,7 @@ def learned(names: Any, past: str, *, shared: bool) -> tuple[Learner, list[Any]]
     """Return a learner of past outputs, and fresh outputs of shared calls or of runs one at a time."""
     learner = Learner(resolve_attacks(names), 0, 0)
     if names == "auto":
-        learner.few_values = FewValues(0.1)
+        learner.few_values = FewValues(PureDP(0.1))
     calls = [as_alone(side) if shared else list(side) for side in PAST[past]]
     learner.learn(*learner.read(*calls))
     fresh = [calls[0][i] for i in range(20)] + [calls[1][i] for i in range(20)]
@@ -87,7 +88,13 @@ def test_the_mixture_of_few_values_is_scored_by_frequencies() -> None:
 
 def test_a_shared_call_merges_what_an_array_can_turn_into_each_other() -> None:
     whole = [[1, 2], [3, 4]]
-    for call in (np.array(whole), np.array(whole, dtype=np.int8), np.array(whole, dtype=float), [(1, 2), (3.0, 4)]):
+    calls: list[Any] = [
+        np.array(whole),
+        np.array(whole, dtype=np.int8),
+        np.array(whole, dtype=float),
+        [(1, 2), (3.0, 4)],
+    ]
+    for call in calls:
         found = as_alone(call)
         assert isinstance(found, np.ndarray)
         assert found.dtype == np.float64

@@ -15,7 +15,7 @@ from dpaudit.config import PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.installer import is_network_failure
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.releases import Bisection, Release, State

@@ -10,7 +10,7 @@ from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.places import raised
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.text.masking import masked

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dpaudit.cli.prepare_run import NotReady
 from dpaudit.cli.terminal import say
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.model import AuditResult
 
 

@@ -17,7 +17,7 @@ from dpaudit.cli.terminal import say
 from dpaudit.config import MAX_NAME_BYTES, PlannedAudit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.places import raised
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.atomic_write import link_in, open_folder
 from dpaudit.result.suite import Promise

@@ -21,7 +21,7 @@ from dpaudit.engine.next_cell import Round, next_round
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.exits import exits_refused
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise

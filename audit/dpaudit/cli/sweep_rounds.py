@@ -18,7 +18,7 @@ from dpaudit.engine.next_cell import Round
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms import IsolatedMechanism
 from dpaudit.mechanisms.exits import exits_refused
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.store_file import StoreRefused

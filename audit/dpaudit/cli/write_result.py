@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.cli.terminal import say
-from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult

@@ -89,8 +89,6 @@ class MechanismConfig(Strict):
             raise ValueError("requires and python_version are allowed with python and library only")
         if self.command is not None and (self.params is not None or self.batched):
             raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
-        if self.batched and self.observe_time:
-            raise ValueError("observe_time is not allowed with batched: many runs in one call have no separate times")
         if self.builtin is not None:
             builtin_mechanism(self.builtin, self.params)
         return self

@@ -10,9 +10,9 @@ from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.inference.sequential.planned import Planned, violates
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.memory import check_supported
+from dpaudit.mechanisms.misfit import misfit
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.worker import misfit
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings, resolved

@@ -1,20 +1,20 @@
 """Scores of outputs with few values, shrunk towards the largest privacy loss that the claim allows.
 
 A claim such as `pure` or `approximate` allows larger privacy losses than some epsilon only with some probability delta,
-which is 0 for `pure`.  Bets win only on outputs whose log-likelihood ratio is beyond epsilon or -epsilon, and their gain
-depends on the excess of the ratio over epsilon.  The excess of a slight violation is small, so an estimate of the ratio
-with a small relative error may have an excess that is only noise.  Bets on such an excess lose wealth.  The attacks do
-not know the claim, so they cannot avoid this loss.
+which is 0 for `pure`.  Bets win only on outputs whose log-likelihood ratio is beyond epsilon or -epsilon, and their
+gain depends on the excess of the ratio over epsilon.  The excess of a slight violation is small, so an estimate of the
+ratio with a small relative error may have an excess that is only noise.  Bets on such an excess lose wealth.  The
+attacks do not know the claim, so they cannot avoid this loss.
 
-If the outputs of a pair have few distinct values, their frequencies give an estimate of the log-likelihood ratio of each
-value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its approximate
-variance v (delta method) are
+If the outputs of a pair have few distinct values, their frequencies give an estimate of the log-likelihood ratio of
+each value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its
+approximate variance v (delta method) are
 
     y = log((n1 + 1/2) / m1) - log((n0 + 1/2) / m0),    v = 1/(n0 + 1/2) + 1/(n1 + 1/2).
 
 The counts of a dataset include its outputs on all pairs of the audit.  A search varies d1 and often keeps d0, so the
-outputs of d0 are then learned from together.  These scores are used only if `plug_in_ratio` is one of the attacks, as in
-"auto", and not while attacks that have tested their model by the outputs have nearly all the weight
+outputs of d0 are then learned from together.  These scores are used only if `plug_in_ratio` is one of the attacks, as
+in "auto", and not while attacks that have tested their model by the outputs have nearly all the weight
 (`learner.Learner`).
 
 The excess x = |y| - epsilon is shrunk to  x t / (t + v),  which is its posterior mean under the prior N(0, t), where t
@@ -23,10 +23,10 @@ below one standard error is replaced by 0.  The score is then at most 0.8 epsilo
 use scores slightly below epsilon.
 
 **Rare values, if delta > 0.**  Such a claim is often violated by rare values that identify a dataset.  Each of them is
-worth a fraction of a nat, so a bet cannot wait for many of them: a value that only one dataset has shown so far gets the
-largest score.  And a bet on frequent values with a ratio near e^epsilon would drown what the rare values win.  So of the
-values beyond epsilon, sorted by their ratios, only the first k count as beyond it, where k maximises the estimated
-growth rate (sum of n1 - e^epsilon n0)^2 / (sum of n1 + e^(2 epsilon) n0) of the best bet on k of them.
+worth a fraction of a nat, so a bet cannot wait for many of them: a value that only one dataset has shown so far gets
+the largest score.  And a bet on frequent values with a ratio near e^epsilon would drown what the rare values win.  So
+of the values beyond epsilon, sorted by their ratios, only the first k count as beyond it, where k maximises the
+estimated growth rate (sum of n1 - e^epsilon n0)^2 / (sum of n1 + e^(2 epsilon) n0) of the best bet on k of them.
 
 Theorem:
     These scores do not affect the validity of the sequential test.

@@ -13,7 +13,8 @@ import numpy as np
 from dpaudit.mechanisms.json_values import from_json, to_json
 from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, shown
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.timing import OUTSIDE, REPORTED, TimedRun, seconds_of
+from dpaudit.mechanisms.raised import message_of, of_machine
+from dpaudit.mechanisms.timing import OUTSIDE, REPORTED, Run, seconds_of
 from dpaudit.settings.memory import check_memory
 from dpaudit.values import Dataset, JsonObject, Output
 
@@ -103,31 +104,41 @@ class CommandMechanism:
         """
         return self._answered(dataset, n, rng)[1]
 
-    def timed_run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator) -> TimedRun:
+    def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
         """Make one run, and return the time that the program reports, or else the time from request to answer.
 
         Args:
             datasets: Datasets.  The one that is used must have a JSON form (see `json_values`).
             index: Index of the dataset for the run.
             rng: The random generator that chooses the program's seed.
+            outcomes: Whether an error that the program reports is the outcome of the run, unless the program says that
+                it has run out of memory.  In this case, the program's own time is ignored.
 
         Raises:
-            MechanismError: As for `sample`, or if the program reports something other than a time.
+            MechanismError: As for `sample`, except for errors that are outcomes.  The error is also raised if the
+                program reports something other than a time.
         """
-        found, (output,), elapsed = self._answered(datasets[index], 1, rng)
-        if "seconds" not in found:
-            return TimedRun(output, elapsed, OUTSIDE)
+        found, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
+        if isinstance(output, _Reported):
+            return Run(None, ("error", message_of(output)), elapsed, OUTSIDE)
+        if outcomes or "seconds" not in found:
+            return Run(output, None, elapsed, OUTSIDE)
         times = found["seconds"]
         try:
             if not isinstance(times, list) or len(times) != 1:
                 got = f"{len(times)} numbers" if isinstance(times, list) else f"a value of type {type(times).__name__}"
                 raise ValueError(f"the answer to a request with n = 1 must hold one number in a list, got {got}")
-            return TimedRun(output, seconds_of(times[0]), REPORTED)
+            return Run(output, None, seconds_of(times[0]), REPORTED)
         except ValueError as error:
             raise self._child().failed(f'reported wrong "seconds": {error}') from None
 
-    def _answered(self, dataset: Dataset, n: int, rng: np.random.Generator) -> tuple[JsonObject, list[Output], float]:
-        """Return the program's answer, its n outputs, and the time from request to answer in seconds."""
+    def _answered(
+        self, dataset: Dataset, n: int, rng: np.random.Generator, outcomes: bool = False
+    ) -> tuple[JsonObject, list[Output], float]:
+        """Return the program's answer, its n outputs, and the time from request to answer in seconds.
+
+        With `outcomes`, an error that the program reports takes the place of the outputs.
+        """
         seed = int(rng.integers(SEEDS))
         try:
             request = to_json({"dataset": dataset, "n": n, "seed": seed})
@@ -142,7 +153,10 @@ class CommandMechanism:
         except (ValueError, RecursionError) as error:
             raise child.failed(f"answered with a line that is not JSON ({error}): {shown(answer)}") from None
         if isinstance(found, dict) and "error" in found:
-            raise child.failed(f"reported: {found['error']}")
+            reported = _Reported(found["error"])
+            if not outcomes or of_machine(reported, self.memory is not None):
+                raise child.failed(f"reported: {reported}")
+            return found, [reported], elapsed
         outputs = found.get("outputs") if isinstance(found, dict) else None
         if not isinstance(outputs, list):
             raise child.failed(f'must answer {{"outputs": [...]}} or {{"error": "..."}}, got {shown(answer)}')
@@ -170,6 +184,10 @@ class CommandMechanism:
     def _started(self) -> Child:
         env = dict(self.env) or None
         return Child(self.command, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
+
+
+class _Reported(Exception):
+    """An error that the program reports."""
 
 
 _BUFFERS = "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"

@@ -16,7 +16,7 @@ from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.timing import ENVIRONMENT, TimedRun, seconds_of
+from dpaudit.mechanisms.timing import ENVIRONMENT, Run, seconds_of
 from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 
 
@@ -82,8 +82,17 @@ class IsolatedMechanism:
     @property
     def claim(self) -> str | None:
         """The text of the mechanism's attribute `claim`, or None if the attribute does not exist."""
-        found: str | None = answer_of(self._child(), {"do": "claim"}, self.timeout, "the claim")["claim"]
+        found: str | None = self._about_object["claim"]
         return found
+
+    @property
+    def calls_many(self) -> bool:
+        """Whether one call of the object in the environment makes many runs.  The property loads the object."""
+        return bool(self._about_object["batched"])
+
+    @property
+    def _about_object(self) -> dict[str, Foreign]:
+        return answer_of(self._child(), {"do": "about"}, self.timeout, "facts about the mechanism")
 
     def start(self) -> None:
         """Build the environment and load the mechanism now.
@@ -116,27 +125,31 @@ class IsolatedMechanism:
         found: RawOutputs = outputs
         return found
 
-    def timed_run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator) -> TimedRun:
+    def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
         """Make one run, whose time the worker measures around the call of the mechanism.
+
+        A mechanism that makes many runs in one call is called with n = 1.
 
         Args:
             datasets: Datasets, which must have an encoding (see `wire`).  The worker copies all of them in this order
                 before the run, so that the state of its memory does not depend on `index`.
             index: Index of the dataset for the run.
             rng: The random generator that chooses the seed of the worker.
+            outcomes: Whether an exception is the outcome of the run, unless it says that the machine has run out of
+                memory, disk space or file handles.
 
         Raises:
-            MechanismError: As for `sample`.  The error is also raised if the mechanism makes many runs in one call, or
-                if the answer does not have the time of the run.
+            MechanismError: As for `sample`, except for exceptions that are outcomes.  The error is also raised if the
+                answer does not have the time of the run.
         """
-        child = self._child()
-        request = {"do": "time", "datasets": list(datasets), "index": index, "seed": int(rng.integers(2**63))}
+        child, seed = self._child(), int(rng.integers(2**63))
+        request = {"do": "run", "datasets": list(datasets), "index": index, "seed": seed, "outcomes": outcomes}
         answer = answer_of(child, request, self.timeout, "an output and its time")
         self.__dict__["changed_dataset"] = bool(answer.get("changed"))
-        if "output" not in answer or "seconds" not in answer:
+        if not {"output", "raised", "seconds"} <= answer.keys():
             raise child.failed("answered without the time of the run")
         try:
-            return TimedRun(answer["output"], seconds_of(answer["seconds"]), ENVIRONMENT)
+            return Run(answer["output"], answer["raised"], seconds_of(answer["seconds"]), ENVIRONMENT)
         except ValueError as error:
             raise child.failed(f"measured a wrong time: {error}") from None
 

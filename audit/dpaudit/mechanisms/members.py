@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
+from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
@@ -92,6 +93,15 @@ class HasNamed(Protocol):
 def samples(mechanism: object) -> TypeGuard[Mechanism]:
     """Whether the mechanism makes many runs in one call."""
     return hasattr(mechanism, "sample")
+
+
+def shares_calls(mechanism: object) -> bool:
+    """Whether several outputs may come from one call of the user's code, so that numpy may have given them one type.
+
+    An `IsolatedMechanism` has the method `sample`, but its process calls a function once for each run.  It knows what
+    it calls only after it has loaded the object, so ask after the first run.
+    """
+    return mechanism.calls_many if isinstance(mechanism, IsolatedMechanism) else samples(mechanism)
 
 
 def claim(mechanism: object) -> object:

@@ -6,9 +6,7 @@ but is not a sandbox, because a program can start further processes.
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import resource
 import shutil
 import sys
@@ -16,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpaudit.mechanisms.protocol import MechanismError, message_of
+from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.worker import address_space_limit
 from dpaudit.settings.memory import memory_text
 
@@ -43,52 +41,6 @@ def advice(memory: int) -> str:
         f"the memory is limited to {memory_text(memory)}: raise `memory`, or let the mechanism use less memory, "
         "for example with smaller datasets or batches"
     )
-
-
-_NO_MEMORY = re.compile(r"out of memory|(can't|cannot|could not|unable to|failed to) allocate", re.IGNORECASE)
-_MAX_CAUSES = 20  # maximum length of a chain of causes; a cyclic chain would never end
-
-
-def about_memory(error: BaseException | None) -> bool:
-    """Return whether an error or one of its causes reports a failed memory allocation.
-
-    Compiled libraries report a failed allocation by errors other than MemoryError, such as torch's RuntimeError.
-
-    Args:
-        error: The exception of a run, or None.
-    """
-    for _ in range(_MAX_CAUSES):
-        if error is None:
-            return False
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
-            return True
-        if _NO_MEMORY.search(message_of(error)):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-_MEMORY_GONE = re.compile("out of memory|(can't|cannot|could not) allocate memory", re.IGNORECASE)
-_NOTHING_LEFT = frozenset([errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
-
-
-def of_machine(error: BaseException | None) -> bool:
-    """Return whether an error or one of its causes says that memory, disk space or file handles have run out.
-
-    Such an error is no output of the mechanism: it depends on other programs, and on what earlier runs have left.
-
-    Args:
-        error: The exception of a run, or None.
-    """
-    for _ in range(_MAX_CAUSES):
-        if error is None:
-            return False
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _NOTHING_LEFT):
-            return True
-        if _MEMORY_GONE.search(message_of(error)):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 @contextmanager

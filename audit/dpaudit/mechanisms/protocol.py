@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from dpaudit.mechanisms.raised import message_of
 from dpaudit.values import Dataset, RawOutputs
 
 BatchFunction = Callable[[Dataset, int, np.random.Generator], RawOutputs]
@@ -63,22 +64,7 @@ class MechanismError(Exception):
     """Raised if a mechanism cannot be run or returns something other than its outputs."""
 
 
-MAX_MESSAGE = 20_000
-"""Maximum length of an exception's message, in characters.  Without a limit, a message might hold a whole dataset."""
-
-
 def in_words(error: BaseException) -> str:
     """Return the class and message of an exception, even if `__str__` of the exception raises."""
     message = message_of(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def message_of(error: BaseException) -> str:
-    """Return the message of an exception, or a note if `__str__` of the exception raises."""
-    try:
-        text = f"{error}"
-        return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
-    except KeyboardInterrupt:
-        raise
-    except BaseException as another:
-        return f"(its message is unavailable: __str__ raised {type(another).__name__})"

@@ -18,11 +18,11 @@ from types import ModuleType
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.forks import only_this_process
 from dpaudit.mechanisms.memory import advice, memory_limited
+from dpaudit.mechanisms.misfit import misfit
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file, refusal
 from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
-from dpaudit.mechanisms.worker import misfit
 from dpaudit.text.masking import masked_values
 from dpaudit.text.spelling import nearest
 from dpaudit.values import Foreign, Parameters

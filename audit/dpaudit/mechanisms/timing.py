@@ -1,4 +1,4 @@
-"""Defines the running time of a run in another process, and checks the times that such processes report."""
+"""Defines a run in another process with its running time, and checks the times that such processes report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ CLOCKS = (THIS_PROCESS, ENVIRONMENT, REPORTED, OUTSIDE)
 
 
 @dataclass(frozen=True, slots=True)
-class TimedRun:
+class Run:
     """One run of a mechanism in another process."""
 
     output: Output
+    raised: tuple[str, str] | None  # type and message of the exception that is the outcome of the run, if there is one
     seconds: float  # running time of the run, >= 0
     clock: str  # one of CLOCKS
 

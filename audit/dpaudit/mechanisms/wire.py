@@ -12,12 +12,16 @@ even the bits of subnormals, NaNs and -0.0.  The tags are:
     d               float64                     m     dict: keys and values in turn
     D Q             list of only float / int64  a     numpy array: dtype, shape, bytes
     z               numpy scalar                Z     list of numpy scalars of one dtype, as an array
+    v               value of another type (`_TYPES`): name of the type, list of the parts of the value
 """
 
 from __future__ import annotations
 
 import array
 import struct
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 try:
     import numpy
@@ -26,16 +30,41 @@ except ImportError:  # not every environment has numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dpaudit.values import Foreign
 
 HEADER = struct.Struct("<q")
 _UNREADABLE = (
-    struct.error, IndexError, TypeError, AttributeError, OverflowError, RecursionError, SyntaxError, SystemError,
+    struct.error, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SyntaxError, SystemError,
     MemoryError,
 )  # fmt: skip
 _SIZE = struct.Struct("=q")
 _DOUBLE = struct.Struct("=d")
 _INT64 = range(-(2**63), 2**63)
+# For each type: the function that returns the parts of a value, and the function that makes an equal value from them.
+_TYPES: dict[type, tuple[Callable[[Foreign], list[Foreign]], Callable[..., Foreign]]] = {
+    complex: (lambda value: [value.real, value.imag], complex),
+    Decimal: (lambda value: [str(value)], Decimal),
+    Fraction: (lambda value: [value.numerator, value.denominator], Fraction),
+    date: (lambda value: [value.isoformat()], date.fromisoformat),
+    datetime: (lambda value: [value.isoformat()], datetime.fromisoformat),
+    timedelta: (lambda value: [value.days, value.seconds, value.microseconds], timedelta),
+    set: (lambda value: sorted(value, key=frame), lambda *items: set(items)),
+    frozenset: (lambda value: sorted(value, key=frame), lambda *items: frozenset(items)),
+}
+_MAKERS = {kind.__name__: made for kind, (_, made) in _TYPES.items()}
+
+
+def register(kind: type, values_of: Callable[[Foreign], list[Foreign]], made_from: Callable[..., Foreign]) -> None:
+    """Let this process encode a type of dpaudit, which private environments do not know.
+
+    Args:
+        kind: The type.
+        values_of: The function that returns the parts of a value, which must have an encoding.
+        made_from: The function that makes an equal value from the parts.
+    """
+    _TYPES[kind], _MAKERS[kind.__name__] = (values_of, made_from), made_from
 
 
 class Unsendable(Exception):
@@ -109,7 +138,11 @@ def _encode(value: Foreign, out: bytearray) -> None:
 def _encode_foreign(value: Foreign, out: bytearray) -> None:
     """Encode a value whose type belongs neither to Python nor to numpy."""
     kind = type(value)
-    if isinstance(value, int):  # for example an IntEnum
+    if kind in _TYPES:
+        out += b"v"
+        _encode(kind.__name__, out)
+        _encode(_TYPES[kind][0](value), out)
+    elif isinstance(value, int):  # for example an IntEnum
         _encode_int(int(value), out)
     elif isinstance(value, float):
         out += b"d" + _DOUBLE.pack(value)
@@ -120,7 +153,7 @@ def _encode_foreign(value: Foreign, out: bytearray) -> None:
     else:
         raise Unsendable(
             f"a {kind.__module__}.{kind.__qualname__} cannot be sent between environments; use numbers, booleans, "
-            "text, bytes, None, numpy arrays, data frames, or lists, tuples and dicts of such values"
+            "text, bytes, None, dates, numpy arrays, data frames, or lists, tuples, sets and dicts of such values"
         )
 
 
@@ -172,7 +205,7 @@ def _encode_texts(value: Foreign, out: bytearray) -> None:
 
 
 def _encode_numpy(value: Foreign, out: bytearray) -> None:
-    if value.dtype.kind not in "biufcSU":  # objects, dates and records are encoded as Python values
+    if value.dtype.kind not in "biufcSUmM":  # objects and records are encoded as Python values
         return _encode(value.tolist(), out)
     if isinstance(value, numpy.generic):
         out += b"z"
@@ -217,6 +250,10 @@ def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
         return (tuple(items) if tag == "t" else items), at
     if tag == "a":
         return _decode_array(data, at)
+    if tag == "v":
+        name, at = _decode(data, at)
+        parts, at = _decode(data, at)
+        return _MAKERS[name](*parts), at
     if tag in "zZ":
         return _decode_numbers(tag, data, at)
     raise ValueError(f"unknown tag {tag!r}")

@@ -1,14 +1,20 @@
 """Runs a mechanism in another Python interpreter.
 
-An isolated environment uses only this file, `wire` and `standard_library` of dpaudit.  This file is started as a
-program in the environment, and loads the other two files from its own folder, so that both processes use the same
-encoding.  The three files need only the standard library of Python 3.8 or later, and use numpy only if numpy is
-installed.
+An isolated environment uses only this file, `misfit`, `raised`, `standard_library` and `wire` of dpaudit.  This file is
+started as a program in the environment, and loads the other files from its own folder, so that both processes use the
+same code.  The files need only the standard library of Python 3.8 or later, and use numpy only if it is installed.
 
 Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
-number of `sample` (dataset, n, seed), `time` (datasets, index, seed) and `claim` requests follow.  Answers are dicts:
-`sample` gives `outputs` and `changed`, `time` gives `output`, `seconds` and `changed`, and `claim` gives `claim` (text
-or None).  `changed` is true if the dataset was changed in place.  A failure gives `error` and `traceback`.
+number of `sample` (dataset, n, seed), `run` (datasets, index, seed, outcomes) and `about` requests follow.  Answers are
+dicts:
+
+    sample    outputs, changed
+    run       output, seconds, changed, raised
+    about     claim (text or None), batched
+
+`changed` is true if the dataset was changed in place.  `raised` is the type and the message of the exception that is
+the outcome of the run; it is None if there is no such exception, or if `outcomes` is false.  A failure gives `error`
+and `traceback`.
 """
 
 from __future__ import annotations
@@ -46,60 +52,18 @@ def _beside(name: str) -> object:
 
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from dpaudit.mechanisms import standard_library, wire
+    from dpaudit.mechanisms import misfit, raised, standard_library, wire
 else:
-    wire, standard_library = _beside("wire"), _beside("standard_library")
+    misfit, raised, standard_library, wire = map(_beside, ("misfit", "raised", "standard_library", "wire"))
 
 _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types of immutable values
-
-
-def misfit(found: Foreign, batched: bool = False) -> str:
-    """Return why an object is not a mechanism, as words that follow the object's name in a message.
-
-    The result is "" if the object is a mechanism or has an unknown signature.
-
-    Args:
-        found: An object of any type.
-        batched: Whether the mechanism must make many runs in one call.
-    """
-    import inspect
-
-    if isinstance(found, type):
-        return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"
-    many = getattr(found, "sample", found if batched else None)
-    if many is None and not callable(found):
-        kind = type(found).__name__
-        return f"must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), got {kind}"
-    try:
-        signature = inspect.signature(found if many is None else many)
-    except (TypeError, ValueError):
-        return ""
-    short, long = ("dataset", "rng"), ("dataset", "n", "rng")
-    wanted, other = (short, long) if many is None else (long, short)
-    if _binds(signature, wanted):
-        return ""
-    problem = "takes {}, but a {}mechanism is called with ({})".format(
-        signature, "" if many is None else "batched ", ", ".join(wanted)
-    )
-    if not _binds(signature, other):
-        return problem
-    if many is None:
-        return problem + "; if it returns n outputs, set `batched: true` in the config, or use @batched in Python"
-    return problem + "; if it returns one output, remove `batched`"
-
-
-def _binds(signature: Foreign, values: tuple[str, ...]) -> bool:
-    try:
-        signature.bind(*values)
-    except TypeError:
-        return False
-    return True
 
 
 class _Loaded:
     """The user's mechanism in this process."""
 
-    def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool) -> None:
+    def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool, memory: int | None) -> None:
+        self._limited = memory is not None
         module_name, _, object_name = address.rpartition(":")
         found: Foreign = _module(module_name, folder)
         _refuse_standard(module_name, found)
@@ -110,7 +74,7 @@ class _Loaded:
         _refuse_standard(address, found)
         if params is not None:
             found = found(**params)
-        problem = misfit(found, batched)
+        problem = misfit.misfit(found, batched)
         if problem:
             raise TypeError(f"{address} {problem}")
         self.found = found
@@ -123,10 +87,8 @@ class _Loaded:
         if self.many is None:
             return [self._run(dataset, rng) for _ in range(n)]
         given = _copied(dataset)
-        outputs = self._call(self.many, given, n, rng)
+        outputs = _counted(self._call(self.many, given, n, rng), n)
         self._look(dataset, given)
-        if len(outputs) != n:
-            raise ValueError(f"returned {len(outputs)} outputs instead of {n}")
         if isinstance(outputs, (list, tuple)):
             _refuse_shared(outputs)
         if isinstance(outputs, (list, tuple)) or (numpy is not None and isinstance(outputs, numpy.ndarray)):
@@ -140,20 +102,31 @@ class _Loaded:
         self._look(dataset, given)
         return output
 
-    def time(self, datasets: list[Dataset], index: int, seed: int) -> tuple[Output, float]:
-        """Make one run on one of the datasets, which are all copied, and return its output and its time in seconds."""
-        if self.many is not None:
-            raise TypeError("a mechanism that makes many runs in one call has no observable time of a run")
+    def run(self, datasets: list[Dataset], index: int, seed: int, outcomes: bool) -> dict[str, object]:
+        """Make one run on one of the datasets, which are all copied, and return the answer."""
         rng, copies, collects = _seeded(seed), [_copied(dataset) for dataset in datasets], gc.isenabled()
+        answer = {"output": None, "raised": None}  # type: dict[str, object]
         gc.collect(1)
         gc.disable()  # start and duration of collections depend on the size of the dataset
         began = perf_counter()
-        output = self._call(self.found, copies[index], rng)
-        seconds = perf_counter() - began
-        if collects:
-            gc.enable()
+        try:
+            if self.many is None:
+                found = self._call(self.found, copies[index], rng)
+            else:
+                found = self._call(self.many, copies[index], 1, rng)
+            answer["seconds"] = perf_counter() - began
+        except BaseException as error:
+            answer["seconds"] = perf_counter() - began
+            if not outcomes or not raised.of_code(error) or raised.of_machine(error, self._limited):
+                raise
+            answer["raised"] = type(error).__name__, raised.message_of(error)
+        else:
+            answer["output"] = _copied(found if self.many is None else next(iter(_counted(found, 1))))
+        finally:
+            if collects:
+                gc.enable()
         self._look(datasets[index], copies[index])
-        return _copied(output), seconds
+        return answer
 
     def _call(self, mechanism: Callable[..., Foreign], *arguments: Foreign) -> Foreign:
         """Call a mechanism.  If the mechanism forks and both processes leave it, the copy ends."""
@@ -183,6 +156,12 @@ def _copied(value: Foreign) -> Foreign:
     if hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
         value = value.detach()
     return copy.deepcopy(value)
+
+
+def _counted(outputs: Foreign, n: int) -> Foreign:
+    if len(outputs) != n:
+        raise ValueError(f"returned {len(outputs)} outputs instead of {n}")
+    return outputs
 
 
 def _refuse_shared(outputs: RawOutputs) -> None:
@@ -288,32 +267,27 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
         if request["do"] == "load":
             if request["memory"] is not None:
                 _limit_memory(request["memory"])
-            loaded = _Loaded(request["address"], request["folder"], request["params"], request["batched"])
-            return wire.frame({}), loaded
+            del request["do"]
+            return wire.frame({}), _Loaded(**request)
         assert loaded is not None
-        if request["do"] == "claim":
+        if request["do"] == "about":
             claim = getattr(loaded.found, "claim", None)
-            return wire.frame({"claim": None if claim is None else str(claim)}), loaded
+            text = None if claim is None else str(claim)
+            return wire.frame({"claim": text, "batched": loaded.many is not None}), loaded
         loaded.changed = None
-        if request["do"] == "time":
-            output, seconds = loaded.time(request["datasets"], request["index"], request["seed"])
-            return wire.frame({"output": output, "seconds": seconds, "changed": bool(loaded.changed)}), loaded
-        outputs = loaded.sample(request["dataset"], request["n"], request["seed"])
-        return wire.frame({"outputs": outputs, "changed": bool(loaded.changed)}), loaded
+        if request["do"] == "run":
+            answer = loaded.run(request["datasets"], request["index"], request["seed"], request["outcomes"])
+        else:
+            answer = {"outputs": loaded.sample(request["dataset"], request["n"], request["seed"])}
+        return wire.frame({"changed": bool(loaded.changed), **answer}), loaded
     except BaseException as error:  # includes SystemExit: the mechanism must not end this process silently
         at = error.__traceback__
         # Skip the frames of dpaudit, so that the reported traceback starts at the user's code.
         while at is not None and at.tb_frame.f_code.co_filename in (__file__, wire.__file__):
             at = at.tb_next
         reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
-        return wire.frame({"error": f"{type(error).__name__}: {_message(error)}", "traceback": reported}), loaded
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException as another:
-        return f"(its message is unavailable: __str__ raised {type(another).__name__})"
+        words = f"{type(error).__name__}: {raised.message_of(error)}"
+        return wire.frame({"error": words, "traceback": reported}), loaded
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:

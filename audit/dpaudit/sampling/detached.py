@@ -30,8 +30,8 @@ class NotCopyable(Exception):
     """Raised if a value cannot be copied.  The message names the type of the value and the reason."""
 
 
-class SharedOutputs(Exception):
-    """Raised if several runs return the same mutable object.  The message names the runs."""
+class UnusableOutputs(Exception):
+    """Raised if a call returns too few or too many outputs, or the same mutable object for several runs."""
 
 
 def _with_subclasses(kind: type[object]) -> Iterator[type[object]]:
@@ -163,7 +163,7 @@ def detached_batch(outputs: Foreign) -> RawOutputs:
 
     Raises:
         NotCopyable: If an output cannot be copied.
-        SharedOutputs: If the outputs of two runs are or contain the same mutable object.
+        UnusableOutputs: If the outputs of two runs are or contain the same mutable object.
     """
     if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")
@@ -186,7 +186,7 @@ def _refuse_shared(outputs: Iterable[Output]) -> None:
     for run, output in enumerate(outputs):
         for key, kind in _mutable_parts(output):
             if (other := owners.setdefault(key, run)) != run:
-                raise SharedOutputs(
+                raise UnusableOutputs(
                     f"returned the same {kind} object for several runs ({other} and {run} of the batch), so that only "
                     "the values of the last run are visible; return a new object for each run"
                 )

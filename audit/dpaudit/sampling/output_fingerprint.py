@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-import numpy as np
-
-from dpaudit.mechanisms.wire import HEADER, frame
+from dpaudit.sampling.encoded import encoded
 from dpaudit.values import RawOutputs
 
 _BYTES = 32
@@ -37,11 +35,11 @@ class OutputsFingerprint:
         for number in (pair, start):
             self._hash.update(number.to_bytes(8, "little"))
         try:
-            body = frame([side if isinstance(side, np.ndarray) else list(side) for side in sides])
+            body = encoded(sides)
         except Exception:  # an output that imitates a data frame or an array may have no encoding
             self._complete = False
         else:
-            self._hash.update(memoryview(body)[HEADER.size :])
+            self._hash.update(body)
 
     def __str__(self) -> str:
         """Return `blake2b:` and 64 hexadecimal digits, or "" if an output has no encoding as bytes."""

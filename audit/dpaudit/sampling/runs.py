@@ -5,22 +5,23 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
 from dpaudit.mechanisms.forks import end_copy, only_this_process
-from dpaudit.mechanisms.memory import about_memory, advice, memory_limited, of_machine
+from dpaudit.mechanisms.memory import advice, memory_limited
 from dpaudit.mechanisms.places import place
-from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
+from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.raised import about_memory, message_of, of_code, of_machine
 from dpaudit.mechanisms.timeout import RunTimeout, Timeout, timeout_after
 from dpaudit.mechanisms.timing import THIS_PROCESS
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
-from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOutputs, detached, detached_batch
+from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, UnusableOutputs, detached, detached_batch
 from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.sampling.side_effects import SideEffects, watched
 from dpaudit.sampling.streams import stream, trial_streams
@@ -129,9 +130,9 @@ class Runs:
             timeout_after(self.execution.timeout) as timeout,
             without_collections() if self.execution.observe_time else nullcontext(),
         ):
-            if self.execution.observe_time and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
-                outcome = self._timed_elsewhere(mechanism, timeout, side_effects)
-            elif members.samples(mechanism):
+            if self.execution.run_by_run and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+                outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
+            elif members.samples(mechanism) and not self.execution.run_by_run:
                 outcome = self._together(mechanism, timeout, side_effects)
             else:
                 outcome = self._one_by_one(mechanism, timeout, side_effects)
@@ -143,7 +144,8 @@ class Runs:
         side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
-        called = mechanism if self.execution.timeout is None else timeout.around(mechanism)
+        one = _one_run_of(mechanism) if members.samples(mechanism) else mechanism
+        called = one if self.execution.timeout is None else timeout.around(one)
         clock = time.perf_counter
         began = seconds = 0.0
         getpid, process = os.getpid, os.getpid()
@@ -193,36 +195,35 @@ class Runs:
         both = (self.beside, self.dataset) if index else (self.dataset, self.beside)
         return [one.copy() for one in both], index
 
-    def _timed_elsewhere(
+    def _one_by_one_elsewhere(
         self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
     ) -> Outcome:
-        """Make runs one by one in another process, and get their times.
+        """Make runs one by one in another process, and get their times, or the exceptions that are outcomes.
 
         A failure ends the other process, and a new process is slower at first.  So a retry after a failure on one
         dataset would change later times, and failed runs are not retried.
         """
         outputs: list[Output] = []
+        timed, outcomes = self.execution.observe_time, self.execution.failures == "outcome"
         for run in range(self.start, self.stop):
             rng = stream(self.seed, "batch", self.pair, self.side, run)
             try:
                 with only_this_process():
-                    found = timeout(mechanism.timed_run, *self._copies(run), rng)
+                    found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
                 side_effects.failed += 1
                 why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
-                return Outcome(outputs, f"{why} on run {run} of d{self.side}")
-            side_effects.clock = found.clock
+                return Outcome(outputs, f"{why} on run {run} of d{self.side}{self._why(error)}")
+            side_effects.clock = found.clock if timed else ""
             if members.changed_dataset(mechanism):
                 side_effects.changed = f"d{self.side}"
-            outputs.append(Timed(found.output, found.seconds))
+            output = found.output if found.raised is None else Raised(*found.raised)
+            outputs.append(Timed(output, found.seconds) if timed else output)
         return Outcome(outputs)
 
     def _together(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
-        if self.execution.run_by_run:
-            what = "the time of a run" if self.execution.observe_time else "which run raised"
-            return Outcome([], f"makes many runs in one call, so that {what} cannot be observed")
         n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             dataset = self.dataset.copy()
@@ -234,8 +235,9 @@ class Runs:
                 if members.changed_dataset(mechanism) or self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
-                    outputs = detached_batch(outputs)
-                    outcome = Outcome(as_alone(outputs), types=types_of(outputs))
+                    outcome = Outcome(detached_batch(outputs))
+                    if members.shares_calls(mechanism):
+                        outcome = Outcome(as_alone(outcome.outputs), types=types_of(outcome.outputs))
                     side_effects.failed -= 1
                     return outcome
                 failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
@@ -255,15 +257,13 @@ class Runs:
 
         A timeout depends on the load of the machine, which drifts.  If timeouts decided which runs count, the two runs
         of a trial would not be comparable.  With observed times, the two runs are comparable, because their order is
-        random.  An exception that is neither Python's own nor derived from Exception is meant for the caller of
-        dpaudit, such as a test runner.
+        random.
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
-        if isinstance(error, (NotCopyable, SharedOutputs)) or self._out_of_memory(error) or self._no_outcome(error):
+        if isinstance(error, (NotCopyable, UnusableOutputs)) or self._out_of_memory(error) or self._no_outcome(error):
             return False
-        cancelled = type(error).__name__ == "CancelledError"  # compared by name to avoid the import of asyncio
-        return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
+        return error is None or of_code(error)
 
     def _no_outcome(self, error: BaseException | None) -> bool:
         """Whether an error would be an outcome, but is the machine's: earlier runs decide how much of it is left."""
@@ -304,6 +304,18 @@ class Runs:
         return f", {self.execution.attempts} times" if self.execution.attempts > 1 else ""
 
 
+def _one_run_of(mechanism: Mechanism) -> Callable[[Foreign, np.random.Generator], Output]:
+    """Return a function that makes one run of a mechanism that makes many runs in one call."""
+
+    def one(dataset: Foreign, rng: np.random.Generator) -> Output:
+        outputs = mechanism.sample(dataset, 1, rng)
+        if len(outputs) != 1:
+            raise UnusableOutputs(f"returned {len(outputs)} outputs instead of 1")
+        return next(iter(outputs))
+
+    return one
+
+
 def made(runs: Runs) -> Outcome:
     """Return the outcome of runs.  Schedulers need this function, because it can be pickled by name."""
     with kept_global_randomness(), memory_limited(runs.execution.memory if limited_here(runs) else None):
@@ -323,7 +335,7 @@ def resolved(mechanism: object) -> object:
 
 def _failure(error: BaseException) -> str:
     """Return the failure as the predicate of a sentence about the mechanism."""
-    if isinstance(error, (RunTimeout, SharedOutputs)):
+    if isinstance(error, (RunTimeout, UnusableOutputs)):
         return message_of(error)
     if isinstance(error, NotCopyable):
         return f"returned an output that cannot be copied ({message_of(error)}; return plain data instead)"

@@ -191,9 +191,9 @@ class Sampler:
         return replace(outcome, outputs=[], failure=problem)
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
-        # Every run has a separate stream, so blocks may be cut anywhere.
+        # Every call has a separate stream, so blocks may be cut anywhere between calls.
         size = max(1, -(-(stop - start) // (2 * self.workers)))
-        if members.samples(resolved(self.mechanism)):
+        if members.samples(resolved(self.mechanism)) and not self.execution.run_by_run:
             size = CHUNK
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 

@@ -32,6 +32,7 @@ from typing import Self
 import numpy as np
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.sampling.encoded import encoded
 from dpaudit.sampling.identity_differences import differing, in_a_sentence, in_lines, mixable, shortened, what_to_do
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store_file import BEGIN, OtherAudit, Place, StoreError, chained, explained, opened, seed_in
@@ -211,7 +212,7 @@ class Store:
         effects = side_effects or (SideEffects(), SideEffects())
         reported = [{entry.name: getattr(one, entry.name) for entry in fields(one)} for one in effects]
         try:
-            outputs = frame([_sendable(outputs0), _sendable(outputs1)])[HEADER.size :]
+            outputs = encoded((outputs0, outputs1))
         except Unsendable as error:
             raise StoreError(
                 f"{self.path}: an output cannot be stored: {error}; run the audit without a store"
@@ -343,7 +344,3 @@ def seed_of(path: str | Path | None) -> int:
     """
     found = None if path is None else seed_in(Path(path))
     return fresh_seed() if found is None else found
-
-
-def _sendable(outputs: RawOutputs) -> RawOutputs:
-    return outputs if isinstance(outputs, np.ndarray) else list(outputs)

@@ -17,7 +17,7 @@ _MAX_CAUSES = 20  # maximum length of a chain of causes; a cyclic chain would ne
 
 
 def of_machine(error: BaseException) -> bool:
-    """Return whether memory, disk space or file handles have run out, as `dpaudit.mechanisms.memory.of_machine`.
+    """Return whether memory, disk space or file handles have run out, as `dpaudit.mechanisms.raised.of_machine`.
 
     An environment cannot import that function.
 
