@@ -24,6 +24,7 @@ from dpaudit.learning.few_values import (
     shrunken_excess,
 )
 from dpaudit.learning.learner import Learner
+from dpaudit.outputs import Outputs
 from dpaudit.result.evidence import SequentialEvidence
 
 EPSILON = 0.3
@@ -84,11 +85,12 @@ def test_an_excess_is_shrunk_less_the_more_outputs_show_it() -> None:
 
 
 def test_values_of_any_type_are_scored_by_their_frequencies() -> None:
-    few, outputs = FewValues(PureDP(EPSILON)), [None, "a", 1.5, (1, 2)] * MIN_TRIALS
-    few.count((as_outputs(outputs), as_outputs([*outputs[2:], None, "a"])))
+    few = FewValues(PureDP(EPSILON))
+    outputs: list[Any] = [None, "a", 1.5, (1, 2)] * MIN_TRIALS
+    few.count((Outputs.read(outputs), Outputs.read([*outputs[2:], None, "a"])))
     score = few.score()
     assert score is not None
-    fresh = as_outputs(["new", None, (1, 2), [1, 2]])
+    fresh = Outputs.read(["new", None, (1, 2), [1, 2]])
     assert np.isnan(score(fresh, np.full(4, np.nan))).tolist() == [True, False, False, True]
 
 
@@ -129,7 +131,7 @@ def test_a_rare_identifying_value_refutes_sooner_than_attacks_do() -> None:  # t
         identifying = rng.random(n) < 0.01
         return np.where(identifying, 2 + dataset, rng.random(n) < (0.73 if dataset else 0.27))
 
-    claim = ApproxDP(1.0, 0.001)
+    claim = ApproxDP(epsilon=1.0, delta=0.001)
     found = [audit(rare, claim, Pair(0, 1), seed=seed, confidence=0.95, trials=3_000).refuted_at for seed in range(3)]
     assert max(trials or 3_000 for trials in found) < 2_500  # attacks alone needed more in half of the audits
 
