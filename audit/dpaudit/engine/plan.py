@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import claim_of
 from dpaudit.inference.e_bh import significance
 from dpaudit.inference.fixed.regions import deviations
@@ -49,8 +50,9 @@ _MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
 class Plan:
     """Estimated trials per dataset until a claim is refuted, if the mechanism is only as private as `truth`.
 
-    All numbers of trials are estimates.  If the truth satisfies the claim, all these numbers are inf.  No valid test
-    that always refutes in the end has a smaller mean than `limit_mean`, up to the accuracy of `betting.best_bet`.
+    All numbers of trials are estimates.  All these numbers are inf if the truth satisfies the claim
+    (`claims.comparison.violates`), or if the violation is too small to be computed.  No valid test that always refutes
+    in the end has a smaller mean than `limit_mean`, up to the accuracy of `betting.best_bet`.
     `limit_trials` and `threshold_trials` are normal approximations, which are accurate if many trials are needed.
     """
 
@@ -68,7 +70,7 @@ class Plan:
 
     @property
     def ratio(self) -> float:
-        """Mean trials of `audit`, divided by the mean of the best test; nan if the truth satisfies the claim."""
+        """Mean trials of `audit`, divided by the mean of the best test; nan if the latter is inf."""
         return self.mean_trials / self.limit_mean if math.isfinite(self.limit_mean) else math.nan
 
     def __str__(self) -> str:
@@ -89,8 +91,12 @@ class Plan:
 
     @property
     def _head(self) -> str:
-        if math.isinf(self.limit_mean):
+        if not violates(self.truth, self.claim):
             return f"{self.truth.label} satisfies {self.claim.label}: there is nothing to find"
+        if math.isinf(self.limit_mean):
+            return (
+                f"{self.truth.label} violates {self.claim.label}, but how many runs refute the claim cannot be computed"
+            )
         return f"{self.claim.label} claimed, {self.truth.label} true, confidence {self.confidence}"
 
     @property
@@ -156,7 +162,8 @@ def plan(
             f"power must lie between 1 - confidence = {float(significance(confidence))} and 1, got {power}"
         )
     planned = Planned(violations=(truth,), confidence=confidence)
-    each = [_for_law(claim.symmetrized(), law, power, planned, seed) for law in pair_laws(truth)]
+    laws = pair_laws(truth) if violates(truth, claim) else ()
+    each = [_for_law(claim.symmetrized(), law, power, planned, seed) for law in laws] or [_NEVER]
     worst = {name: max(numbers[name] for numbers in each) for name in each[0]}
     return Plan(claim=claim, truth=truth, power=power, confidence=confidence, **worst)
 
@@ -173,7 +180,7 @@ def _for_law(tested: TradeoffFunction, law: Law, power: float, planned: Planned,
     """
     growth = _least_divergence(tested, law)
     if growth <= 0:
-        return dict.fromkeys(_NUMBERS, math.inf)
+        return _NEVER
     needed = float(ndtri(planned.confidence) + ndtri(power))
     threshold = log_threshold(planned.confidence)
     audits = [
@@ -193,6 +200,7 @@ _NUMBERS = (
     "limit_trials",
     "limit_mean",
 )
+_NEVER = dict.fromkeys(_NUMBERS, math.inf)
 
 
 def _audits(
