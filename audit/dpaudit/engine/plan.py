@@ -215,28 +215,53 @@ def _audits(
 
 
 def enough_trials(
-    claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float = POWER
+    bets: Strategy,
+    claim: TradeoffFunction,
+    truth: TradeoffFunction,
+    *,
+    confidence: float,
+    power: float = POWER,
+    pairs: int = 1,
+    coin_selected: bool = False,
 ) -> int | None:
-    """Estimate the trials of a sequential audit of one pair whose `detect` is the truth, without simulation.
+    """Estimate the trials of a sequential audit if one pair attains the truth, without simulation.
+
+    The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
 
     Args:
+        bets: The bets of the audit on one pair.
         claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
         truth: The mechanism's true trade-off function, as in `plan`.
         confidence: Confidence of the audit, between 0 and 1.
         power: Probability of a refutation.
+        pairs: Number of pairs.
+        coin_selected: Whether only one output of each trial counts, that of a dataset which a coin selects.
 
     Returns:
         The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
         large to be stated.
     """
-    bets = strategy(claim, Planned(violations=(truth,), confidence=confidence))
-    threshold = log_threshold(confidence)
-    known = max(_by_then(bets, claim, law, threshold, power) for law in pair_laws(truth))
-    trials = FIRST_FIT + HEAD_START + SLOWEST * known
+    threshold = log_threshold(confidence) + (math.log(2 * pairs) if pairs > 1 else 0.0)
+    laws = pair_laws(truth)
+    known = max(_by_then(bets, claim, law, threshold, power, coin_selected=coin_selected) for law in laws)
+    trials = pairs * (1 + coin_selected) * (FIRST_FIT + HEAD_START + SLOWEST * known)
     if not trials < _MAX_TRIALS_STATED:
         return None
     unit: int = 10 ** max(0, len(str(math.ceil(trials))) - 2)
     return math.ceil(trials / unit) * unit
+
+
+def would_do(trials: int | None, what: str, *, revealing: bool) -> str:
+    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown.
+
+    Args:
+        trials: The number, as from `enough_trials`.
+        what: What is counted, such as "runs per dataset".
+        revealing: Whether the number is for outputs that reveal their datasets (`power.largest_violation`).
+    """
+    if trials is None:
+        return ""
+    return f"; about {trials:,} {what} would do{' if every output revealed its dataset' if revealing else ''}"
 
 
 _MIN_GROWTH = 3e-11  # nats per trial; smaller values are rounding errors
@@ -308,12 +333,14 @@ def _quantile(stops: Array, power: float) -> float:
     return float(np.quantile(stops, level))
 
 
-def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float) -> float:
+def _by_then(
+    bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float, *, coin_selected: bool = False
+) -> float:
     """Approximate the quantile `power` of the trials by a normal law of the best bet's gains.
 
     The approximation is used if the power is so close to 1 that too few simulated audits lie beyond the quantile.
     """
-    growth, variance = growths(bets, claim, law)
+    growth, variance = growths(bets, claim, law, coin_selected=coin_selected)
     grows = growth > _MIN_GROWTH
     if not np.any(grows):
         return math.inf

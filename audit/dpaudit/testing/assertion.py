@@ -168,9 +168,8 @@ def carry_out(
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
     if result.stopped_by == "interruption":
         raise KeyboardInterrupt
-    if detect is not None and not shows(
-        claim, sought, result.trials_used, significance=significance, pairs=max(size, 1)
-    ):
+    missed = not shows(claim, sought, result.trials_used, significance=significance, pairs=max(size, 1))
+    if missed and (detect is not None or is_about(result.warnings[-1] if result.warnings else "", About.TOO_FEW)):
         result = _too_few(result, sought, planned)
     result = _with_address(result, allowance)
     if repeats := repetition(result, allowance.known, jobs):
