@@ -154,21 +154,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Split the budget over the selected tests; every worker of pytest-xdist makes the same split."""
+    """Split the budget over the selected tests; every worker of pytest-xdist makes the same split.
+
+    With `--dist=each`, every worker runs every test, and the budget is split over all these copies.
+    """
     items = [item for item in session.items if _NODE in item.stash]
     if not items:
         return
     from dpaudit.testing.session import Allowance
 
     config = session.config
-    config.stash[_TESTS] = len(items)
+    copies = getattr(config, "workerinput", {}).get("dpaudit_copies", 1)
+    config.stash[_TESTS] = len(items) * copies
     baseline = config.stash.get(_BASELINE, None)
     settings = _settings(config, run=0 if baseline is None else baseline.runs + 1)
     budget = settings.false_alarm
     nodes = [item.stash[_NODE] for item in items]
     if baseline is None:
         for item, node in zip(items, nodes, strict=True):
-            item.stash[_ALLOWANCE] = Allowance(node=node, share=budget / len(items), settings=settings)
+            item.stash[_ALLOWANCE] = Allowance(node=node, share=budget / config.stash[_TESTS], settings=settings)
         return
     numbers, founders = baseline.numbers(nodes), baseline.founders or len(items)
     journal = config.stash[_JOURNAL]
@@ -192,7 +196,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if allowance is not None:
         from dpaudit.testing import session
 
-        allowance.calls = 0  # a repeated test makes the same calls again
+        allowance.calls = 0  # a repeated test makes the same calls again, and `Allowance.again` repeats the outcomes
         allowance.records.clear()
         session.current = allowance
 
@@ -298,9 +302,14 @@ class _Gathering:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Let the workers of pytest-xdist write the journal of their controller's session."""
+    """Tell the workers of pytest-xdist how many of them run each test, and whose journal they write."""
+    node.workerinput["dpaudit_copies"] = node.workerinput["workercount"] if _runs_copies(node.config) else 1
     if _JOURNAL in node.config.stash:
         node.workerinput["dpaudit_session"] = node.config.stash[_SESSION]
+
+
+def _runs_copies(config: pytest.Config) -> bool:
+    return bool(config.getoption("dist", "no") == "each")
 
 
 def _baseline_file(config: pytest.Config) -> Path | None:
@@ -315,6 +324,8 @@ def _begin(config: pytest.Config) -> list[str]:
     from dpaudit.testing.journal import begin, take_up
     from dpaudit.text.printable import one_line
 
+    if _runs_copies(config):
+        raise pytest.UsageError("--dpaudit-baseline counts each test once, so it excludes --dist=each")
     path, budget = _baseline_file(config), _settings(config).false_alarm
     assert path is not None
     of_controller = getattr(config, "workerinput", {}).get("dpaudit_session")

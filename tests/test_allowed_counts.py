@@ -7,8 +7,8 @@ import re
 import pytest
 
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, parse_claim
+from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import planned_of
-from dpaudit.inference.sequential.planned import violates
 from dpaudit.testing.effort import DETECT, violations_of
 from dpaudit.text.rounding import percent_at_most, rate_at_most
 

@@ -17,6 +17,8 @@ from dpaudit.engine.plan_scores import planned_evidence
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.scores import both_sides, runs
 from dpaudit.inference.sequential.alternatives import pair_laws, scaled
+from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.strategy import strategy
 
 SAMPLED = "subsampled(gaussian(mu={}), rate={}, relation='add_remove')"
 
@@ -105,7 +107,8 @@ def test_trials_are_those_of_the_weaker_direction() -> None:
     assert np.abs(both[0] - both[1][::-1, ::-1]).max() < 0.01  # the same pair with exchanged datasets
     alpha = np.linspace(0, 1, 400)
     suggested = TabulatedTradeoff(alpha=alpha, beta=truth.beta(alpha))
-    needed, too_few = (enough_trials(claim, one, confidence=0.99) for one in (truth, suggested))
+    planned = (Planned(violations=(one,), confidence=0.99) for one in (truth, suggested))
+    needed, too_few = (enough_trials(strategy(claim, one), claim, *one.violations, confidence=0.99) for one in planned)
     assert needed is not None
     assert too_few is not None
     assert needed > too_few

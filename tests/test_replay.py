@@ -43,7 +43,7 @@ def test_a_violation_shows_again(violation: AuditResult) -> None:
     counts = found.counts
     assert (counts.n0, counts.n1) == (4000, 4000)
     y = counts.n1 - counts.false_negatives
-    assert found.p_value == p_value(GaussianDP(0.7), counts.false_positives, 4000, y, 4000)
+    assert found.p_value == 2 * p_value(GaussianDP(0.7), counts.false_positives, 4000, y, 4000)
     assert found.seed == 4
     assert "Confirmed: fresh runs refute the claim again" in str(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import GaussianDP, Pair, Verdict, audit, batched
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 
 from .mechanisms.programs import isolated
+from .reports.audits import text_of
 
 PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
 
@@ -157,6 +159,29 @@ def test_failing_runs_end_the_audit_otherwise() -> None:
         confidence=0.95,
     )
     assert "the disk is on holiday" in " ".join(hopeless.warnings)
+
+
+@pytest.mark.parametrize("claim", ["pure(epsilon=1)", "pure(epsilon=3.5)"])
+def test_each_verdict_says_that_failed_runs_were_retried(claim: str) -> None:
+    """Randomised response fails on most false answers; those that are left have epsilon = log(0.73 / 0.027) = 3.3.
+
+    Fails by chance < 1 in 10**6: 2,000 runs show an epsilon above 1, and the claim with epsilon = 3.5 is true.
+    """
+
+    def selective(dataset: list[int], rng: Rng) -> int:
+        truth = rng.random() < 1 / (1 + math.exp(-1))
+        if not truth and rng.random() < 0.9:
+            raise OSError("lost")
+        return dataset[0] if truth else 1 - dataset[0]
+
+    result = audit(selective, claim, PAIR, trials=2000, failures="retry", seed=0, confidence=1 - 1e-7)
+    assert result.verdict is (Verdict.VIOLATION if claim == "pure(epsilon=1)" else Verdict.NO_VIOLATION)
+    said = "among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
+    read = AuditResult.from_dict(result.to_dict())
+    for one in (result, read):
+        assert f"{claim} {said}" in str(one).splitlines()[0]
+        assert said in text_of(one)
+    assert said not in str(audit(quiet, CLAIM, PAIR, trials=200, failures="retry", seed=0, confidence=0.95))
 
 
 def test_what_never_succeeds_is_given_up() -> None:

@@ -31,7 +31,8 @@ def claim_words(result: AuditResult) -> tuple[Span, ...]:
 def claim_of(result: AuditResult) -> tuple[Span, ...]:
     """Return the claim of a result as it follows the noun "claim"."""
     words = claim_words(result)
-    return words if isinstance(words[0], Code) else ("of ", *words)
+    scope = (result.scope,) if result.scope else ()
+    return (*words, *scope) if isinstance(words[0], Code) else ("of ", *words, *scope)
 
 
 def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]:

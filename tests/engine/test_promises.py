@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, plan
+from dpaudit import AuditResult, GaussianDP, OnlineAudit, Pair, PureDP, Verdict, audit, batched, plan
 from dpaudit.catalogue import Gaussian, Geometric, Laplace
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine import collector as collecting
@@ -308,13 +308,43 @@ def test_the_runs_that_would_do_are_enough_and_agree_with_the_plan(method: Any) 
     assert not any("too few to see" in warning for warning in enough.warnings)
 
 
-def test_no_number_of_runs_is_promised_for_several_pairs() -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"detect": GaussianDP(2.0), "pairs": [PAIR, Pair([0, 0], [0, 1], relation="replace_one")]},
+        {"detect": GaussianDP(2.0), "observe_time": True, "attacks": "median_clipped"},
+        {"detect": None},
+        {"detect": None, "method": "fixed"},
+    ],
+    ids=["several pairs", "running times", "no detect", "fixed without detect"],
+)
+def test_every_audit_with_too_few_runs_states_how_many_would_do(changed: dict[str, Any]) -> None:
     """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
-    given: dict[str, Any] = {"confidence": 1 - 1e-7, "trials": 200, "seed": 0}
-    pairs = [PAIR, Pair([0, 0], [0, 1], relation="replace_one")]
-    several = audit(Gaussian(1.0), GaussianDP(1.0), pairs, **given, detect=GaussianDP(1.1))
-    assert any("too few to see" in warning for warning in several.warnings)
-    assert not any("would do" in warning for warning in several.warnings)
+    given: dict[str, Any] = {"confidence": 1 - 1e-7, "pairs": PAIR, "seed": 0} | changed
+
+    def noisy(dataset: list[int], rng: np.random.Generator) -> float:
+        return float(rng.normal(sum(dataset)))
+
+    few = audit(noisy, GaussianDP(1.0), trials=24, **given)
+    (words,) = re.findall(r"about ([\d,]+) runs per dataset would do", few.warnings[-1])
+    needed = int(words.replace(",", ""))
+    assert 24 < needed < 5000
+    enough = audit(noisy, GaussianDP(1.0), trials=needed, **given)
+    assert not any("too few to see" in warning for warning in enough.warnings)
+
+
+def test_a_stream_that_is_too_short_states_how_many_steps_would_do() -> None:
+    """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
+
+    def result(steps: int) -> AuditResult:
+        stream = OnlineAudit(GaussianDP(1.0), confidence=1 - 1e-7, attacks="median_clipped", seed=0)
+        for _ in range(steps):
+            stream.update(float(rng.normal(stream.coin())))
+        return stream.result()
+
+    rng = np.random.default_rng(0)
+    (words,) = re.findall(r"about ([\d,]+) steps would do", result(6).warnings[-1])
+    assert not any("too few to see" in warning for warning in result(int(words.replace(",", ""))).warnings)
 
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])

@@ -164,7 +164,11 @@ class TradeoffFunction(Shown, ABC):
         return None
 
     def _grouped(self, k: int) -> TradeoffFunction | None:
-        """Return a claim of the same kind for datasets that differ by k >= 2 steps; None if no such claim exists."""
+        """Return 1 - (1 - f)^{o k}, for k >= 2 steps, as a claim of the same kind; None if no such claim exists."""
+        return None
+
+    def _group_bound(self, k: int) -> TradeoffFunction | None:
+        """Return a claim for k >= 2 steps that may exceed 1 - (1 - f)^{o k}, as f states less than the claim does."""
         return None
 
     def _split(self) -> tuple[TradeoffFunction, float]:

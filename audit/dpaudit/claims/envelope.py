@@ -205,6 +205,14 @@ class Envelope:
             at.append(ndtri_exp(supporting.log_power[known]) - ndtri_exp(supporting.log_alpha[known]))
         return max(0.0, float(np.concatenate(at).max()))
 
+    def maximum(self, other: Envelope) -> Envelope:
+        """Return the pointwise maximum of both envelopes."""
+        both = [
+            SupportingLines.hull(np.concatenate([a.slope, b.slope]), np.concatenate([a.gap, b.gap]))
+            for a, b in ((self.steep, other.steep), (self.flat, other.flat))
+        ]
+        return Envelope(*both)
+
     def iterated(self, k: int) -> Envelope:
         """Return the trade-off function 1 - (1 - f)^{o k} for k >= 1, where o is the composition of functions."""
         steep = _iterated(self, k)

@@ -46,6 +46,6 @@ class ZeroConcentratedDP(PolygonalClaim):
         """Add the parameters rho of two zCDP claims; Bun & Steinke 2016, Lemma 1.7."""
         return ZeroConcentratedDP(self._rho + other._rho) if isinstance(other, ZeroConcentratedDP) else None
 
-    def _grouped(self, k: int) -> TradeoffFunction:
+    def _group_bound(self, k: int) -> TradeoffFunction:
         """Multiply rho by k^2 for datasets that differ by k steps; Bun & Steinke 2016, Prop. 1.9."""
         return ZeroConcentratedDP(self._rho * k**2)

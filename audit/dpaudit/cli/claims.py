@@ -42,10 +42,11 @@ def convert(
         check_writable("--plot", plot)
     try:
         parsed = [parse_claim(text) for text in claims]
+        tested = [claim.symmetrized() for claim in parsed]  # a claim covers both directions of a pair
         if delta is not None:
-            lines = [upper(claim.epsilon(delta), 10) for claim in parsed]
+            lines = [upper(claim.epsilon(delta), 10) for claim in tested]
         elif epsilon is not None:
-            lines = [upper(float(claim.delta(epsilon)), 10) for claim in parsed]
+            lines = [upper(float(claim.delta(epsilon)), 10) for claim in tested]
         else:
             lines = [line for claim in parsed for line in _conversions(claim)]
         if plot is not None:
@@ -61,9 +62,10 @@ def convert(
 def _conversions(claim: TradeoffFunction) -> list[str]:
     from dpaudit.text.rounding import lower, upper
 
+    text, claim = str(claim), claim.symmetrized()
     errors = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
     return [
-        str(claim),
+        text,
         f"  mu             {upper(claim.mu(), 10):>12s}",
         *(
             f"  epsilon        {upper(claim.epsilon(d), 10):>12s}  at delta = {d:g}"

@@ -6,8 +6,9 @@ import numbers
 from collections.abc import Iterable, Sequence
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
-from dpaudit.inference.sequential.planned import Planned, violates
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.misfit import misfit

@@ -126,10 +126,10 @@ def audit(
         failures: What happens when a run raises an exception other than KeyboardInterrupt, including SystemExit.
             With "stop", the audit goes on without the pair, and ends INCONCLUSIVE unless the other pairs refute the
             claim.  "outcome" means that the analyst sees the exception, so a `Raised` counts as the output, unless
-            memory, disk space or file handles have run out.  In that case, each call makes one run.
-            "retry" makes up to ten attempts at a run, with different randomness.  In that case, the audit tests the
-            claim on successful runs only, and misses a leak through the failure rate.  Therefore `warnings` state how
-            many runs failed on each dataset.
+            memory, disk space or file handles have run out.  In that case, each call makes one run.  "retry" makes up
+            to ten attempts at a run, with different randomness.  In that case, the audit tests the claim on successful
+            runs only, and misses a leak through the failure rate.  Selection by success can double epsilon, so each
+            verdict names it (`AuditResult.scope`), and `warnings` state how many runs failed on each dataset.
         timeout: Seconds after which a run, or one call of a batched mechanism, has failed.  Timeouts depend on the load
             of the machine.  So `failures` applies to timeouts only with `observe_time`.  Otherwise a timeout has
             the effect of "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate

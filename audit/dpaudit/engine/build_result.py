@@ -12,14 +12,21 @@ from dpaudit.engine.collector import Collector
 from dpaudit.engine.constant_outputs import judged, nothing_varied
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.judgement import Judgement
-from dpaudit.engine.plan import enough_trials
+from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import with_costs
 from dpaudit.engine.rows import attack_rows, history, pair_rows
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
 from dpaudit.inference.independence import MIN_OUTPUTS
-from dpaudit.inference.power import Law, fixed_margin, least_detectable, least_detectable_fixed, power_margin
+from dpaudit.inference.power import (
+    Law,
+    fixed_margin,
+    largest_violation,
+    least_detectable,
+    least_detectable_fixed,
+    power_margin,
+)
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import p_value_of, strategy
@@ -84,10 +91,14 @@ class _Sequential:
 
     def enough(self, truth: TradeoffFunction) -> int | None:
         """Estimate the number of runs on each dataset that would detect a violation; None if it is unknown."""
-        # the estimate is valid only for one pair, and if the outputs of both runs of a trial count
-        if self.where or self.evidence.coin_selected:
-            return None
-        return enough_trials(self.run.tested, truth, confidence=self.run.confidence)
+        return enough_trials(
+            strategy(self.run.tested, self.run.planned),
+            self.run.tested,
+            truth,
+            confidence=self.run.confidence,
+            pairs=len(self.collector.learners),
+            coin_selected=self.evidence.coin_selected,
+        )
 
     def least(self) -> TradeoffFunction | None:
         """Return the smallest detectable violation in the family of the claim; None if no violation is detectable."""
@@ -141,7 +152,7 @@ class _Fixed:
         pairs = len(self.run.collector.learners)
         laws, made = pair_laws(truth), int(self.collector.trials)
         tested, level = self.run.tested, self._significance
-        for times in _TIMES if pairs == 1 else ():
+        for times in _TIMES if pairs == 1 and self.shown else ():
             sizes = {name: size * times for name, size in self._sizes.items()}
             if all(fixed_margin(tested, law, **sizes, significance=level, power=POWER) >= 0 for law in laws):
                 return made * times
@@ -249,23 +260,22 @@ def _untested(collector: Collector) -> list[Reason]:
 
 def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Sequential | _Fixed) -> Facts:
     """Add the facts about power: whether the audit could have detected some violation, and the one in `detect`."""
+    if ruling(facts).verdict is not Verdict.NO_VIOLATION:
+        return facts  # the power would not change the verdict
     few = f"{facts.trials} runs per dataset are {About.TOO_FEW.value}"
     if not detectable.claim:
-        too_few = Reason(f"{few} any violation of {asked.claim.label}{_enough(asked.detect, method)}", About.TOO_FEW)
+        too_few = Reason(f"{few} any violation of {asked.claim.label}{_enough(asked, method)}", About.TOO_FEW)
         return dataclasses.replace(facts, too_few=too_few)
-    # the power would not change the verdict
-    if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:
+    if asked.detect is None or all(method.margin(law) >= 0 for law in pair_laws(asked.detect)):
         return facts
-    if all(method.margin(law) >= 0 for law in pair_laws(asked.detect)):
-        return facts
-    missed = f"{few} {asked.detect.label} with {POWER:.0%} probability{_enough(asked.detect, method)}"
+    missed = f"{few} {asked.detect.label} with {POWER:.0%} probability{_enough(asked, method)}"
     return dataclasses.replace(facts, detect_missed=Reason(missed, About.TOO_FEW))
 
 
-def _enough(detect: TradeoffFunction | None, method: _Sequential | _Fixed) -> str:
-    """Return a phrase that states how many runs would have detected a violation; "" if this number is unknown."""
-    trials = None if detect is None else method.enough(detect)
-    return "" if trials is None else f"; about {trials:,} runs per dataset would do"
+def _enough(asked: Asked, method: _Sequential | _Fixed) -> str:
+    """Return a phrase that states how many runs would have detected the violation in `detect`, or any violation."""
+    sought = asked.detect or largest_violation(asked.claim)
+    return would_do(method.enough(sought), "runs per dataset", revealing=asked.detect is None)
 
 
 def _detectable(

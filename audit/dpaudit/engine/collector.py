@@ -126,10 +126,11 @@ class Collector:
         with0, with1 = self.sampler.side_effects
         found = (with0 + with1).words()
         if self.sampler.execution.failures == "retry" and with0.failed + with1.failed:
-            found.append(
+            words = (
                 f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim was tested "
                 "on successful runs only (use failures: outcome to audit the failures as well)"
             )
+            found.append(Reason(words, About.RETRIED))
         return found
 
     def first(self, pair: int, side: int) -> list[Output]:

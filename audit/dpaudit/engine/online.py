@@ -15,12 +15,13 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, ROUNDING, State, decoded, read_state, saved
+from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows
 from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
-from dpaudit.inference.power import least_detectable, power_margin
+from dpaudit.inference.power import largest_violation, least_detectable, power_margin
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential.strategy import log_threshold, p_value_of
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
@@ -276,7 +277,11 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
     evidence, learner = audit._evidence, audit._learner
     runs = math.ceil(audit.steps / 2)
     detectable = _detectable(audit, evidence)
-    few = Reason(f"{audit.steps} steps are {About.TOO_FEW.value} any violation of {audit.claim.label}", About.TOO_FEW)
+    needed = enough_trials(
+        audit._bets, audit._tested, largest_violation(audit.claim), confidence=audit.confidence, coin_selected=True
+    )
+    few = f"{audit.steps} steps are {About.TOO_FEW.value} any violation of {audit.claim.label}"
+    few += would_do(needed, "steps", revealing=True)
     found = ruling(
         Facts(
             fixed=False,
@@ -286,7 +291,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
             measured=True,
             void=bool(audit._void),
             dependent=(Reason.that(audit._void, About.VOID),) if audit._void else (),
-            too_few="" if detectable.claim else few,
+            too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
             notes=(*_notes(audit), *learner.warnings),
         )
     )

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import claim_of
 from dpaudit.inference.e_bh import significance
 from dpaudit.inference.fixed.regions import deviations
@@ -49,8 +50,9 @@ _MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
 class Plan:
     """Estimated trials per dataset until a claim is refuted, if the mechanism is only as private as `truth`.
 
-    All numbers of trials are estimates.  If the truth satisfies the claim, all these numbers are inf.  No valid test
-    that always refutes in the end has a smaller mean than `limit_mean`, up to the accuracy of `betting.best_bet`.
+    All numbers of trials are estimates.  All these numbers are inf if the truth satisfies the claim
+    (`claims.comparison.violates`), or if the violation is too small to be computed.  No valid test that always refutes
+    in the end has a smaller mean than `limit_mean`, up to the accuracy of `betting.best_bet`.
     `limit_trials` and `threshold_trials` are normal approximations, which are accurate if many trials are needed.
     """
 
@@ -68,7 +70,7 @@ class Plan:
 
     @property
     def ratio(self) -> float:
-        """Mean trials of `audit`, divided by the mean of the best test; nan if the truth satisfies the claim."""
+        """Mean trials of `audit`, divided by the mean of the best test; nan if the latter is inf."""
         return self.mean_trials / self.limit_mean if math.isfinite(self.limit_mean) else math.nan
 
     def __str__(self) -> str:
@@ -89,8 +91,12 @@ class Plan:
 
     @property
     def _head(self) -> str:
-        if math.isinf(self.limit_mean):
+        if not violates(self.truth, self.claim):
             return f"{self.truth.label} satisfies {self.claim.label}: there is nothing to find"
+        if math.isinf(self.limit_mean):
+            return (
+                f"{self.truth.label} violates {self.claim.label}, but how many runs refute the claim cannot be computed"
+            )
         return f"{self.claim.label} claimed, {self.truth.label} true, confidence {self.confidence}"
 
     @property
@@ -156,7 +162,8 @@ def plan(
             f"power must lie between 1 - confidence = {float(significance(confidence))} and 1, got {power}"
         )
     planned = Planned(violations=(truth,), confidence=confidence)
-    each = [_for_law(claim.symmetrized(), law, power, planned, seed) for law in pair_laws(truth)]
+    laws = pair_laws(truth) if violates(truth, claim) else ()
+    each = [_for_law(claim.symmetrized(), law, power, planned, seed) for law in laws] or [_NEVER]
     worst = {name: max(numbers[name] for numbers in each) for name in each[0]}
     return Plan(claim=claim, truth=truth, power=power, confidence=confidence, **worst)
 
@@ -173,7 +180,7 @@ def _for_law(tested: TradeoffFunction, law: Law, power: float, planned: Planned,
     """
     growth = _least_divergence(tested, law)
     if growth <= 0:
-        return dict.fromkeys(_NUMBERS, math.inf)
+        return _NEVER
     needed = float(ndtri(planned.confidence) + ndtri(power))
     threshold = log_threshold(planned.confidence)
     audits = [
@@ -193,6 +200,7 @@ _NUMBERS = (
     "limit_trials",
     "limit_mean",
 )
+_NEVER = dict.fromkeys(_NUMBERS, math.inf)
 
 
 def _audits(
@@ -207,28 +215,53 @@ def _audits(
 
 
 def enough_trials(
-    claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float = POWER
+    bets: Strategy,
+    claim: TradeoffFunction,
+    truth: TradeoffFunction,
+    *,
+    confidence: float,
+    power: float = POWER,
+    pairs: int = 1,
+    coin_selected: bool = False,
 ) -> int | None:
-    """Estimate the trials of a sequential audit of one pair whose `detect` is the truth, without simulation.
+    """Estimate the trials of a sequential audit if one pair attains the truth, without simulation.
+
+    The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
 
     Args:
+        bets: The bets of the audit on one pair.
         claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
         truth: The mechanism's true trade-off function, as in `plan`.
         confidence: Confidence of the audit, between 0 and 1.
         power: Probability of a refutation.
+        pairs: Number of pairs.
+        coin_selected: Whether only one output of each trial counts, that of a dataset which a coin selects.
 
     Returns:
         The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
         large to be stated.
     """
-    bets = strategy(claim, Planned(violations=(truth,), confidence=confidence))
-    threshold = log_threshold(confidence)
-    known = max(_by_then(bets, claim, law, threshold, power) for law in pair_laws(truth))
-    trials = FIRST_FIT + HEAD_START + SLOWEST * known
+    threshold = log_threshold(confidence) + (math.log(2 * pairs) if pairs > 1 else 0.0)
+    laws = pair_laws(truth)
+    known = max(_by_then(bets, claim, law, threshold, power, coin_selected=coin_selected) for law in laws)
+    trials = pairs * (1 + coin_selected) * (FIRST_FIT + HEAD_START + SLOWEST * known)
     if not trials < _MAX_TRIALS_STATED:
         return None
     unit: int = 10 ** max(0, len(str(math.ceil(trials))) - 2)
     return math.ceil(trials / unit) * unit
+
+
+def would_do(trials: int | None, what: str, *, revealing: bool) -> str:
+    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown.
+
+    Args:
+        trials: The number, as from `enough_trials`.
+        what: What is counted, such as "runs per dataset".
+        revealing: Whether the number is for outputs that reveal their datasets (`power.largest_violation`).
+    """
+    if trials is None:
+        return ""
+    return f"; about {trials:,} {what} would do{' if every output revealed its dataset' if revealing else ''}"
 
 
 _MIN_GROWTH = 3e-11  # nats per trial; smaller values are rounding errors
@@ -300,12 +333,14 @@ def _quantile(stops: Array, power: float) -> float:
     return float(np.quantile(stops, level))
 
 
-def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float) -> float:
+def _by_then(
+    bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float, *, coin_selected: bool = False
+) -> float:
     """Approximate the quantile `power` of the trials by a normal law of the best bet's gains.
 
     The approximation is used if the power is so close to 1 that too few simulated audits lie beyond the quantile.
     """
-    growth, variance = growths(bets, claim, law)
+    growth, variance = growths(bets, claim, law, coin_selected=coin_selected)
     grows = growth > _MIN_GROWTH
     if not np.any(grows):
         return math.inf

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_designs import check_design
@@ -21,8 +20,6 @@ from dpaudit.settings.limits import check_confidence
 
 MAX_SCORES = 262_144
 """Maximum number of scores that a plan tries."""
-
-_ALPHAS = np.linspace(0.0, 1.0, 1001)  # points at which two curves are compared
 
 
 def plan_scores(
@@ -76,7 +73,7 @@ def plan_scores(
     claimed, true = claim_of("claim", claim), claim_of("truth", truth)
     pair_curves(true)  # raises the error before the search
 
-    if np.all(true.symmetrized().beta(_ALPHAS) >= claimed.symmetrized().beta(_ALPHAS)):
+    if not violates(true, claimed):
         return None
 
     def chance(evidence: ScoresEvidence) -> float:

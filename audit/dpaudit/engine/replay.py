@@ -9,14 +9,16 @@ favourable moment, so its counts look better on average than fresh counts.
 this significance is smaller.  An audit at 95 % may call one true claim in twenty violated.  At the same level, replays
 might confirm one in twenty of these false alarms.
 
-Theorem (several interim analyses):
+Theorem (two replays, and several interim analyses):
     A replay with `extend` tests the counts of all runs so far after n, 2n, 4n, ... runs per dataset, which are numbers
-    fixed beforehand.  Let p_k be the exact p-value at interim analysis k = 1, 2, ...  If the claim is true,
-    P[2^k p_k <= s for some k] <= s for every s.  So the least 2^k p_k so far is a p-value, whenever the replay stops.
+    fixed beforehand.  Let p_k be the exact p-value at interim analysis k = 1, 2, ...  The p-value of this replay is the
+    least 2^(k + 1) p_k so far.  The p-value of a replay without `extend` is 2 p_1.  If the claim is true, one of two
+    replays has a p-value of at most s with probability at most s, for every s and whenever they stop.
 
 Proof:
-    P[p_k <= s 2^-k] <= s 2^-k for each k, since region and number of runs do not depend on the outputs counted.  The
-    sum over k is at most s (union bound).  A replay without `extend` tests once and uses p_1 itself.
+    P[p_k <= s 2^-(k + 1)] <= s 2^-(k + 1) for each k, since region and number of runs do not depend on the outputs
+    counted.  So each replay has a p-value of at most s with probability at most s/2, and the sum over two replays is at
+    most s (union bound).  The second replay may depend on the outcome of the first one.
 """
 
 from __future__ import annotations
@@ -155,7 +157,7 @@ class _Looks(NamedTuple):
     """The outcome of all interim analyses of the fresh counts."""
 
     number: int  # number of interim analyses
-    p_value: float  # corrected for all interim analyses; see the theorem in this module
+    p_value: float  # corrected for two replays and all interim analyses; see the theorem in this module
     runs_needed: float  # estimated fresh runs per dataset for a decision; inf if there is no sign of a violation
 
 
@@ -174,8 +176,8 @@ def _looks(
         looks += 1
         fresh.count(trials * 2 ** (looks - 1), progress)
         p_now = fresh.p_value(tested)
-        p_value = min(p_value, 2**looks * p_now) if extend else p_now
-        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level, power=_POWER, most=MAX_RUNS)
+        p_value = min(p_value, 2 ** (looks + extend) * p_now)
+        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=MAX_RUNS)
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or not fresh.valid or p_value <= level or hopeless or looks == _LOOKS:
             return _Looks(looks, p_value, needed)

@@ -13,7 +13,7 @@ from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import lower, percent, percent_at_most, upper
 
 CONFIRMED = 0.001
-"""The largest fresh p-value that confirms a violation."""
+"""The largest fresh p-value that confirms a violation, and the level of two replays together; see `engine.replay`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -23,7 +23,7 @@ class Replay:
     result: AuditResult
     counts: Counts  # counts of the region on fresh runs
     learned_from: int  # fresh runs per dataset that attacks learned from, before the counted runs
-    p_value: float  # exact p-value of the claim, corrected for all interim analyses; 1 if `valid` is False
+    p_value: float  # p-value of the claim, corrected for two replays and all interim analyses; 1 if not `valid`
     seed: int
     contradictions: tuple[str, ...]  # statements of the result that its own counts contradict
     warnings: tuple[str, ...]
@@ -83,15 +83,15 @@ class Replay:
         rows = [("in the result", witness.counts), ("fresh", self.counts)]
         alpha = self.counts.false_positives / max(1, self.counts.n0)
         allowed = 1 - float(self.result.claim.symmetrized().beta(alpha))
-        looked = f", corrected for {self.looks} interim analyses" if self.looks > 1 else ""
+        looked = f" and {self.looks} interim analyses" if self.looks > 1 else ""
         lines = [
             f"{self.result.name}: {self.result.verdict.value}, {self.result.claim.label}",
             f"  pair {witness.pair}, attack {witness.attack}",
             f"  region: {witness.region}",
             *(f"  {name:<14s} {row(counts)}" for name, counts in rows),
             f"  at a rate of {percent(alpha)} under d0, the claim allows at most {percent_at_most(allowed)} under d1",
-            f"  fresh exact p-value: p <= {upper(self.p_value, under=self.level)}{looked} ({self.counts.n0:,} runs per "
-            f"dataset after {self.learned_from:,} to learn from, seed {self.seed})",
+            f"  fresh p-value: p <= {upper(self.p_value, under=self.level)}, corrected for two replays{looked} "
+            f"({self.counts.n0:,} runs per dataset after {self.learned_from:,} to learn from, seed {self.seed})",
             *(f"  the result contradicts itself: {words}" for words in self.contradictions),
             *(f"  the result differs from its {self.origin}: {words}" for words in self.differences),
             *([f"  {self.unchecked}"] if self.unchecked else []),
@@ -137,7 +137,8 @@ class Replay:
         needed = round(self.runs_needed)
         return (
             f"Not confirmed yet: p <= {lower(self.level, 2)} is required.  About {needed:,} fresh runs per dataset "
-            f"would decide: dpaudit replay FILE --trials {needed}, or --extend to double the runs until they decide."
+            f"would decide: dpaudit replay FILE --trials {needed}, or --extend to double the runs until they decide.  "
+            "The p-values of these two replays allow for each other; a third one would not count."
         )
 
 

@@ -294,6 +294,11 @@ _MAX_EVIDENCE = 60.0  # largest parameter tried; the bins of `grid` end at a log
 _COARSE = [*accumulate(repeat(1.5, 21), mul, initial=0.01)]  # parameters tried first, up to `_MAX_EVIDENCE`
 
 
+def largest_violation(claim: TradeoffFunction) -> TradeoffFunction:
+    """Return the largest violation that `least_in_family` tries: nearly every output reveals its dataset."""
+    return _family(claim)(_COARSE[-1])
+
+
 def in_family(claim: TradeoffFunction, violation: TradeoffFunction) -> bool:
     """Whether a violation belongs to the one-parameter family in which the violations of a claim are sought."""
     least = _family(claim)(1.0)

@@ -24,6 +24,7 @@ from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History,
 from dpaudit.result.witness_words import witness_words
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
+from dpaudit.text.reasons import About, is_about
 from dpaudit.text.rounding import lower, percent_at_least, upper
 from dpaudit.values import Json, JsonObject
 
@@ -224,12 +225,25 @@ class AuditResult(Shown):
         except ArithmeticError as error:
             raise ValueError(f"it holds numbers that are too large: {error}") from None
 
+    @property
+    def scope(self) -> str:
+        """Words after the claim in each verdict: which runs the verdict is about; "" if it is about all runs.
+
+        An event has the probability P(S and success) / P(success) among the runs that succeed.  If the mechanism is
+        epsilon-DP, each of the two probabilities differs between neighbours by a factor of at most e^epsilon.  So the
+        runs that succeed are 2 epsilon-DP, and need not be better.
+        """
+        retried = any(is_about(warning, About.RETRIED) for warning in self.warnings)
+        words = " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
+        return words if retried else ""
+
     def __str__(self) -> str:
+        claim = f"{self.claim.label}{self.scope}"
         confidence = f"confidence {percent_at_least(self.confidence)}".replace("\u00a0", " ")
         found = {
-            Verdict.VIOLATION: f"VIOLATION of {self.claim.label} (p <= {p_value_words(self)}, {confidence})",
-            Verdict.NO_VIOLATION: f"no violation of {self.claim.label} found ({confidence})",
-            Verdict.INCONCLUSIVE: f"inconclusive about {self.claim.label}",
+            Verdict.VIOLATION: f"VIOLATION of {claim} (p <= {p_value_words(self)}, {confidence})",
+            Verdict.NO_VIOLATION: f"no violation of {claim} found ({confidence})",
+            Verdict.INCONCLUSIVE: f"inconclusive about {claim}",
         }[self.verdict]
         if self.measurement:
             found = f"measurement, no claim was tested ({confidence})"

@@ -89,10 +89,11 @@ class SideEffects:
                 "only the original process continued the audit"
             )
         if self.lost:
-            found.append(
+            words = (
                 f"worker processes died or could not return their outputs ({self.lost} times), and these runs were "
                 "retried: the audit covers only runs that do not end their worker process"
             )
+            found.append(Reason(words, About.RETRIED))
         if self.clock == REPORTED:
             found.append(
                 "the program measured its running times, and reads only the dataset of the run: the size of a dataset "

@@ -139,6 +139,10 @@ def carry_out(
     settings = allowance.settings
     claim = claim_of("claim", claim)
     sought = sought_of(detect)
+    if isinstance(outcome := allowance.again(str(claim)), Exception):
+        raise outcome
+    if outcome is not None:
+        return outcome
     chain = allowance.next_chain(str(claim))
     if session.instead is not None:
         own_name = name or _name(mechanism, allowance)
@@ -168,9 +172,8 @@ def carry_out(
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
     if result.stopped_by == "interruption":
         raise KeyboardInterrupt
-    if detect is not None and not shows(
-        claim, sought, result.trials_used, significance=significance, pairs=max(size, 1)
-    ):
+    missed = not shows(claim, sought, result.trials_used, significance=significance, pairs=max(size, 1))
+    if missed and (detect is not None or is_about(result.warnings[-1] if result.warnings else "", About.TOO_FEW)):
         result = _too_few(result, sought, planned)
     result = _with_address(result, allowance)
     if repeats := repetition(result, allowance.known, jobs):
@@ -179,6 +182,7 @@ def carry_out(
     record = _record(allowance, result, claim, chain, after, sought, significance, size, planned)
     allowance.add(record | {"repeats": bool(repeats)})
     raised = _error(result, after if settings.run else None, allowance, significance, seed)
+    allowance.made[allowance.calls, str(claim)] = allowance.records[-1], raised or result
     if raised is not None:
         raise raised
     return result

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
+from dpaudit.claims.comparison import violates
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, scaled
-from dpaudit.inference.sequential.planned import Planned, violates
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.settings.audit import POWER as AUDIT_POWER

@@ -6,6 +6,10 @@ its guarantee whenever it stops, so stopping at the first failure is allowed.  E
 The number of audits of a test is not known in advance.  The k-th audit of a test gets the share 6 / (pi^2 k^2) of the
 test's budget, and these shares sum to one.
 
+If all workers of pytest-xdist run each test (`--dist=each`), every copy of a test counts as a test, since mechanisms
+may ignore the seed.  If a test is run again in the session, as by pytest-rerunfailures, the outcomes of its audits are
+repeated, so that each audit is made once; an audit that differs is the next audit of the test.
+
 This module imports nothing heavy, because the plugin uses it before any audit runs.
 """
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
     from dpaudit.learning.attack import Attack
     from dpaudit.pairs.pair import Pair
+    from dpaudit.result.model import AuditResult
 
 Record = dict[str, Any]
 """Record of one audit, as plain JSON values that workers of pytest-xdist can send."""
@@ -70,6 +75,7 @@ class Allowance:
     Attributes:
         calls: Number of assertions so far.
         records: Records of the audits that have ended.
+        made: Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim.
     """
 
     node: str
@@ -82,6 +88,7 @@ class Allowance:
     keep: Callable[[Record], None] | None = None
     calls: int = field(default=0, init=False)
     records: list[Record] = field(default_factory=list, init=False)
+    made: dict[tuple[int, str], tuple[Record, AuditResult | Exception]] = field(default_factory=dict, init=False)
 
     def begin(self, record: Record) -> None:
         """Keep the record of an audit that has made its first runs.
@@ -98,13 +105,23 @@ class Allowance:
         if self.keep is not None:
             self.keep(record)
 
+    def again(self, claim: str) -> AuditResult | Exception | None:
+        """Return the outcome of the next audit if an earlier attempt at the test made this audit; None otherwise."""
+        if (self.calls + 1, claim) not in self.made:
+            return None
+        self.calls += 1
+        record, outcome = self.made[self.calls, claim]
+        self.records.append(record)
+        return outcome
+
     def next_chain(self, claim: str) -> Chain:
         """Return the chain of the next audit: an existing chain of the same claim, or else a new one."""
         self.calls += 1
         going = [chain for chain in self.chains if chain.call == self.calls]
         if going and going[-1].claim == claim and not (going[-1].refuted and self.restart):
             return going[-1]
-        begun = [chain.number for chain in self.chains] + [record["chain"]["number"] for record in self.records]
+        records = [*self.records, *(record for record, _ in self.made.values())]
+        begun = [chain.number for chain in self.chains] + [record["chain"]["number"] for record in records]
         return Chain(call=self.calls, number=max([self.calls - 1, *begun]) + 1, claim=claim)
 
     def significance(self, chain: Chain) -> float:

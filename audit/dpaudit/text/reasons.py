@@ -18,6 +18,7 @@ class About(enum.Enum):
     FAILURE = "before it "  # the mechanism failed, and the audit stopped
     INTERRUPTION = "interrupted"
     TOO_FEW = "too few to see"  # too few runs or guesses to detect the violation in question
+    RETRIED = "retried: the "  # failed runs were retried, so the claim was tested on the runs that succeeded
     GLOBAL_STATE = "global random state"  # the mechanism uses the global random state
     OTHER = ""
 

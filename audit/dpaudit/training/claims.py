@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Literal, get_args
-
-import numpy as np
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.claims.ranges import count
@@ -24,22 +21,6 @@ NO_SHUFFLED_CLAIM = (
     "Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, "
     'pass claimed_as="poisson" to training.claim'
 )
-
-_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 40.0, 400)])  # values of epsilon at which claims are compared
-_EQUAL, _NOTHING = 1e-9, 1e-12  # maximum relative and maximum absolute difference of two deltas that count as equal
-
-
-def exceeds(one: TradeoffFunction, other: TradeoffFunction) -> bool:
-    """Return whether `one` promises a smaller delta than `other` at some epsilon, after both are symmetrized.
-
-    The deltas of the two claims are compared at epsilon = 0, at 400 values of epsilon up to 40, and at the parameters
-    `epsilon` of the claims.  Differences of deltas below 1e-12 are ignored.
-    """
-    named = [claim.parameters.get("epsilon") for claim in (one, other)]
-    own = [float(value) for value in named if isinstance(value, numbers.Real)]
-    epsilons = np.concatenate([_EPSILONS, own])
-    less, more = one.symmetrized().delta(epsilons), other.symmetrized().delta(epsilons)
-    return bool(np.any(less < more * (1 - _EQUAL) - _NOTHING))
 
 
 def claim(

@@ -102,7 +102,7 @@ def sentence(audited: Audited) -> str:
     result = audited.result
     if result is None:
         return f"no result: {why(audited)}"
-    claim = one_line(label(result.claim))
+    claim = one_line(f"{label(result.claim)}{result.scope}")
     expected = {None: "", True: ", as expected", False: ", not as expected"}[audited.as_expected]
     confidence = f"{percent_at_least(result.confidence)} confidence"
     match result.verdict:

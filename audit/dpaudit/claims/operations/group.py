@@ -16,8 +16,9 @@ from dpaudit.claims.ranges import count
 def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
     """Extend a claim from neighbours to datasets that differ by k steps; the result is 1 - (1 - f)^{o k}.
 
-    See Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  Gaussian, Laplace and zCDP claims have a
-    closed form.  For PureDP(epsilon), the result is stronger than PureDP(k epsilon).
+    See Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  Gaussian and Laplace claims have a closed
+    form.  For PureDP(epsilon), the result is stronger than PureDP(k epsilon).  For rho-zCDP, k steps are also
+    (k^2 rho)-zCDP, and the result is the maximum of both curves.
 
     Args:
         claim: The claim for neighbouring datasets.
@@ -39,7 +40,9 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Group(PolygonalClaim):
-    """The trade-off function 1 - (1 - f)^{o k}, computed from tangents of f.
+    """The trade-off function 1 - (1 - f)^{o k}, or the maximum of it and of another bound, computed from tangents of f.
+
+    If two convex curves are lower bounds of a trade-off function, so is their maximum, which is convex.
 
     The computation is exact if f is a polygon; otherwise the result is slightly too low.  At most 6,000
     lines are kept, and omitted lines also make the result slightly too low.
@@ -65,7 +68,19 @@ class Group(PolygonalClaim):
         return self if self.symmetric else Group(self._claim.inverse(), self._k)
 
     def _make_envelope(self) -> Envelope:
-        return Envelope.of(self._claim).iterated(self._k)
+        iterated, other = Envelope.of(self._claim).iterated(self._k), self._claim._group_bound(self._k)
+        return iterated if other is None else iterated.maximum(Envelope.of(other))
+
+    def _repeated(self, n: int) -> TradeoffFunction | None:
+        """Return the k-step claim of n composed mechanisms if one step has further bounds, which composition loses."""
+        closed = self._claim._repeated(n) if self._claim._group_bound(self._k) else None
+        return closed and group(closed, self._k)
+
+    def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
+        if not isinstance(other, Group) or other._k != self._k or not self._claim._group_bound(self._k):
+            return None
+        closed = self._claim._composed_with(other._claim)
+        return closed and group(closed, self._k)
 
     def mu(self) -> float:
         """Return an upper bound of mu: at most k times the mu of one step, because 1 - (1 - G_mu)^{o k} = G_{k mu}."""

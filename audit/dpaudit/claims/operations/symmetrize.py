@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims.base import TradeoffFunction, operation
-from dpaudit.claims.envelope import Envelope, SupportingLines
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 
@@ -46,11 +46,7 @@ class Symmetrized(PolygonalClaim):
     symmetric = True
 
     def _make_envelope(self) -> Envelope:
-        ours, theirs = Envelope.of(self._claim), Envelope.of(self._claim.inverse())
-        both = SupportingLines.hull(
-            np.concatenate([ours.steep.slope, theirs.steep.slope]), np.concatenate([ours.steep.gap, theirs.steep.gap])
-        )
-        return Envelope(both, both)
+        return Envelope.of(self._claim).maximum(Envelope.of(self._claim.inverse()))
 
     def _curve(self, alpha: Array) -> Array:
         return np.maximum(self._claim.beta(alpha), self._claim.inverse().beta(alpha))

@@ -26,15 +26,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
 from dpaudit.inference.sequential.betting import Bet
 from dpaudit.inference.sequential.score_errors import bet_on_learned_scores
 
-_SLOPES = np.concatenate([np.linspace(-40, 40, 801), np.geomspace(1e-4, 0.1, 50)])
-_ROUNDING, _TINY = 1e-9, 1e-15  # differences of profiles up to these are rounding errors
 _LONGER = 0.25  # largest increase of the threshold in nats under violations that were not planned, as a fraction
 
 
@@ -62,21 +58,6 @@ class Planned:
     def share(self) -> float:
         """Share of the initial wealth for the bets on planned violations; see the theorem of this module."""
         return -math.expm1(_LONGER * math.log1p(-self.confidence))
-
-
-def violates(violation: TradeoffFunction, claim: TradeoffFunction) -> bool:
-    """Return whether a mechanism with a given trade-off function violates a claim, as far as their profiles differ.
-
-    The profiles are compared on a grid of slopes and at the claim's own epsilon.
-
-    Args:
-        violation: The trade-off function of the mechanism.
-        claim: The claim.
-    """
-    stated = [float(claim.parameters[name]) for name in ("epsilon",) if name in claim.parameters]
-    slopes = np.concatenate([_SLOPES, stated])
-    mine, allowed = violation.symmetrized().delta(slopes), claim.symmetrized().delta(slopes)
-    return bool(np.any(mine > allowed * (1 + _ROUNDING) + _TINY))
 
 
 def planned_bets(claim: TradeoffFunction, planned: Planned) -> list[Bet]:

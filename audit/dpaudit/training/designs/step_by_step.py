@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.learning.attack import Attack
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import shown
-from dpaudit.training.claims import exceeds
 from dpaudit.training.designs.checks import doubts_of, record_of, with_warnings
 from dpaudit.training.designs.effect import CANARIES, no_effect
 from dpaudit.training.ranges import is_whole
@@ -117,7 +117,7 @@ def _number(score: object) -> float:
 def _check_claim(step: Any, claim: TradeoffFunction) -> None:
     """Raise ValueError if `step` states its claim, and `claim` is stronger somewhere."""
     own = getattr(step, "claim", None)
-    if not isinstance(own, TradeoffFunction) or not exceeds(claim, own):
+    if not isinstance(own, TradeoffFunction) or not violates(own, claim):
         return
     raise ValueError(
         f"{claim.label} is stronger than {own.label}, which a correct step satisfies: the coin decides whether the "

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import violates
 from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.training.claims import claim, exceeds
+from dpaudit.training.claims import claim
 from dpaudit.training.reference.records import Records, records_of, unshared
 from dpaudit.training.reference.run import NOBODY, Run
 from dpaudit.training.reference.state import keys_of
@@ -175,7 +176,7 @@ class StepByStep:
 def _as_strong(claim: TradeoffFunction, own: TradeoffFunction) -> bool:
     """Whether a claim is at least as strong as the trainer's claim `own`."""
     try:
-        return claim == own or not exceeds(own, claim)
+        return claim == own or not violates(claim, own)
     except ImportError:  # the composition of the trainer's claim needs the extra `accounting`
         return False
 

@@ -1,0 +1,116 @@
+"""Each audit of a session is paid once from its budget: with copies of tests in all workers, and with attempts.
+
+No test uses chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+# A mechanism that ignores its seed, and the significance of each audit
+AUDITS = """
+import numpy as np
+from dpaudit.testing import assertion
+
+own = np.random.default_rng()
+
+def release(dataset, rng):
+    return float(own.normal(sum(dataset), 1.0))
+
+def audited(dpaudit, claim=CLAIM):
+    return dpaudit.assert_private(release, claim=claim, pairs=BIT, attacks="threshold", trials=60)
+
+real = assertion.audit_for
+
+def counted(mechanism, claim, pairs, asked, **given):
+    with open("levels.txt", "a") as file:
+        file.write(f"{1 - asked.confidence!r}\\n")
+    return real(mechanism, claim, pairs, asked, **given)
+
+assertion.audit_for = counted
+"""
+
+# Runs each failed test once more, as pytest-rerunfailures does.
+RERUN = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for attempt in range(2):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        if all(not report.failed for report in reports):
+            break
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+
+def levels(folder: Any) -> list[float]:
+    return [float(line) for line in (folder / "levels.txt").read_text().split()]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_copies_of_a_test_in_all_workers_share_the_budget(elsewhere: Run, tmp_path: Any, workers: int) -> None:
+    pytest.importorskip("xdist")
+    code = AUDITS + "def test_first(dpaudit): audited(dpaudit)\ndef test_second(dpaudit): audited(dpaudit)\n"
+    done = elsewhere(code, "--dist", "each", "--tx", f"{workers}*popen", "--dpaudit-false-alarm", "0.01")
+    assert done.counts == {"passed": 2 * workers}, done.out
+    assert len(levels(tmp_path)) == 2 * workers
+    assert 0.6 * 0.01 < sum(levels(tmp_path)) <= 0.01
+    assert f"split over {2 * workers} tests" in done.out
+
+
+def test_a_baseline_excludes_copies_of_tests(elsewhere: Run) -> None:
+    pytest.importorskip("xdist")
+    done = elsewhere("", "--dist", "each", "--tx", "2*popen", "--dpaudit-baseline", "b.json")
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert "--dpaudit-baseline counts each test once, so it excludes --dist=each" in done.err
+
+
+@pytest.mark.parametrize("baseline", [(), ("--dpaudit-baseline", "b.json")])
+def test_a_test_that_runs_again_makes_no_audit_again(elsewhere: Run, tmp_path: Any, baseline: tuple[str, ...]) -> None:
+    (tmp_path / "conftest.py").write_text(RERUN)
+    code = """
+seen = []
+
+def test_it(dpaudit):
+    seen.append(audited(dpaudit))
+    assert len(seen) == 2  # fails at the first attempt
+    assert seen[0] is seen[1]
+
+attempts = []
+
+def test_another_claim(dpaudit):
+    attempts.append(1)
+    audited(dpaudit, GaussianDP(float(len(attempts))))
+    assert len(attempts) == 2
+"""
+    done = elsewhere(AUDITS + code, "--dpaudit-false-alarm", "0.01", *baseline)
+    assert done.counts == {"passed": 2}, done.out
+    assert len(levels(tmp_path)) == 3
+    assert sum(levels(tmp_path)) <= 0.01
+    assert re.search(r"2 audits: \S+ no violation found", done.out)
+
+
+def test_a_violation_is_not_undone_by_another_attempt(elsewhere: Run, tmp_path: Any) -> None:
+    """The mechanism reveals its dataset in 200 runs, and keeps the claim afterwards."""
+    (tmp_path / "conftest.py").write_text(RERUN)
+    code = """
+runs = []
+
+def reveals(dataset, rng):
+    runs.append(1)
+    return float(own.normal(9 * sum(dataset) * (len(runs) < 400), 1.0))
+
+def test_it(dpaudit):
+    dpaudit.assert_private(reveals, claim=CLAIM, pairs=BIT, attacks="threshold", trials=200)
+"""
+    done = elsewhere(AUDITS + code)
+    assert done.counts == {"failed": 1}, done.out
+    assert len(levels(tmp_path)) == 1
