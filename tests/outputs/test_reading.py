@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -212,3 +213,34 @@ def test_chosen_columns_are_scaled_like_all_columns() -> None:
     assert whole.shape == (40, 7)
     for chosen in ([0], [1, 2], [0, 3], [1, 5], [4, 6], [5, 6], range(7)):
         assert np.array_equal(scale.columns(rows, np.array(chosen)), whole[:, chosen])
+
+
+NESTINGS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda inner: [inner],
+    "pair": lambda inner: (0.5, inner),
+    "dict": lambda inner: {"a": inner},
+    "rows": lambda inner: [{"a": inner}],
+}
+
+
+def nested(kind: str, levels: int) -> Any:
+    output: Any = 0.25
+    for _ in range(levels // 2 if kind == "rows" else levels):
+        output = NESTINGS[kind](output)
+    return output
+
+
+@pytest.mark.parametrize("kind", NESTINGS)
+def test_a_number_in_a_hundred_nested_containers_is_read(kind: str) -> None:
+    """The number of parts grows with the number of levels, and not by a factor at each level."""
+    parts = parts_of(nested(kind, 100))
+    assert 0.25 in parts.numbers.values()
+    assert len(parts.numbers) + len(parts.labels) + len(parts.counts) < 5_000
+    with pytest.raises(OutputError, match="nested deeper than 100 levels; let the mechanism return"):
+        parts_of(nested(kind, 110))
+
+
+@pytest.mark.parametrize("levels", [150, 5_000])
+def test_an_output_nested_too_deeply_is_refused(levels: int) -> None:
+    with pytest.raises(MechanismError, match=r"nested (deeper|too deeply).*return"):
+        audit(lambda dataset, rng: nested("list", levels), PureDP(1.0), PAIR, trials=20, seed=0)

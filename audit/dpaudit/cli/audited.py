@@ -9,6 +9,7 @@ from dpaudit.cli.internal_errors import command_line, report_internal_error
 from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.memory import of_machine
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.model import AuditResult
@@ -48,7 +49,7 @@ def reason_of(error: BaseException, command: CommandSettings) -> tuple[str, bool
     Returns:
         The reason, and whether it is an internal error of dpaudit.
     """
-    if isinstance(error, Exception) and not isinstance(error, MechanismError | ValueError | MemoryError):
+    if isinstance(error, Exception) and not isinstance(error, MechanismError | ValueError) and not of_machine(error):
         return report_internal_error(error, command.output, debug=command.debug), True
     show_traceback(command)
     if isinstance(error, MemoryError):

@@ -32,10 +32,13 @@ def report_internal_error(error: BaseException, folder: Path | None = None, *, d
     Returns:
         A line for the user.  The function never raises, even if the disk is full.
     """
-    text = _traceback(error)
-    if debug:
-        say(text.rstrip())
-    file = _written(_about(text), folder)
+    try:
+        text = "".join(traceback.format_exception(error))
+        if debug:
+            say(text.rstrip())
+        file = _written(_about(text), folder)
+    except Exception:  # file handles may have run out, or the traceback is too deep
+        file = None
     return f"internal error, please report{f', and attach {file}' if file else ''}: {_brief(error)}"
 
 
@@ -64,13 +67,6 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
-
-
-def _traceback(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(error))
-    except Exception:  # the exception's own message raises, or the traceback is too deep
-        return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
 
 
 def _brief(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.terminal import say
 from dpaudit.config import MAX_NAME_BYTES, PlannedAudit
 from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.error_state import foreign_error_state
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.sources import source_of
@@ -200,6 +201,7 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
     try:
         with (
             _sign_of_life(planned, command),
+            foreign_error_state(),
             contextlib.redirect_stdout(sys.stderr),
         ):  # stdout is for results, and another program may read it
             mechanism, claim = planned.load()

@@ -28,6 +28,7 @@ from dpaudit.cli.write_result import write_result
 from dpaudit.config import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.inference.sequential.strategy import log_threshold
+from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
@@ -53,6 +54,7 @@ class Outcome:
 
 
 @exits_refused()
+@own_error_state()
 def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise | None = None) -> Outcome:
     """Run audits, and write and print their results.
 

@@ -10,12 +10,12 @@ import math
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.cli.parquet_chunks import check_metadata, sizes
 from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.several_runs_evidence import MAX_RUNS
@@ -30,8 +30,6 @@ _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no
 MAX_SCORES = 2**28  # maximum number of scores (2 GiB): a small compressed file may expand a millionfold
 MAX_LINE_CHARACTERS = 2**20  # a longer line is refused before it fills the memory
 MAX_NAME_CHARACTERS = 1000  # maximum length of the name of a run
-_MAX_NAMES_BYTES = 2**28  # maximum uncompressed size of the names of runs in one row group of a Parquet file
-_TOO_LONG = f"{RUN} has {{:,}} bytes of names in a row group; the maximum is {_MAX_NAMES_BYTES:,}"
 _NONE: Any = object()  # stands for the run of a row without a run
 _BATCH = 4096  # rows of a Parquet file that are read at once
 _NAMES = 10  # maximum number of columns or arrays that a message lists
@@ -62,12 +60,11 @@ def read_scores_file(path: Path) -> ScoresFile:
     if read is None:
         raise BadScores(f"{path}: the name must end in one of {', '.join(_READERS)}")
     try:
-        with open_foreign(path) as file:
-            found = read(file)
-            for side, scores in enumerate(found[:2]):
-                if len(scores) < FEWEST:
-                    raise ValueError(f"at least {FEWEST} scores must have {INCLUDED} = {side}; got {len(scores)}")
-            return found
+        found = read(path)
+        for side, scores in enumerate(found[:2]):
+            if len(scores) < FEWEST:
+                raise ValueError(f"at least {FEWEST} scores must have {INCLUDED} = {side}; got {len(scores)}")
+        return found
     except _Empty:
         raise BadScores(f"{path} is empty; it must have a header with the columns {SCORE} and {INCLUDED}") from None
     except _Missing as error:
@@ -138,8 +135,8 @@ def _rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
         raise ValueError(f"line {number + 1}: {error}") from None
 
 
-def _csv(file: BinaryIO) -> ScoresFile:
-    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+def _csv(path: Path) -> ScoresFile:
+    with io.TextIOWrapper(open_foreign(path), encoding="utf-8-sig", newline="") as text:
         rows = _rows(text)
         number, header = next(rows, (0, []))
         if not number:
@@ -174,8 +171,8 @@ def _listed(names: Sequence[str]) -> str:
     return first + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
 
 
-def _json_lines(file: BinaryIO) -> ScoresFile:
-    with io.TextIOWrapper(file, encoding="utf-8") as text:
+def _json_lines(path: Path) -> ScoresFile:
+    with io.TextIOWrapper(open_foreign(path), encoding="utf-8") as text:
         return _split(_objects(text), "object", 1)
 
 
@@ -221,11 +218,13 @@ def _coin(given: Any) -> int | None:
     return 1 if text in _TRUE else 0 if text in _FALSE else None
 
 
-def _npz(file: BinaryIO) -> ScoresFile:
-    if not zipfile.is_zipfile(file):
-        raise ValueError("the file is not an NPZ file, which is an archive of arrays")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
+def _npz(path: Path) -> ScoresFile:
+    with ExitStack() as stack:
+        file = stack.enter_context(open_foreign(path))
+        if not zipfile.is_zipfile(file):
+            raise ValueError("the file is not an NPZ file, which is an archive of arrays")
+        file.seek(0)
+        arrays = stack.enter_context(np.load(file, allow_pickle=False))
         names = list(arrays)
         for chosen in (TWO, (SCORE, INCLUDED)):
             if all(name in names for name in chosen):
@@ -282,23 +281,23 @@ def _by_coin(scores: Array, included: Any, before: int = 0) -> tuple[Array, Arra
     return scores[~chosen], scores[chosen]
 
 
-def _parquet(file: BinaryIO) -> ScoresFile:
+def _parquet(path: Path) -> ScoresFile:
+    open_foreign(path).close()  # refuses a pipe or a device
     try:
-        types, parquet = (importlib.import_module(name) for name in ("pyarrow.types", "pyarrow.parquet"))
+        arrow, types, parquet = map(importlib.import_module, ("pyarrow", "pyarrow.types", "pyarrow.parquet"))
     except ImportError:
         raise _Missing(
             'Parquet needs pyarrow (pip install "dpaudit[parquet]"); or write the scores as CSV or NPZ'
         ) from None
-    check_metadata(file)
-    table = parquet.ParquetFile(file)
-    columns = _checked_columns(table, types)
-    size = max(sizes(file, columns), default=0)
-    if RUN in columns:
-        if size > _MAX_NAMES_BYTES:
-            raise ValueError(_TOO_LONG.format(size))
-        table = parquet.ParquetFile(file, read_dictionary=[RUN])  # stores a name once, even if many rows share it
+    # pyarrow reads by itself: a thread of it that frees an object of Python while Python ends would end the process
+    with arrow.OSFile(str(path)) as file:
+        table = parquet.ParquetFile(file)
+        return _of_batches(table, _checked_columns(table, types))
+
+
+def _of_batches(table: Any, columns: list[str]) -> ScoresFile:
     found, before = _Found(), 0  # number of rows in earlier batches
-    for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
+    for batch in table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False):
         if before + len(batch) > MAX_SCORES:
             raise ValueError(f"the file has more than {MAX_SCORES:,} rows, the maximum of a compressed file")
         for name in columns:
@@ -333,13 +332,11 @@ def _checked_columns(table: Any, types: Any) -> list[str]:
 def _numbered(runs: Any, found: _Found, where: str) -> Any:
     """Return the run number of each row of a batch."""
     coded = runs if hasattr(runs, "dictionary") else runs.dictionary_encode()
-    if coded.dictionary.nbytes > _MAX_NAMES_BYTES:
-        raise ValueError(_TOO_LONG.format(coded.dictionary.nbytes))
     used, places = np.unique(coded.indices.to_numpy(), return_inverse=True)
     return np.array([found.number(coded.dictionary[int(i)].as_py(), where) for i in used], dtype=np.int64)[places]
 
 
-_READERS: dict[str, Callable[[BinaryIO], ScoresFile]] = {
+_READERS: dict[str, Callable[[Path], ScoresFile]] = {
     ".csv": _csv,
     ".npz": _npz,
     ".parquet": _parquet,

@@ -32,6 +32,7 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.training_record import with_training
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
+from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
@@ -174,6 +175,7 @@ def audit(
     return audit_for(mechanism, claim, pairs, settings, violations=() if detect is None else (detect,))
 
 
+@own_error_state()
 def audit_for(
     mechanism: object,
     claim: TradeoffFunction,

@@ -40,6 +40,7 @@ from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.learning import FewValues, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
+from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.model import AuditResult
@@ -54,6 +55,7 @@ _LOOKS = DOUBLINGS + 1  # maximum number of interim analyses with `extend`
 _POWER = 0.9  # probability with which the suggested number of runs confirms a violation
 
 
+@own_error_state()
 def replay(
     result: AuditResult,
     mechanism: object,

@@ -35,6 +35,7 @@ from dpaudit.inference.power import least_in_family
 from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.learning.attack import Attack
+from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
@@ -170,6 +171,7 @@ class Design:
     own_coins: bool = False  # whether this program tossed the coins, so that no number was fixed beforehand
 
 
+@own_error_state()
 def audit_given(
     given: Given,
     claim: TradeoffFunction | str | None,

@@ -57,14 +57,16 @@ Reader = Callable[[Parts, str, Foreign, int], None]
 """A function that adds the parts of a value to `Parts`: (parts, name of the value, value, nesting depth)."""
 
 _MAX_KEYS = 512  # maximum number of keys and labels of an output that are read individually
-_MAX_DEPTH = 8
+_MAX_DEPTH = 100  # far below Python's limit of recursion
+_FLAT_DEPTH = 1  # maximum depth of lists whose inner lists are also read as last entries and as labels
 
 
 def parts_of(output: Output) -> Parts:
     """Return the parts of one output.
 
     Raises:
-        OutputError: If the output contains an object of an unknown class without a registered encoder.
+        OutputError: If the output contains an object of an unknown class without a registered encoder, or is nested
+            deeper than 100 levels.
     """
     parts = Parts()
     _add(parts, "output", output, 0)
@@ -77,8 +79,10 @@ def _add(parts: Parts, name: str, value: object, depth: int) -> None:
         _float(parts, name, value, depth)
         return
     if depth > _MAX_DEPTH:
-        parts.labels[name] = "nested too deep to be read"
-        return
+        raise OutputError(
+            f"an output is nested deeper than {_MAX_DEPTH} levels; let the mechanism return a list or a dict of the "
+            "visible values without this nesting"
+        )
     if encoder is not None:
         _add(parts, name, encoder(value), depth + 1)
         return
@@ -212,10 +216,15 @@ def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) ->
                 pass
     for index, entry in enumerate(entries[:separate]):
         _add(parts, f"{name}[{index}]", entry, depth + 1)
-    _add(parts, f"{name}[-1]", entries[-1], depth + 1)
+    looked_at, last = entries[:LISTED], entries[-1:]
+    if depth > _FLAT_DEPTH:  # an inner list is read once; otherwise the parts would double with each level
+        looked_at, last = (
+            [entry for entry in some if not isinstance(entry, list | tuple | Mapping)] for some in (looked_at, last)
+        )
+    for entry in last:
+        _add(parts, f"{name}[-1]", entry, depth + 1)
     if separate < ENTRIES:  # the frequent rows of a table are counted already
         return
-    looked_at = entries[:LISTED]
     numbers = floats(looked_at)
     if numbers:
         summary(parts, name, numbers)

@@ -296,7 +296,8 @@ def _deep(value: object) -> Callable[[], Foreign]:
     try:
         copy.deepcopy(value)
     except Exception as error:
-        raise NotCopyable(f"a {kind.__module__}.{kind.__qualname__} cannot be copied ({in_words(error)})") from None
+        words = "it is nested too deeply" if isinstance(error, RecursionError) else in_words(error)
+        raise NotCopyable(f"a {kind.__module__}.{kind.__qualname__} cannot be copied ({words})") from None
     return lambda: copy.deepcopy(value)
 
 

@@ -15,17 +15,20 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from dpaudit.mechanisms.error_state import foreign_error_state
+
 
 @contextmanager
 def kept_global_randomness() -> Iterator[None]:
-    """Restore the global random state at the end of the `with` block.
+    """Restore the global random state, and numpy's error state, at the end of the `with` block.
 
     The state covers `random`, the functions of `numpy.random` and, if torch is loaded, its CPU generator.  Without
     this restoration, an attack that calls `np.random.seed` could make a mechanism repeat learned outputs.
     """
     put_back = global_randomness()
     try:
-        yield
+        with foreign_error_state():
+            yield
     finally:
         put_back()
 

@@ -20,6 +20,7 @@ from dpaudit.text.reasons import About, Reason
 from dpaudit.values import Foreign
 
 _MAX_NUMBER = 2**53  # maximum number of lines or runs that a store may record
+_SPARE_HANDLES = 8  # writing a result, its PDF and a table needs fewer
 
 
 @dataclass(slots=True)
@@ -112,7 +113,7 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
     """Observe and undo side effects inside the `with` block.
 
     Stdout is sent to stderr and the working directory is restored.  If the mechanism forks and both processes leave the
-    block, the copy ends.
+    block, the copy ends.  A mechanism may use up all file handles; some are kept, so that a result can be written.
 
     Args:
         randomness: Whether to compare the global random state, which takes a third of a millisecond.
@@ -123,8 +124,9 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
     side_effects, process, folder, before = SideEffects(), os.getpid(), _folder(), copies()
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # all threads share stdout
+    printed = redirect_stdout(_Printed(side_effects, sys.stderr)) if alone else nullcontext()  # type: ignore[type-var]
     try:
-        with exits_refused(), redirect_stdout(_Printed(side_effects, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
+        with _spare_handles(), exits_refused(), printed:
             yield side_effects
     finally:
         if os.getpid() != process:
@@ -135,6 +137,21 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
             with suppress(OSError):
                 os.chdir(folder)
         side_effects.legacy_randomness = state is not None and _global_states() != state
+
+
+@contextmanager
+def _spare_handles() -> Iterator[None]:
+    """Occupy file handles inside the `with` block, and free them at its end."""
+    spare: list[int] = []
+    with suppress(OSError):
+        while len(spare) < _SPARE_HANDLES:
+            spare.append(os.open(os.devnull, os.O_RDONLY))
+    try:
+        yield
+    finally:
+        for handle in spare:
+            with suppress(OSError):  # the mechanism may have closed it
+                os.close(handle)
 
 
 def _folder() -> str:

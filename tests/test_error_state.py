@@ -1,0 +1,72 @@
+"""dpaudit works under numpy's default error state, and foreign code under the state that it has set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
+
+CONFIG = """\
+name: noise
+claim: gaussian(mu=1)
+mechanism: {python: "mine.py:f"}
+pairs: [{d0: [0.0], d1: [1.0]}]
+trials: 600
+seed: 1
+"""
+STRICT = "np.seterr(all='raise')\n"
+RUN = """
+def f(dataset, rng):
+    {line}
+    return dataset[0] + rng.normal()
+"""
+
+
+@pytest.mark.parametrize(
+    "code", ["import numpy as np\n" + STRICT + RUN.format(line=""), "import numpy as np\n" + RUN.format(line=STRICT)]
+)
+def test_an_error_state_that_a_module_sets_does_not_reach_dpaudit(
+    code: str, tmp_path: Path, command: Callable[..., Result]
+) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    done = command("run", "c.yaml")
+    assert "internal error" not in done.stderr
+    result = AuditResult.from_json(tmp_path / "dpaudit-results" / "noise.json")
+    assert result.verdict is not Verdict.INCONCLUSIVE
+
+
+def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
+    seen: set[str] = set()
+
+    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
+        seen.add(np.geterr()["under"])
+        return float(dataset[0] + rng.normal())
+
+    with np.errstate(all="raise"):
+        strict = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
+        assert np.geterr()["under"] == "raise"
+    assert seen == {"raise"}
+    usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
+    assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
+    assert seen == {"raise", "ignore"}
+
+
+def test_an_error_state_that_a_run_sets_lasts_until_the_audit_ends() -> None:
+    seen: list[str] = []
+
+    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
+        seen.append(np.geterr()["under"])
+        np.seterr(all="raise")
+        return float(dataset[0] + rng.normal())
+
+    before = np.geterr()
+    audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
+    assert seen == ["ignore", *["raise"] * (len(seen) - 1)]
+    assert np.geterr() == before
