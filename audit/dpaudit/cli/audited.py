@@ -9,9 +9,8 @@ from dpaudit.cli.internal_errors import command_line, report_internal_error
 from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.memory import of_machine
 from dpaudit.mechanisms.places import raised
-from dpaudit.mechanisms.raised import message_of
+from dpaudit.mechanisms.raised import message_of, of_machine
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.text.masking import masked

@@ -27,8 +27,7 @@ chosen_codes: list[int] = []  # the exit code that the command chose; empty befo
 def internal_error(error: BaseException) -> int:
     """Report an error of dpaudit itself, or a lack of memory, disk space or file handles; return the exit code."""
     from dpaudit.cli.internal_errors import report_internal_error
-    from dpaudit.mechanisms.memory import of_machine
-    from dpaudit.mechanisms.protocol import message_of
+    from dpaudit.mechanisms.raised import message_of, of_machine
 
     if of_machine(error):
         complain(f"the command is not completed: {message_of(error) or 'out of memory'}")
