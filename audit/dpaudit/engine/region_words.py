@@ -41,6 +41,8 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
     if not score.ready or score.encoding is None or examples is None:
         return in_score
+    if (unknown := examples.unknown_outputs(score.encoding)) is not None:
+        examples = examples.take(np.flatnonzero(~unknown))
     weights = score.weights()
     strongest = score.attacks[max(weights, key=lambda i: weights[i])]
     view = members.sees(strongest)
@@ -70,8 +72,9 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
         return in_score
     if len(values) > PROBES:
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
-    inside = score(Outputs.read(values)) > threshold
-    recurring = values.dtype.kind != "f" or examples.array.size >= _MIN_RECURRENCE * len(values)
+    inside = score(Outputs.read(list(values))) > threshold
+    whole = bool(np.all(values == np.floor(values)))
+    recurring = whole or examples.array.size >= _MIN_RECURRENCE * len(values)
     if len(values) <= _MAX_LISTED and recurring and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
@@ -82,9 +85,11 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
         if "anywhere" in words:  # outputs outside the region are too rare to be among the examples
             return in_score
         if values.dtype.kind == "f" and np.isnan(examples.array).any():
-            words += ["nan"] * bool(score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
+            words += ["nan"] * bool(score(Outputs.read([values.dtype.type(np.nan)]))[0] > threshold)
         return f"output {' or '.join(words)}" if words else in_score
-    return one_feature(score, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
+    return (
+        one_feature(score, Outputs.read(list(values)), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
+    )
 
 
 def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:

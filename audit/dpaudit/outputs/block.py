@@ -231,13 +231,13 @@ class Outputs:
         return len(self) * sum(map(_size, some)) / max(1, len(some))
 
     def without_raw(self) -> Outputs:
-        """Return a copy of the block without the raw outputs.
-
-        If the outputs are plain numbers, return the block itself.
-        """
+        """Return a copy of the block without the raw form of outputs that are neither numbers nor short vectors."""
         if self.array is not None:
             return self
-        slim = Outputs(None, "", None, self.seconds, self._parts)
+        plain = [output if plain_kind(output) else None for output in self.listed()]
+        slim = Outputs(
+            plain if any(output is not None for output in plain) else None, "", None, self.seconds, self._parts
+        )
         slim._keys = self._keys
         slim._views = {sees: view for sees, view in self._views.items() if sees != "natural"}
         return slim

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from dpaudit.values import Output, RawOutputs
 
@@ -33,6 +36,7 @@ CHECKPOINTS = (
 )
 """Possible numbers of first outputs that are tested; the tests use the largest number available."""
 
+_LONG = 1024  # numbers in a row of an array from which on it stays an array, as in `outputs.shared_calls`
 _GROWTH = 1.2  # ratio of successive numbers of runs after which `Memory.thinned` is tested
 
 FIRST_SHARE = 0.5 / len(CHECKPOINTS)
@@ -56,8 +60,8 @@ class Memory:
             bytes_each: Size of one output in bytes.
         """
         most = int(min(_KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
-        self.first.extend(outputs[: max(0, most - len(self.first))])
-        self.spread.extend(outputs[-self._seen % self._every :: self._every])
+        self.first.extend(_values(outputs[: max(0, most - len(self.first))]))
+        self.spread.extend(_values(outputs[-self._seen % self._every :: self._every]))
         self._seen += len(outputs)
         while len(self.spread) > most:
             self.spread = self.spread[::2]
@@ -85,3 +89,10 @@ class Memory:
     @property
     def _step(self) -> int:
         return math.floor(math.log(max(1.0, self._seen / MIN_RUNS), _GROWTH))
+
+
+def _values(outputs: RawOutputs) -> Iterable[Output]:
+    """Return the values of outputs, so that a row of an array equals the same output in a list; see `outputs`."""
+    if isinstance(outputs, np.ndarray) and (outputs.ndim == 1 or outputs[:1].size <= _LONG):
+        return list(outputs.tolist())
+    return outputs
