@@ -34,7 +34,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audit_store import Store
-from calibration_parts import Row, commands, late_bets, misbehaving, stated, streams, true_claims
+from calibration_parts import (
+    Row,
+    commands,
+    late_bets,
+    misbehaving,
+    rare_outputs,
+    short_audits,
+    stated,
+    streams,
+    true_claims,
+)
 from calibration_parts.budget import divided
 from calibration_parts.page import page_with
 from calibration_parts.results import SECONDS, Audits, CodeChangedError, broken, summary
@@ -43,12 +53,13 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "statistics.md"
 STORE = ROOT / "build" / "calibration.jsonl"
+_PARTS = (true_claims, late_bets, short_audits, rare_outputs, misbehaving, streams, commands, stated)
 _TIMED = 2  # audits by which the cost of a row is measured
 
 
 def rows() -> list[Row]:
     """Return all rows, in the order of the page."""
-    found = [row for part in (true_claims, late_bets, misbehaving, streams, commands, stated) for row in part.rows()]
+    found = [row for part in _PARTS for row in part.rows()]
     if len({row.label for row in found}) < len(found):
         raise AssertionError("two rows have the same label, so one would be counted as the other")
     return found

@@ -96,16 +96,20 @@ def seen(claim: str, trials: int, method: str, *, confidence: float = 0.99, pair
     return Setting(f"seen, {method}", f"{claim}, {trials} trials{where}, {confidence:g}", 0.9, True, named, measure)
 
 
-def planned(claim: str, truth: str, mechanism: Any, power: float, outputs: str = "") -> Setting:
+def planned(
+    claim: str, truth: str, mechanism: Any, power: float, outputs: str = "", *, detect: bool = False
+) -> Setting:
     """Test audits with as many trials as `plan` states."""
 
     def trials() -> int:
-        return math.ceil(plan(claim, truth, power=power).trials)
+        found = plan(claim, truth, power=power)
+        return math.ceil(found.trials_detect if detect else found.trials)
 
     def measure(trials: Any, seed: int) -> float:
-        return audit(mechanism, claim, PAIR, trials=trials, seed=seed).violated
+        return audit(mechanism, claim, PAIR, trials=trials, seed=seed, detect=truth if detect else None).violated
 
-    return Setting("plan", f"{claim}, {truth} true{outputs}", power, True, trials, measure)
+    name = f"{claim}, {truth} true{outputs}{', detect' if detect else ''}"
+    return Setting("plan", name, power, True, trials, measure)
 
 
 def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
@@ -236,6 +240,20 @@ SEQUENTIAL = [
     ("subsampled(gaussian(mu=2), rate=0.1)", 3_000, 0.95),
     ("repeated(pure(epsilon=0.3), n=5)", 2_000, 0.99),
 ]
+RARE = [  # epsilon, claimed and true delta, with `detect` or not
+    (1, 1e-5, 1e-3, False),
+    (1, 1e-5, 1e-3, True),
+    (1, 1e-3, 1e-2, False),
+    (1, 1e-3, 1e-2, True),
+    (0.2, 1e-3, 5e-3, False),
+    (0.5, 1e-3, 1e-2, True),
+    (2, 1e-4, 1e-2, False),
+    (3, 1e-3, 1e-2, True),
+    (1, 0.01, 0.03, False),
+    (1, 0.05, 0.1, False),
+    (1, 0.05, 0.1, True),
+    (0, 0.01, 0.05, False),
+]
 GAUSSIANS = [(1, 1.2), (1, 1.3), (1, 1.5), (1, 2), (1, 3), (0.5, 0.75), (0.5, 1), (2, 3)]  # claimed and true mu
 RESPONSES = [(1, 1.3), (1, 1.5), (1, 2), (1, 3), (0.5, 1), (2, 3)]  # claimed and true epsilon
 
@@ -325,6 +343,16 @@ def _plans() -> list[Setting]:
             "approximate(epsilon=1, delta=0.05)", "approximate(epsilon=1.5, delta=0.05)", revealing(1.5, 0.05), 0.9
         ),
         planned("approximate(epsilon=0.5, delta=0.1)", "approximate(epsilon=1, delta=0.1)", revealing(1, 0.1), 0.9),
+        *(
+            planned(
+                f"approximate(epsilon={epsilon:g}, delta={claimed:g})",
+                f"approximate(epsilon={epsilon:g}, delta={true:g})",
+                revealing(epsilon, true),
+                0.9,
+                detect=detect,
+            )
+            for epsilon, claimed, true, detect in RARE
+        ),
     ]
 
 

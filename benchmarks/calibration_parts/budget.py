@@ -9,10 +9,12 @@ from calibration_parts import Row
 
 # the share of each part in the budget
 SHARES = {
-    "true claims": 0.35,
-    "late bets": 0.1,
-    "second stage": 0.1,
-    "misbehaving": 0.15,
+    "true claims": 0.25,
+    "late bets": 0.05,
+    "second stage": 0.05,
+    "short audits": 0.1,
+    "rare outputs": 0.15,
+    "misbehaving": 0.1,
     "streams": 0.05,
     "commands": 0.05,
     "stated": 0.2,
