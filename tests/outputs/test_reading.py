@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import MechanismError, Pair, PureDP, audit
+from dpaudit import MechanismError, Pair, PureDP, audit, batched
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.numerics.arrays import Array
@@ -254,3 +256,20 @@ def test_a_number_in_a_hundred_nested_containers_is_read(kind: str) -> None:
 def test_an_output_nested_too_deeply_is_refused(levels: int) -> None:
     with pytest.raises(MechanismError, match=r"nested (deeper|too deeply).*return"):
         audit(lambda dataset, rng: nested("list", levels), PureDP(1.0), PAIR, trials=20, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: (i for i in [1]), "builtins.generator"),
+        (lambda: [1, {"a": threading.Lock()}], "_thread.lock"),
+        (lambda: [object()], "builtins.object"),
+        (lambda: lambda: 1, "builtins.function"),
+        (lambda: iter([1]), "builtins.list_iterator"),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_an_output_without_content_is_refused_with_its_type(make: Callable[[], Any], kind: str, many: bool) -> None:
+    mechanism = batched(lambda dataset, n, rng: [make() for _ in range(n)]) if many else lambda dataset, rng: make()
+    with pytest.raises(MechanismError, match=rf"{re.escape(kind)}.*return numbers"):
+        audit(mechanism, PureDP(1.0), PAIR, trials=20, seed=0)
