@@ -29,8 +29,10 @@ def plain_array(outputs: RawOutputs) -> Plain | None:
     Returns:
         An array of shape (n,) or (n, d), or None if the outputs cannot be converted without loss of information.
     """
+    if isinstance(outputs, np.ma.MaskedArray):  # its plain array shows what the mask hides
+        outputs = list(outputs)
     if isinstance(outputs, np.ndarray):
-        array = outputs
+        array = np.asarray(outputs)
     else:
         if not len(outputs) or not _alike(outputs):
             return None
