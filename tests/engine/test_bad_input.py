@@ -119,3 +119,10 @@ def test_an_interruption_keeps_what_there_is() -> None:
     assert result.stopped_by == "interruption"
     assert result.trials_used == seen[-1].trials < 200
     assert seen[-1].allowed == 5000
+
+
+def test_more_pairs_than_a_result_may_count_are_refused_before_the_first_run() -> None:
+    calls: list[object] = []
+    with pytest.raises(ValueError, match="pairs must hold at most 10,000 pairs, got 10,001"):
+        audit(lambda dataset, rng: calls.append(dataset), PureDP(1.0), [Pair([0], [1])] * 10_001, trials=20, seed=0)
+    assert not calls

@@ -230,3 +230,27 @@ def test_runs_in_an_environment_share_no_dataset_and_no_output(tmp_path: Path) -
         isolated(tmp_path, SHARES, "together", batched=True).sample([0], 3, rng())
     with pytest.raises(MechanismError, match=r"Bad: .its message is unavailable"):
         isolated(tmp_path, SHARES, "fails").sample([0], 3, rng())
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        ("(i for i in [1])", "builtins.generator"),
+        ("[1, {'a': open('/dev/null')}]", "_io.TextIOWrapper"),
+        ("__import__('socket').socket()", "socket.socket"),
+        ("__import__('sqlite3').connect(':memory:')", "sqlite3.Connection"),
+        ("object()", "builtins.object"),
+        ("(lambda: 1)", "builtins.function"),
+        ("__import__('functools').reduce(lambda inner, _: [inner], range(3000), 1)", "nested too deeply"),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_an_output_without_content_is_refused_with_its_type(output: str, kind: str, many: bool, tmp_path: Path) -> None:
+    """The descriptor of a socket was once read as the output, because sockets have a method `detach`, as tensors do."""
+    one = f"def release(dataset, rng): return {output}"
+    several = (
+        f"class Several:\n def sample(self, dataset, n, rng): return [{output} for _ in range(n)]\nrelease = Several()"
+    )
+    with pytest.raises(MechanismError, match=rf"{re.escape(kind)}.*; use ") as error:
+        isolated(tmp_path, several if many else one).sample([0], 2, rng())
+    assert "pickle" not in str(error.value)

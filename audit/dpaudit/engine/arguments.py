@@ -15,6 +15,7 @@ from dpaudit.mechanisms.misfit import misfit
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair, check_relation
+from dpaudit.result.sequential_evidence import MAX_PAIRS
 from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings
@@ -92,7 +93,7 @@ def pairs_of(given: object) -> list[Pair]:
 
     Raises:
         TypeError: If the argument is neither a pair nor an iterable of pairs.
-        ValueError: If the iterable contains no pairs, or if the records of a pair contradict its relation.
+        ValueError: If the iterable contains no pairs or too many, or if the records of a pair contradict its relation.
     """
     if isinstance(given, Pair):
         _check_relation(given, "pairs")
@@ -107,6 +108,10 @@ def pairs_of(given: object) -> list[Pair]:
         _check_relation(pair, f"pairs[{index}]")
     if not pairs:
         raise ValueError("pairs must hold at least one Pair")
+    if len(pairs) > MAX_PAIRS:
+        raise ValueError(
+            f"pairs must hold at most {MAX_PAIRS:,} pairs, got {len(pairs):,}; audit them in several parts"
+        )
     return pairs
 
 

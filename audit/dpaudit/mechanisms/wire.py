@@ -78,10 +78,13 @@ def frame(value: object) -> bytes:
         value: The value.
 
     Raises:
-        Unsendable: If a part of the value has no encoding.
+        Unsendable: If a part of the value has no encoding, or if the value is nested too deeply.
     """
     out = bytearray(HEADER.size)
-    _encode(value, out)
+    try:
+        _encode(value, out)
+    except RecursionError:
+        raise Unsendable("the value is nested too deeply to be sent between environments; use fewer levels") from None
     HEADER.pack_into(out, 0, len(out) - HEADER.size)
     return bytes(out)
 

@@ -153,9 +153,13 @@ def _copied(value: Foreign) -> Foreign:
         return value[:]
     if numpy is not None and kind is numpy.ndarray and not value.dtype.hasobject:
         return value.copy()
-    if hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
-        value = value.detach()
-    return copy.deepcopy(value)
+    if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        value = value.detach()  # torch cannot deep-copy a tensor with a gradient history
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        wire.frame(value)  # names the part, such as an open file, that cannot be sent
+        raise
 
 
 def _counted(outputs: Foreign, n: int) -> Foreign:

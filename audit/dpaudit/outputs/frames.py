@@ -17,8 +17,10 @@ def is_frame(value: object) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value is None or the special missing value `pandas.NA`."""
-    return value is None or type(value).__name__ == "NAType"
+    """Return whether a value is None, `pandas.NA`, or a time that is missing (NaT)."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def row_names(value: object, most: int) -> list[object]:

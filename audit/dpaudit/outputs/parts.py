@@ -176,6 +176,11 @@ def _bytes(parts: Parts, name: str, value: Foreign, depth: int) -> None:
 
 def _array(parts: Parts, name: str, array: AnyArray, depth: int) -> None:
     kind = f"type of {name}"
+    if isinstance(array, np.ma.MaskedArray):  # the values below the mask are not visible
+        _array(parts, f"mask of {name}", np.ma.getmaskarray(array), depth)
+        empty: Foreign = np.nan if array.dtype.kind in "fc" else np.zeros((), array.dtype)[()]
+        array = array.filled(empty)
+    array = np.asarray(array)  # a matrix has two dimensions even if it is reshaped
     if array.dtype.kind not in "biuf":
         if array.dtype.kind == "c":
             array = np.stack([array.real, array.imag], axis=-1)

@@ -31,11 +31,11 @@ def plain_kind(output: Output) -> str:
         return "" if kind is int and not -_LARGEST <= output < _LARGEST else _WORDS[kind]
     if encoder_of(output) is not None:
         return ""
-    if isinstance(output, np.generic | np.ndarray):
+    if isinstance(output, np.generic) or kind is np.ndarray:  # not a subclass, such as a masked array
         if output.dtype.kind not in "biuf" or output.dtype.itemsize > 8 or not 0 < output.size <= _MAX_COLUMNS:
             return ""
         word = _DTYPES.get(output.dtype.name, output.dtype.name)
-        return f"array of {'x'.join(map(str, output.shape))} {word}" if isinstance(output, np.ndarray) else word
+        return f"array of {'x'.join(map(str, output.shape))} {word}" if kind is np.ndarray else word
     if kind not in (list, tuple) or not 0 < len(output) <= _MAX_COLUMNS:
         return ""
     entries = set(map(type, output))

@@ -41,6 +41,8 @@ def as_alone(outputs: RawOutputs) -> Array | list[Output]:
     """
     if not isinstance(outputs, np.ndarray | list):
         outputs = np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
+    if isinstance(outputs, np.ma.MaskedArray):
+        outputs = outputs.tolist()  # with None for masked entries
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return _numbers(outputs) if _is_float(outputs) else [_alone(row) for row in outputs]
     found = [_alone(output) for output in outputs]

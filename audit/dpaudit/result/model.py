@@ -28,9 +28,9 @@ from dpaudit.text.reasons import About, is_about
 from dpaudit.text.rounding import lower, percent_at_least, upper
 from dpaudit.values import Json, JsonObject
 
-# Maximum size of a result file in bytes.  Typical files have a few hundred kB.  Reading a file takes up to 60 times its
-# size in memory.
-MAX_RESULT_BYTES = 2**24
+# Maximum size of a result file in bytes.  The result of 10,000 pairs, the maximum of an audit, is smaller.  Reading a
+# file takes up to 60 times its size in memory.
+MAX_RESULT_BYTES = 2**28
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -26,8 +26,8 @@ from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
 _PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
+MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
 _MAX_PLANNED = 2  # maximum number of planned violations: `assert_private` plans one for each kind of noise
-_MAX_PAIRS = 10_000  # maximum number of pairs in a file; each pair takes 9 kB of memory, but may take 8 bytes in a file
 NEARLY = 1e-6
 """Relative tolerance for numbers of a file that are recomputed from its counts; allows for rounding errors only."""
 
@@ -262,8 +262,8 @@ class SequentialEvidence(CountedEvidence):
 
 def _counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
     """Read the counts of all pairs; shape (pairs, 2, BINS)."""
-    if (many := len(pairs)) > _MAX_PAIRS:
-        raise ValueError(f"evidence must count {_MAX_PAIRS:,} pairs at most, got {many:,}")
+    if (many := len(pairs)) > MAX_PAIRS:
+        raise ValueError(f"evidence must count {MAX_PAIRS:,} pairs at most, got {many:,}")
     found = [dense(sides) for sides in pairs]
     if not coin_selected:
         for one in found:

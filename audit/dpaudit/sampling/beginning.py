@@ -109,15 +109,20 @@ def _numbers(output: Output) -> tuple[float, ...]:
     """Return the first numbers of an output; none if the output is neither a number nor an array of numbers."""
     if type(output) in (int, float):
         return (float(output),) if type(output) is float or abs(output) < 2**53 else ()
-    if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "fiu":
+    if _is_array(output) and output.dtype.kind in "fiu":
         return tuple(np.ravel(output)[:_MAX_COLUMNS].astype(np.float64).tolist())
     return ()
 
 
+def _is_array(output: Output) -> bool:
+    """Whether an output consists of numbers of numpy, none of which a mask hides."""
+    return isinstance(output, np.ndarray | np.generic) and not isinstance(output, np.ma.MaskedArray)
+
+
 def _value(output: Output) -> bytes:
     """Return equal bytes for equal outputs in any process.  A collision of unequal outputs errs on the safe side."""
-    if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
-        return output.tobytes()
+    if _is_array(output) and not output.dtype.hasobject:
+        return bytes(output.tobytes())
     if type(output) is dict:  # arrays in a dict are columns of a table; their texts take long
         output = {name: _in_short(entry) for name, entry in output.items()}
     try:

@@ -217,8 +217,8 @@ def _mutable_parts(value: object) -> Iterator[tuple[object, str]]:
 
 
 def _constant(value: Foreign) -> bool:
-    """Whether runs may share this object, such as an enumeration, a function, a sentinel or a frozen dataclass."""
-    if isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType)):
+    """Whether runs may share this object, such as an enum, a function, a time, a sentinel or a frozen dataclass."""
+    if isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType, datetime.date)):
         return True
     if hasattr(value, "__dataclass_params__"):
         parts = (getattr(value, item.name, None) for item in dataclasses.fields(value))

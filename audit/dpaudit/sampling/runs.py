@@ -338,5 +338,5 @@ def _failure(error: BaseException) -> str:
     if isinstance(error, (RunTimeout, UnusableOutputs)):
         return message_of(error)
     if isinstance(error, NotCopyable):
-        return f"returned an output that cannot be copied ({message_of(error)}; return plain data instead)"
+        return f"returned an output that cannot be kept: {message_of(error)}; return numbers, text, or lists and dicts"
     return f"raised {in_words(error)}"
