@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Literal, overload
 
 import numpy as np
@@ -12,34 +11,19 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.derived import derived
+from dpaudit.outputs.distinct import Distinct, distinct_keys, distinct_rows, key_of, row_key
 from dpaudit.outputs.encoding import Encoding, PlainEncoding, parts_of_all
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Timed
 from dpaudit.outputs.plain import Plain, array_of, plain_array, plain_kind
 from dpaudit.outputs.shared_calls import as_alone
 from dpaudit.values import Output, RawOutputs
-from dpaudit.values.content import key as content_key
-
-
-@dataclass(frozen=True, slots=True)
-class Distinct:
-    """The k distinct values among n outputs."""
-
-    index: npt.NDArray[np.intp]  # place of the first output with each value; (k,)
-    places: npt.NDArray[np.intp]  # index of the value of each output, from 0 to k - 1; (n,)
-    _keys: Callable[[], list[Hashable]]
-
-    def value_keys(self) -> list[Hashable]:
-        """Return the key of each value, as `Outputs.value_keys` gives it."""
-        return self._keys()
-
 
 View = RawOutputs
 """The form in which an attack receives n outputs: an array of n rows, or a list of n outputs."""
 
 _MAX_NUMBERS_OF_VIEW = 2**22  # maximum size of a view that joined blocks keep; a larger view is computed when needed
 _LOOK = 256  # number of outputs in a preliminary count of distinct values
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # unsigned integer type by its size in bytes
 _COPIES = ("features", "natural")  # views of plain numbers that contain the numbers of the outputs and nothing else
 
 
@@ -134,15 +118,16 @@ class Outputs:
     def value_keys(self) -> list[Hashable]:
         """Return a key for each output; outputs of any blocks have equal keys exactly if their values are equal."""
         if self.array is not None:
-            return [(self.kind, row.tobytes()) for row in self.array]
+            return [row_key(self.kind, row) for row in self.array]
         if self._keys is None:
-            self._keys = [_key(output) for output in self.listed()]
+            self._keys = [key_of(output) for output in self.listed()]
         return self._keys
 
     def distinct(self) -> Distinct:
         """Return the distinct values among the outputs.  Equal values have the same bits, type and form."""
         if self._distinct is None:
-            self._distinct = _distinct_rows(self) if self.array is not None else _distinct_keys(self)
+            array = self.array
+            self._distinct = distinct_keys(self.value_keys()) if array is None else distinct_rows(self.kind, array)
         return self._distinct
 
     @property
@@ -347,33 +332,6 @@ def _plain(outputs: Outputs, encoding: PlainEncoding) -> Plain:
         return outputs.array
     listed = list(outputs.listed())
     return array_of(listed) if listed else np.zeros((0, encoding.columns))
-
-
-def _distinct_rows(outputs: Outputs) -> Distinct:
-    assert outputs.array is not None
-    rows = np.ascontiguousarray(outputs.array).reshape(len(outputs), -1)
-    bits = rows.view(_BITS[rows.dtype.itemsize]).astype(np.uint64)
-    if bits.shape[1] > 1:  # the rows of one value are neighbours after sorting
-        order = np.lexsort(bits.T)
-        new = np.append(True, np.any(bits[order[1:]] != bits[order[:-1]], axis=1))[: len(order)]
-        places = np.empty(len(order), dtype=np.intp)
-        places[order] = np.cumsum(new) - 1
-        index = order[new]
-    else:
-        _, index, places = np.unique(bits.ravel(), return_index=True, return_inverse=True)
-    return Distinct(index, places, lambda: [(outputs.kind, rows[i].tobytes()) for i in index])
-
-
-def _distinct_keys(outputs: Outputs) -> Distinct:
-    known: dict[Hashable, int] = {}
-    places = np.array([known.setdefault(key, len(known)) for key in outputs.value_keys()], dtype=np.intp)
-    return Distinct(np.unique(places, return_index=True)[1], places, lambda: list(known))
-
-
-def _key(output: Output) -> Hashable:
-    """Return the key of an output that is not in an array: equal to that of the same output in an array."""
-    kind = plain_kind(output)
-    return (kind, array_of([output]).tobytes()) if kind else ("", content_key(output))
 
 
 _VIEWS: dict[str, Callable[[Outputs, Encoding], View]] = {
