@@ -33,6 +33,16 @@ class Response:
         return (rng.random(n) < (1 - lie if dataset == [1] else lie)).astype(int)
 
 
+@dataclass(frozen=True)
+class Revealing:
+    """Randomised response with epsilon = 1 that reveals the dataset with probability delta."""
+
+    delta: float
+
+    def sample(self, dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        return np.where(rng.random(n) < self.delta, 2 + dataset[0], Response(1.0).sample(dataset, n, rng))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A false claim, the mechanism, and its trade-off function."""
@@ -60,6 +70,13 @@ CASES = [
             Gaussian(1 / 0.335),
             "gaussian(mu=0.335)",
             359_000,
+        ),
+        (
+            "approximate(epsilon=1, delta=1e-5)",
+            "rare identifying outputs, delta 0.001",
+            Revealing(1e-3),
+            "approximate(epsilon=1, delta=1e-3)",
+            4838,
         ),
     )
 ]

@@ -245,3 +245,13 @@ def test_an_audit_of_another_attack_keeps_its_scores() -> None:
             return lambda outputs: np.zeros(len(outputs))
 
     assert not scores_frequencies([Own()])
+
+
+@batched
+def signs(dataset: int, n: int, rng: np.random.Generator) -> Any:
+    return np.where((rng.random(n) < 0.9) == bool(dataset), -0.0, 0.0)
+
+
+def test_the_sign_of_zero_is_seen() -> None:  # the seed is fixed
+    assert audit(signs, "pure(epsilon=1)", Pair(0, 1), trials=400, seed=1).violated
+    assert audit(signs, "pure(epsilon=2.2)", Pair(0, 1), trials=400, seed=1).verdict.name == "NO_VIOLATION"

@@ -37,12 +37,12 @@ class PlugInRatio:
         Unknown values have the log-likelihood ratio 0.
         """
         if outputs0.shape[1] == 1:
-            known = np.unique(np.concatenate([outputs0[:, 0], outputs1[:, 0]]))  # NaN comes last and only once
+            known = np.unique(np.concatenate([_bits(outputs0), _bits(outputs1)]))
 
             def places(outputs: Array) -> Labels:
-                place = np.minimum(np.searchsorted(known, outputs[:, 0]), len(known) - 1)
-                same = (known[place] == outputs[:, 0]) | (np.isnan(known[place]) & np.isnan(outputs[:, 0]))
-                return np.where(same, place, -1)[:, None]
+                bits = _bits(outputs)
+                place = np.minimum(np.searchsorted(known, bits), len(known) - 1)
+                return np.where(known[place] == bits, place, -1)[:, None]
 
             ratio = label_ratios(places(outputs0), places(outputs1), [len(known)])
             return lambda outputs: ratio(places(outputs))
@@ -61,5 +61,9 @@ class PlugInRatio:
 
 
 def _rows(outputs: Array) -> list[bytes]:
-    """Return rows as keys.  Rows with equal bits have equal keys, so NaN equals NaN; -0 is replaced by 0."""
-    return [row.tobytes() for row in np.ascontiguousarray(outputs + 0.0)]
+    """Return rows as keys.  Rows with equal bits have equal keys, so NaN equals NaN, but -0.0 is not 0.0."""
+    return [row.tobytes() for row in np.ascontiguousarray(outputs)]
+
+
+def _bits(outputs: Array) -> Labels:
+    return np.ascontiguousarray(outputs[:, 0]).view(np.int64)

@@ -12,6 +12,7 @@ from dpaudit.outputs import Timed
 from dpaudit.pairs.brief import brief
 from dpaudit.sampling.fresh_process import Place, part_of, parts_of, told_apart
 from dpaudit.values import Foreign, Output, RawOutputs
+from dpaudit.values.content import key
 
 MIN_OUTPUTS = 10  # minimum number of outputs on a dataset from which conclusions are drawn
 
@@ -52,22 +53,18 @@ class Seen:
 def _all_equal(outputs: RawOutputs, value: Output) -> bool:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biufc":
         equal = outputs == value
-        if outputs.dtype.kind in "fc":
-            equal |= np.isnan(outputs) & np.isnan(value)
+        if outputs.dtype.kind == "f":  # 0.0 == -0.0, and NaN differs from itself
+            equal = (equal & (np.signbit(outputs) == np.signbit(value))) | (np.isnan(outputs) & np.isnan(value))
         return bool(np.all(equal))
     return all(same(output.output if isinstance(output, Timed) else output, value) for output in outputs)
 
 
 def same(a: Output, b: Output) -> bool:
     """Return whether two outputs, or parts of outputs, have the same type and content.  NaN equals NaN."""
-    if type(a) is float and type(b) is float:
-        return a == b or (a != a and b != b)
     if type(a) is not type(b):
         return False
-    if isinstance(a, int | str | bytes | bool) or a is None:
-        return bool(a == b)
-    if isinstance(a, np.number):
-        return bool(a == b or (a != a and b != b))
+    if isinstance(a, float | int | str | bytes | np.number) or a is None:
+        return key(a) == key(b)
     return told_apart(a) == told_apart(b)
 
 
