@@ -38,7 +38,18 @@ class Outputs:
         parts: The parts of each output, or None if the parts have not been computed.
     """
 
-    __slots__ = ("_distinct", "_keys", "_parts", "_unknown_outputs", "_views", "array", "kind", "raw", "seconds")
+    __slots__ = (
+        "_distinct",
+        "_keys",
+        "_parts",
+        "_recurs",
+        "_unknown_outputs",
+        "_views",
+        "array",
+        "kind",
+        "raw",
+        "seconds",
+    )
 
     def __init__(
         self,
@@ -56,6 +67,7 @@ class Outputs:
         self._views: dict[str, tuple[Encoding, View]] = {}
         self._unknown_outputs: tuple[Encoding, npt.NDArray[np.bool_] | None] | None = None
         self._distinct: Distinct | None = None
+        self._recurs: bool | None = None
         self._keys: list[Hashable] | None = None  # the key of each output, of outputs without an array
 
     @classmethod
@@ -133,10 +145,10 @@ class Outputs:
     @property
     def recurs(self) -> bool:
         """Whether most outputs seem to have few values, so that scoring each value once saves time."""
-        if self.seconds is not None or self.array is None or not len(self.array):
-            return False
-        some = self.array[-_LOOK:].reshape(min(len(self), _LOOK), -1)
-        return len(np.unique(some, axis=0)) <= len(some) // 2
+        if self._recurs is None:
+            some = np.zeros(0) if self.seconds is not None or self.array is None else self.array[-_LOOK:]
+            self._recurs = len(some) > 1 and len(distinct_rows("", some).index) <= len(some) // 2
+        return self._recurs
 
     @overload
     def view(self, encoding: Encoding, sees: Literal["features", "derived", "bits", "queries", "timed"]) -> Array: ...
