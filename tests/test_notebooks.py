@@ -33,7 +33,7 @@ def test_a_plan_is_shown_as_a_table_and_as_a_short_text() -> None:
     assert (
         repr(PLAN) == "<Plan: gaussian(mu=1) claimed, gaussian(mu=2) true, confidence 0.99, mean 59 runs per dataset>"
     )
-    nothing = dataclasses.replace(PLAN, limit_mean=math.inf, mean_trials=math.inf)
+    nothing = dataclasses.replace(PLAN, truth=PLAN.claim, limit_mean=math.inf, mean_trials=math.inf)
     assert "there is nothing to find" in nothing._repr_html_()
 
 

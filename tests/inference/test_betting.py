@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of, rows_of_bin_counts
+from dpaudit.inference.grid import BINS, CUTS, EDGES, bin_counts, bin_of, rows_of_bin_counts
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.sequential.betting import Bet, best_bet
 from dpaudit.inference.sequential.portfolio import log_optimal
@@ -252,16 +252,26 @@ def test_bins_accept_infinite_ratios_and_reject_nan() -> None:
 
 
 def test_bin_of_agrees_with_searchsorted() -> None:
-    """Compares them at all edges, at all floats at which the table changes its row, and at random numbers."""
+    """Compares them at all cuts, at all floats at which the table changes its row, and at random numbers."""
     patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
     ends = np.concatenate([(patterns | np.uint64(low)).view(np.float64) for low in (0, 1, 2**47, 2**48 - 1)])
-    near = [np.nextafter(EDGES, -np.inf), EDGES, np.nextafter(EDGES, np.inf)]
+    near = [np.nextafter(CUTS, -np.inf), CUTS, np.nextafter(CUTS, np.inf)]
     others = np.random.default_rng(0).normal(size=10_000)
     values = np.concatenate([*near, ends[~np.isnan(ends)], others, [-np.inf, -0.0, 0.0, 5e-324, np.inf]])
-    assert np.array_equal(bin_of(values), np.searchsorted(EDGES, values, side="left"))
-    assert np.array_equal(bin_of(values[::-2]), np.searchsorted(EDGES, values[::-2], side="left"))
+    assert np.array_equal(bin_of(values), np.searchsorted(CUTS, values, side="left"))
+    assert np.array_equal(bin_of(values[::-2]), np.searchsorted(CUTS, values[::-2], side="left"))
     with pytest.raises(ValueError, match="got nan"):
         bin_of(np.array([1.0, np.nan]))
+
+
+def test_no_score_is_within_a_rounding_error_of_a_cut() -> None:
+    """Scores are multiples of 10^-9, and a bin ends at the last of them up to its edge."""
+    near = np.round(np.concatenate([EDGES + step * 1e-9 for step in range(-3, 4)]), 9)
+    assert np.abs(near[:, None] - CUTS).min() > 4e-10
+    assert np.array_equal(bin_of(near), bin_of(near + 4e-10))
+    assert np.array_equal(bin_of(near), bin_of(near - 4e-10))
+    apart = near[np.abs(near[:, None] - EDGES).min(axis=1) > 1e-15]  # the float of an edge may be just beside it
+    assert np.array_equal(bin_of(apart), np.searchsorted(EDGES, apart))
 
 
 def test_scores_of_several_attacks_are_counted_separately() -> None:

@@ -58,6 +58,6 @@ def test_a_copy_made_on_import_by_a_factory_or_by_a_claim_ends(folder: Path) -> 
 
 def test_a_copy_of_an_isolated_mechanism_does_not_answer(folder: Path) -> None:
     about = {"address": "m.py:make", "folder": str(folder), "params": {}, "batched": False, "memory": None}
-    given = wire.frame({"do": "load", **about}) + wire.frame({"do": "claim"})
-    expected = wire.frame({}) + wire.frame({"claim": "gaussian(mu=1)"})
+    given = wire.frame({"do": "load", **about}) + wire.frame({"do": "about"})
+    expected = wire.frame({}) + wire.frame({"claim": "gaussian(mu=1)", "batched": False})
     assert output_of("-I", worker.__file__, folder=folder, given=given) == expected

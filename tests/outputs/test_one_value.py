@@ -150,6 +150,7 @@ def test_types_that_numpy_cannot_undo_are_refused(first: Any, second: Any) -> No
     [
         ([1, 2], ["a", "b"]),  # a list keeps the type of each output
         ([1, 2.5, "a"], [0.5, 1.5]),
+        ([2**60, 2**60 + 1], [0.5, math.nan]),
         (np.array([1, None], dtype=object), np.array([1, 2])),
         (np.array([1, 2]), np.array([0.5, 2])),
         (np.array([2**60, 1]), np.array([3, 1])),

@@ -14,8 +14,8 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.enough_trials import enough_trials, would_do
 from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, ROUNDING, State, decoded, read_state, saved
-from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows
 from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth

@@ -43,7 +43,7 @@ _NOTES = (
     f"Estimates for one pair and outputs of at most {MAX_NUMBERS_KNOWN} numbers; more need more runs.",
     "The numbers for the single threshold and for the fixed number of runs are normal approximations.",
 )
-_MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
+MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -210,58 +210,8 @@ def _audits(
     stops = stopping_times(bets, tested, law, threshold, seed, first=first)
     known = _quantile(stops, power)
     if len(stops) * (1 - power) < _MIN_SIMULATED_BEYOND:
-        known = max(known, _by_then(bets, tested, law, threshold, power))
+        known = max(known, by_then(bets, tested, law, threshold, power))
     return FIRST_FIT + LEARNING * float(np.mean(stops)), FIRST_FIT + HEAD_START + SLOWEST * known
-
-
-def enough_trials(
-    bets: Strategy,
-    claim: TradeoffFunction,
-    truth: TradeoffFunction,
-    *,
-    confidence: float,
-    power: float = POWER,
-    pairs: int = 1,
-    coin_selected: bool = False,
-) -> int | None:
-    """Estimate the trials of a sequential audit if one pair attains the truth, without simulation.
-
-    The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
-
-    Args:
-        bets: The bets of the audit on one pair.
-        claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
-        truth: The mechanism's true trade-off function, as in `plan`.
-        confidence: Confidence of the audit, between 0 and 1.
-        power: Probability of a refutation.
-        pairs: Number of pairs.
-        coin_selected: Whether only one output of each trial counts, that of a dataset which a coin selects.
-
-    Returns:
-        The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
-        large to be stated.
-    """
-    threshold = log_threshold(confidence) + (math.log(2 * pairs) if pairs > 1 else 0.0)
-    laws = pair_laws(truth)
-    known = max(_by_then(bets, claim, law, threshold, power, coin_selected=coin_selected) for law in laws)
-    trials = pairs * (1 + coin_selected) * (FIRST_FIT + HEAD_START + SLOWEST * known)
-    if not trials < _MAX_TRIALS_STATED:
-        return None
-    unit: int = 10 ** max(0, len(str(math.ceil(trials))) - 2)
-    return math.ceil(trials / unit) * unit
-
-
-def would_do(trials: int | None, what: str, *, revealing: bool) -> str:
-    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown.
-
-    Args:
-        trials: The number, as from `enough_trials`.
-        what: What is counted, such as "runs per dataset".
-        revealing: Whether the number is for outputs that reveal their datasets (`power.largest_violation`).
-    """
-    if trials is None:
-        return ""
-    return f"; about {trials:,} {what} would do{' if every output revealed its dataset' if revealing else ''}"
 
 
 _MIN_GROWTH = 3e-11  # nats per trial; smaller values are rounding errors
@@ -283,7 +233,7 @@ def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float
     low, high = 1.0, 2.0
     while reached(high) < needed:
         low, high = high, 2 * high
-        if high > _MAX_TRIALS_STATED:
+        if high > MAX_TRIALS_STATED:
             return math.inf
     least = bisect(
         lambda n: reached(n) >= needed,
@@ -315,7 +265,7 @@ def stopping_times(
     gains = np.zeros((_RUNS, len(prices)))
     stops = np.full(_RUNS, math.inf)
     trials = 0
-    while np.any(running := np.isinf(stops)) and trials < _MAX_TRIALS_STATED:
+    while np.any(running := np.isinf(stops)) and trials < MAX_TRIALS_STATED:
         block = max(2, trials // 32) if trials else max(2, first)
         trials += block
         won = sum(rng.multinomial(block, masses, size=int(running.sum())) @ pays for masses, pays in drawn_from)
@@ -333,7 +283,7 @@ def _quantile(stops: Array, power: float) -> float:
     return float(np.quantile(stops, level))
 
 
-def _by_then(
+def by_then(
     bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float, *, coin_selected: bool = False
 ) -> float:
     """Approximate the quantile `power` of the trials by a normal law of the best bet's gains.
@@ -351,6 +301,6 @@ def _by_then(
 
 def _number(trials: float) -> str:
     if math.isinf(trials):
-        return f"over {_MAX_TRIALS_STATED:.0g}"
+        return f"over {MAX_TRIALS_STATED:.0g}"
     digits = max(0, math.ceil(math.log10(trials)) - 3)
     return f"{round(trials, -digits):,.0f}"

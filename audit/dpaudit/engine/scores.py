@@ -246,8 +246,8 @@ def check_independence(independence: Any) -> None:
     if independence is None or (isinstance(independence, str) and independence in ("runs", "canaries")):
         return
     given = "but it was left out" if independence is LEFT_OUT else f"got {shown(independence)}"
-    choices = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
-    raise ValueError(f'independence must be "runs", "canaries" or None, {given}.  {choices}')
+    each = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
+    raise ValueError(f'independence must be "runs", "canaries" or None, {given}.  {each}')
 
 
 def _check_method(given: str) -> None:
@@ -310,7 +310,6 @@ def _result(
 
 
 def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
-    """Return a warning if the coins were clearly not fair; empty if they seem fair or there were no coins."""
     into, m = counted.sizes[1], sum(counted.sizes)
     if (p_value := evidence.coins_p_value(counted.sizes)) > _UNFAIR:
         return ()

@@ -25,7 +25,7 @@ CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[
 
 
 _STEP = 1e-9  # of scores
-_CUTS: Array = (np.floor(np.round(EDGES / _STEP, 3)) + 0.5) * _STEP
+CUTS: Array = (np.floor(np.round(EDGES / _STEP, 3)) + 0.5) * _STEP
 
 
 def _first_bins() -> npt.NDArray[np.intp]:
@@ -38,11 +38,11 @@ def _first_bins() -> npt.NDArray[np.intp]:
     patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
     patterns[2**15 :] |= np.uint64(2**48 - 1)  # a negative double falls as its mantissa grows
     least = patterns.view(np.float64)
-    return np.searchsorted(_CUTS, np.where(np.isnan(least), -np.inf, least))  # the pattern of -inf gives NaN
+    return np.searchsorted(CUTS, np.where(np.isnan(least), -np.inf, least))  # the pattern of -inf gives NaN
 
 
 _FIRST = _first_bins()
-_NEXT = np.append(_CUTS, np.inf)
+_NEXT = np.append(CUTS, np.inf)
 
 
 def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
@@ -61,7 +61,7 @@ def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
         raise ValueError("a log-likelihood ratio must be a number or +-inf, got nan")
     values = np.ascontiguousarray(log_ratio, dtype=np.float64)
     first: npt.NDArray[np.intp] = _FIRST[(values.view(np.int64) >> 48) & 0xFFFF]
-    return first + (values > _NEXT[first])  # same result as np.searchsorted(_CUTS, values), but faster
+    return first + (values > _NEXT[first])  # same result as np.searchsorted(CUTS, values), but faster
 
 
 def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from typing import Literal, overload
 
@@ -15,8 +14,8 @@ from dpaudit.outputs.distinct import Distinct, distinct_keys, distinct_rows, key
 from dpaudit.outputs.encoding import Encoding, PlainEncoding, parts_of_all
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Timed
-from dpaudit.outputs.plain import Plain, array_of, plain_array, plain_kind
-from dpaudit.outputs.shared_calls import as_alone
+from dpaudit.outputs.plain import Plain, array_of, plain_array, plain_kind, size_of
+from dpaudit.outputs.shared_calls import WIDE, as_alone
 from dpaudit.values import Output, RawOutputs
 
 View = RawOutputs
@@ -112,7 +111,9 @@ class Outputs:
     def _one_by_one(self) -> Sequence[Output]:
         """Return the outputs with their own types; rows of an array are lists unless they are long."""
         raw = self.listed()
-        return raw.tolist() if isinstance(raw, np.ndarray) and self.array is not None else list(raw)
+        if isinstance(raw, np.ndarray) and (self.array is not None or raw[:1].size <= WIDE):
+            return list(raw.tolist())
+        return list(raw)
 
     def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
         """Return a mask of the outputs that the encoding cannot represent, or None if it can represent all outputs.
@@ -225,7 +226,7 @@ class Outputs:
         if isinstance(self.raw, np.ndarray):
             return self.raw.nbytes
         some = self.listed()[:: max(1, len(self) // 20)]
-        return len(self) * sum(map(_size, some)) / max(1, len(some))
+        return len(self) * sum(map(size_of, some)) / max(1, len(some))
 
     def without_raw(self) -> Outputs:
         """Return a copy of the block without the raw form of outputs that are neither numbers nor short vectors."""
@@ -281,17 +282,6 @@ class Outputs:
                     continue
                 whole._views[sees] = encoding, np.concatenate([part for _, part in views])
         return whole
-
-
-def _size(output: Output) -> float:
-    if hasattr(output, "nbytes"):
-        return float(output.nbytes)
-    inside = list(output.values()) if isinstance(output, dict) else output
-    deeper = 0.0
-    if isinstance(inside, tuple | list) and inside:
-        some = inside[:: max(1, len(inside) // 20)]
-        deeper = len(inside) * sum(map(_size, some)) / len(some)
-    return sys.getsizeof(output) + deeper
 
 
 def _read_all(outputs: Sequence[Output]) -> list[Parts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,8 +43,11 @@ def plain_kind(output: Output) -> str:
     if len(entries) > 1 or not entries <= _ENTRIES:
         return ""
     words = {plain_kind(output[0])} if entries == {float} else set(map(plain_kind, output))
-    if len(words) > 1 or "" in words or (entries <= {list, tuple} and np.size(output) > _MAX_COLUMNS):
+    nested = entries <= {list, tuple}
+    if len(words) > 1 or "" in words or (nested and not 0 < len(output) * len(output[0]) <= _MAX_COLUMNS):
         return ""
+    if nested and isinstance(output[0][0], list | tuple):
+        return ""  # deeper than a matrix
     return f"{kind.__name__} of {len(output)} {words.pop()}"
 
 
@@ -62,7 +66,8 @@ def plain_array(outputs: RawOutputs) -> tuple[str, Plain]:
         if outputs.ndim == 1:
             return "float", outputs
         rows = outputs.reshape(len(outputs), -1) if len(outputs) else outputs.reshape(0, 1)
-        return (_of_rows(outputs.shape[1:]), rows) if 0 < rows.shape[1] <= _MAX_COLUMNS else nothing
+        plain = outputs.ndim <= 3 and 0 < rows.shape[1] <= _MAX_COLUMNS
+        return ("".join(f"list of {length} " for length in outputs.shape[1:]) + "float", rows) if plain else nothing
     if not len(outputs) or len(set(map(type, outputs))) > 1:
         return nothing
     kinds = set(map(plain_kind, outputs)) if type(outputs[0]) is not float else {plain_kind(outputs[0])}
@@ -79,5 +84,13 @@ def array_of(outputs: Sequence[Foreign]) -> Plain:
     return array if array.ndim == 1 else array.reshape(len(array), -1)
 
 
-def _of_rows(shape: Sequence[int]) -> str:
-    return "".join(f"list of {length} " for length in shape) + "float"
+def size_of(output: Output) -> float:
+    """Return the approximate size of an output, in bytes."""
+    if hasattr(output, "nbytes"):
+        return float(output.nbytes)
+    inside = list(output.values()) if isinstance(output, dict) else output
+    deeper = 0.0
+    if isinstance(inside, tuple | list) and inside:
+        some = inside[:: max(1, len(inside) // 20)]
+        deeper = len(inside) * sum(map(size_of, some)) / len(some)
+    return sys.getsizeof(output) + deeper

@@ -24,7 +24,7 @@ from dpaudit.outputs.outcomes import OutputError
 from dpaudit.values import Foreign, Output, RawOutputs
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
-_WIDE = 1024  # numbers of an output from which on it stays an array, because lists would take too long
+WIDE = 1024  # numbers of an output from which on it stays an array, because lists would take too long
 _WORDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "c": "complex numbers", "U": "text"}
 _LARGE, _FLOATS = "integers beyond 2^53", "floats"
 
@@ -42,7 +42,7 @@ def as_alone(outputs: RawOutputs) -> Array | list[Output]:
     if not isinstance(outputs, np.ndarray | list):
         outputs = np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
     if isinstance(outputs, np.ma.MaskedArray):
-        outputs = outputs.tolist()  # with None for masked entries
+        outputs = list(outputs)
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return _numbers(outputs) if _is_float(outputs) else [_alone(row) for row in outputs]
     found = [_alone(output) for output in outputs]
@@ -54,7 +54,9 @@ def as_alone(outputs: RawOutputs) -> Array | list[Output]:
 
 def _alone(value: Foreign) -> Foreign:
     """Return the value of an output or of a part of an output, whatever stood beside it."""
-    if isinstance(value, np.ndarray) and value.size <= _WIDE:
+    if isinstance(value, np.ma.MaskedArray):
+        return value
+    if isinstance(value, np.ndarray) and value.size <= WIDE:
         value = value.tolist()
     elif isinstance(value, np.ndarray):
         return _numbers(value) if value.dtype.kind in "biuf" and _is_float(value) else value
@@ -71,7 +73,7 @@ def _alone(value: Foreign) -> Foreign:
         return value
     entries = [_alone(entry) for entry in value]
     numbers = set(map(type, entries))
-    if numbers == {float} and len(entries) > _WIDE:
+    if numbers == {float} and len(entries) > WIDE:
         return np.array(entries)
     if numbers == {float, int} and all(float(entry).is_integer() for entry in entries):
         return list(map(int, entries))  # large integers of one array are compared exactly, and so are their neighbours
@@ -102,7 +104,9 @@ def _all_floats(rows: list[list[Output]]) -> bool:
 
 
 def types_of(outputs: RawOutputs) -> frozenset[str]:
-    """Return words for the types that numpy gave to all outputs of a call; empty if it changed none.
+    """Return words for the types that numpy may have given to all outputs of a call; empty if it changed none.
+
+    A list of texts or floats counts only if one of them looks like a converted number.
 
     Args:
         outputs: The outputs as the mechanism returned them.
@@ -122,7 +126,8 @@ def types_of(outputs: RawOutputs) -> frozenset[str]:
     if kinds == {str} and any(_is_number(text) for text in outputs):
         return frozenset({"text"})
     if kinds == {float}:
-        return frozenset({"numbers", _FLOATS})
+        rounded = any(abs(value) > _EXACT and value.is_integer() for value in outputs)
+        return frozenset({"numbers", _FLOATS} if rounded else {"numbers"})
     if kinds == {int}:
         large = any(not -_EXACT <= value <= _EXACT for value in outputs)
         return frozenset({"numbers", _LARGE} if large else {"numbers"})

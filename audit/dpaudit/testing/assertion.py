@@ -139,10 +139,8 @@ def carry_out(
     settings = allowance.settings
     claim = claim_of("claim", claim)
     sought = sought_of(detect)
-    if isinstance(outcome := allowance.again(str(claim)), Exception):
-        raise outcome
-    if outcome is not None:
-        return outcome
+    if (outcome := allowance.again(str(claim))) is not None:
+        return _returned(outcome)
     chain = allowance.next_chain(str(claim))
     if session.instead is not None:
         own_name = name or _name(mechanism, allowance)
@@ -183,9 +181,14 @@ def carry_out(
     allowance.add(record | {"repeats": bool(repeats)})
     raised = _error(result, after if settings.run else None, allowance, significance, seed)
     allowance.made[allowance.calls, str(claim)] = allowance.records[-1], raised or result
-    if raised is not None:
-        raise raised
-    return result
+    return _returned(raised or result)
+
+
+def _returned(outcome: AuditResult | Exception) -> AuditResult:
+    __tracebackhide__ = True
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def _error(
