@@ -312,6 +312,10 @@ def _dependence() -> list[Setting]:
     return [independent(f"{name}, {attacks}", law, attacks) for attacks, (name, law) in product(ATTACKS, laws.items())]
 
 
+def _approximate(epsilon: float, delta: float) -> str:
+    return f"approximate(epsilon={epsilon:g}, delta={delta:g})"
+
+
 def _plans() -> list[Setting]:
     return [
         *(
@@ -332,10 +336,8 @@ def _plans() -> list[Setting]:
         ),
         planned("approximate(epsilon=0.5, delta=0.1)", "approximate(epsilon=1, delta=0.1)", revealing(1, 0.1), 0.9),
         *(
-            planned(
-                *(f"approximate(epsilon={e:g}, delta={delta:g})" for delta in d), revealing(e, d[1]), 0.9, detect=sought
-            )
-            for (e, *d), sought in product(RARE, (False, True))
+            planned(_approximate(e, d0), _approximate(e, d1), revealing(e, d1), 0.9, detect=sought)
+            for (e, d0, d1), sought in product(RARE, (False, True))
         ),
     ]
 
