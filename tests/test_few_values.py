@@ -96,7 +96,7 @@ def test_values_of_any_type_are_scored_by_their_frequencies() -> None:
 
 def best_set(counts0: Any, counts1: Any, values: list[int], epsilon: float) -> set[int]:
     """Return the values among those with the largest ratios whose joint bet grows fastest, one set after another."""
-    values = sorted(values, key=lambda v: (-(counts1[v] + 0.1) / (counts0[v] + 0.1), v))
+    values = sorted(values, key=lambda v: (counts0[v] / counts1[v], -counts1[v], v))
     rates = []
     for k in range(1, len(values) + 1):
         zeros, ones = sum(counts0[v] for v in values[:k]), sum(counts1[v] for v in values[:k])
@@ -111,7 +111,7 @@ def test_rare_values_that_identify_a_dataset_stand_out() -> None:
         mean0 = np.array([300, 110, 40, 3, 1, 0, 0.5, 0])
         counts0, counts1 = rng.poisson(mean0), rng.poisson([110, 300, 60, 3, 1, 1, 0, 0])
         shrunken = shrunken_excess(counts0, counts1, (450, 450), epsilon)
-        found = beyond(shrunken, counts0, counts1, epsilon)
+        found = beyond(shrunken, counts0 / 450, counts1 / 450, epsilon)
         for sign, few, many in ((1, counts0, counts1), (-1, counts1, counts0)):
             one_sided = [v for v in range(8) if few[v] == 0 < many[v]]
             clear = [v for v in range(8) if sign * shrunken[v] > epsilon]

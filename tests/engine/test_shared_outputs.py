@@ -204,3 +204,33 @@ def test_a_batch_may_hold_one_immutable_object_for_several_runs() -> None:
 def test_an_output_that_cannot_be_copied_ends_the_audit_in_words() -> None:
     with pytest.raises(MechanismError, match=r"returned an output that cannot be kept: a builtins\.generator cannot"):
         audited(lambda dataset, rng: (i for i in range(3)))
+
+
+@batched
+def two_forms(dataset: list[float], n: int, rng: Rng) -> Any:
+    """Return outputs of one of two forms, which a coin decides for the whole call."""
+    return np.zeros((n, 2)) if rng.random() < 0.5 else [np.zeros((n, 3)), ["none"] * n][int(rng.integers(2))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calls_of_different_forms_are_read(seed: int) -> None:
+    assert audited(two_forms, trials=200, seed=seed).verdict is not Verdict.VIOLATION
+
+
+def test_the_order_of_an_array_in_memory_changes_no_score() -> None:
+    values = np.random.default_rng(5).normal(size=12)
+
+    @batched
+    def permuted(dataset: list[float], n: int, rng: Rng) -> Any:
+        return np.asfortranarray(rng.permuted(np.tile(values, (n, 1)), axis=1))
+
+    assert audited(permuted, trials=400).verdict is Verdict.NO_VIOLATION
+
+
+def test_values_that_become_many_after_they_were_few_are_still_counted_in_frozen_regions() -> None:
+    def word(dataset: list[float], rng: Rng) -> str:
+        return f"w{int(rng.integers(4 if rng.random() > 0.01 else 300))}"
+
+    for seed in range(2):
+        found = audit(word, "pure(epsilon=1)", PAIR, trials=3000, seed=seed)
+        assert found.verdict is Verdict.NO_VIOLATION

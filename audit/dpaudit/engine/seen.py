@@ -52,6 +52,9 @@ class Seen:
 
 def _all_equal(outputs: RawOutputs, value: Output) -> bool:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biufc":
+        first = np.asarray(value)
+        if first.dtype.kind not in "biufc" or first.shape != outputs.shape[1:]:
+            return False
         equal = outputs == value
         if outputs.dtype.kind == "f":  # 0.0 == -0.0, and NaN differs from itself
             equal = (equal & (np.signbit(outputs) == np.signbit(value))) | (np.isnan(outputs) & np.isnan(value))

@@ -26,7 +26,8 @@ use scores slightly below epsilon.
 worth a fraction of a nat, so a bet cannot wait for many of them: a value that only one dataset has shown so far gets
 the largest score.  And a bet on frequent values with a ratio near e^epsilon would drown what the rare values win.  So
 of the values beyond epsilon, sorted by their ratios, only the first k count as beyond it, where k maximises the
-estimated growth rate (sum of n1 - e^epsilon n0)^2 / (sum of n1 + e^(2 epsilon) n0) of the best bet on k of them.
+estimated growth rate (sum of q - e^epsilon p)^2 / (sum of q + e^(2 epsilon) p) of the best bet on k of them, and
+p = n0/m0 and q = n1/m1 are the shares of the values.
 
 Theorem:
     These scores do not affect the validity of the sequential test.
@@ -59,7 +60,8 @@ from dpaudit.outputs import Outputs
 MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster
 # With fewer values or trials, the attacks learn the ratios as fast, and shrinking delays the evidence.
 MIN_VALUES, MIN_TRIALS = 4, 1_000
-MIN_VALUES_RARE, MIN_TRIALS_RARE = 2, 100  # the same if delta > 0, where attacks do not learn the ratios of rare values
+# The same if delta > 0.  Attacks do not learn the ratios of rare values, but learn those of more values faster.
+MIN_VALUES_RARE, MAX_VALUES_RARE, MIN_TRIALS_RARE = 2, 8, 100
 _FREQUENCIES = "plug_in_ratio"
 _SCALE = 0.5  # standard deviation of the prior of the excess, in units of epsilon
 _CLEAR = 16.0  # square of the number of standard errors beyond which an excess is no longer shrunk by this prior
@@ -94,23 +96,23 @@ def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], eps
     return found
 
 
-def beyond(ratios: Array, counts0: Tally, counts1: Tally, epsilon: float) -> Array:
+def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Array:
     """Let the scores of rare values stand out, as the module describes for delta > 0.
 
     Args:
         ratios: The shrunken ratios of k values in nats; shape (k,).
-        counts0: Number of outputs of d0 with each value; shape (k,).
-        counts1: Number of outputs of d1 with each value; shape (k,).
+        shares0: Share of the outputs of d0 with each value; shape (k,).
+        shares1: Share of the outputs of d1 with each value; shape (k,).
         epsilon: The privacy loss that the claim allows with a larger probability than delta, in nats.
 
     Returns:
         The scores in nats; shape (k,).
     """
     found = ratios.copy()
-    for sign, few, many in ((1, counts0, counts1), (-1, counts1, counts0)):
+    for sign, few, many in ((1, shares0, shares1), (-1, shares1, shares0)):
         one_sided = (few == 0) & (many > 0)
         candidates = np.flatnonzero(one_sided | (sign * ratios > epsilon))
-        order = candidates[np.argsort(-(many[candidates] + 0.1) / (few[candidates] + 0.1), kind="stable")]
+        order = candidates[np.lexsort((-many[candidates], few[candidates] / many[candidates]))]
         excess = np.cumsum(many[order] - math.exp(epsilon) * few[order])
         growth = np.maximum(excess, 0.0) ** 2 / np.cumsum(many[order] + math.exp(2 * epsilon) * few[order])
         kept = order[: int(np.argmax(growth)) + 1] if len(order) else order
@@ -157,6 +159,7 @@ class FewValues:
     _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)
     _counts: tuple[Counter[Hashable], Counter[Hashable]] = field(init=False)  # outputs of d0 and of d1 with each value
     _useless: bool = field(init=False)  # whether there are too many values
+    _used: bool = field(default=False, init=False)  # whether there ever was a score
     _score: ValueScores | None = field(default=None, init=False)  # a cache
 
     def __post_init__(self, claim: TradeoffFunction) -> None:
@@ -185,17 +188,23 @@ class FewValues:
 
     def count(self, block: Block) -> None:
         """Count the values of a block of outputs, after bets were placed on their scores."""
-        if self._useless or not len(block[0]):
+        if self._useless:
+            for side in block if self._used else ():
+                side.value_keys()  # frozen scores need them after the raw outputs are forgotten
             return
         self._score = None
         self.trials += len(block[0])
         for counts, side in zip(self._counts, block, strict=True):
             distinct = side.distinct()
-            if len(distinct.index) <= MAX_VALUES:
+            if len(distinct.index) <= self._most:
                 counts.update(dict(zip(distinct.value_keys(), np.bincount(distinct.places).tolist(), strict=True)))
-            if len(distinct.index) > MAX_VALUES or len(self._values) > MAX_VALUES:
+            if len(distinct.index) > self._most or len(self._values) > self._most:
                 self._useless, self._counts = True, (Counter(), Counter())
                 return
+
+    @property
+    def _most(self) -> int:
+        return MAX_VALUES_RARE if self._delta else MAX_VALUES
 
     @property
     def _values(self) -> list[Hashable]:
@@ -205,6 +214,7 @@ class FewValues:
         """Return the scores of the values, learned from past outputs only; None if the attacks score the outputs."""
         if self._score is None and self._enough:
             ratios = self._ratios(self._values)
+            self._used = True
             self._score = ValueScores(dict(zip(self._values, ratios.tolist(), strict=True)))
         return self._score
 
@@ -234,4 +244,4 @@ class FewValues:
         counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
         total0, total1 = (sum(one.total() for one in side) for side in sides)
         ratios = shrunken_excess(counts[0], counts[1], (total0, total1), self._epsilon)
-        return beyond(ratios, counts[0], counts[1], self._epsilon) if self._delta else ratios
+        return beyond(ratios, counts[0] / total0, counts[1] / total1, self._epsilon) if self._delta else ratios

@@ -236,7 +236,7 @@ class Outputs:
         slim = Outputs(
             plain if any(output is not None for output in plain) else None, "", None, self.seconds, self._parts
         )
-        slim._keys = self._keys
+        slim._keys = self._keys or [object() for _ in plain]  # without its raw form, an output is like no other
         slim._views = {sees: view for sees, view in self._views.items() if sees != "natural"}
         return slim
 
@@ -263,7 +263,7 @@ class Outputs:
             parts = [one for block in blocks for one in block.parts()]
         raw: Sequence[Output] | Plain | None = None
         if array is not None and all(isinstance(block.raw, np.ndarray) for block in blocks):
-            raw = array
+            raw = array.reshape(len(array), *blocks[0].raw.shape[1:])  # type: ignore[union-attr]
         elif all(block.raw is not None for block in blocks):
             raw = [output for block in blocks for output in block._one_by_one()]
         seconds = None

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import uuid
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -10,9 +17,11 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.plain import Plain, array_of, plain_kind
-from dpaudit.values import Output
-from dpaudit.values.content import key
+from dpaudit.values import Foreign, Output
 
+# classes whose instances are determined by their text
+_WRITTEN = decimal.Decimal | fractions.Fraction | datetime.date | datetime.time | datetime.timedelta
+_WRITTEN |= uuid.UUID | pathlib.PurePath | enum.Enum
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # unsigned integer type by its size in bytes
 
 
@@ -57,6 +66,36 @@ def row_key(kind: str, row: AnyArray) -> Hashable:
 
 
 def key_of(output: Output) -> Hashable:
-    """Return the key of an output that is not in an array: equal to that of the same output in an array."""
+    """Return the key of an output that is not in an array: equal to that of the same output in an array.
+
+    An object whose content dpaudit does not know has a key that no other object has.
+    """
     kind = plain_kind(output)
-    return row_key(kind, array_of([output])) if kind else ("", key(output))
+    if kind:
+        return row_key(kind, array_of([output]))
+    try:
+        return "", _content(output)
+    except (TypeError, ValueError, RecursionError):
+        return "", object()
+
+
+def _content(value: Foreign) -> Hashable:
+    kind = type(value)
+    name = kind.__qualname__
+    if kind in (float, complex, int, bool, str, bytes, type(None)) or isinstance(value, _WRITTEN):
+        return name, repr(value)
+    if value is np.ma.masked:
+        return name
+    if kind is np.ndarray or isinstance(value, np.generic):
+        if value.dtype.kind not in "biufSUmM" or (value.dtype.itemsize > 8 and value.dtype.kind == "f"):
+            raise TypeError
+        return name, value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return name, tuple((_content(entry), _content(value[entry])) for entry in value)
+    if isinstance(value, set | frozenset):
+        return name, frozenset(map(_content, value))
+    if isinstance(value, list | tuple):
+        return name, tuple(map(_content, value))
+    if dataclasses.is_dataclass(value):
+        return name, tuple(_content(getattr(value, field.name)) for field in dataclasses.fields(value))
+    raise TypeError

@@ -33,7 +33,8 @@ def plain_kind(output: Output) -> str:
     if encoder_of(output) is not None:
         return ""
     if isinstance(output, np.generic) or kind is np.ndarray:  # not a subclass, such as a masked array
-        if output.dtype.kind not in "biuf" or output.dtype.itemsize > 8 or not 0 < output.size <= _MAX_COLUMNS:
+        known = output.dtype.kind in "biuf" and output.dtype.itemsize <= 8 and output.dtype.isnative
+        if not known or not 0 < output.size <= _MAX_COLUMNS:
             return ""
         word = _DTYPES.get(output.dtype.name, output.dtype.name)
         return f"array of {'x'.join(map(str, output.shape))} {word}" if kind is np.ndarray else word

@@ -1,12 +1,13 @@
 """Gives each output of a shared call the value that it would have alone.
 
-numpy gives all entries of an array one type.  So if one call of a mechanism returns many outputs, the type of an output
-may depend on the other outputs of the call: next to one 0.5 or one NaN, the integer 3 becomes 3.0.  `tolist` keeps
-these types, so lists from such calls are treated in the same way.  Two outputs are merged exactly where a shared call
-could turn one into the other:
+numpy and pandas give all entries of an array or a column one type.  So if one call of a mechanism returns many outputs,
+the type of an output may depend on the other outputs of the call: next to one 0.5 or one NaN, the integer 3 becomes
+3.0.  `tolist` and rows of data frames keep these types.  Two outputs are merged exactly where a shared call could turn
+one into the other, at any depth of containers:
 
-- A number is one exact number, whether it was an int, a float or a boolean of any size.  Integers never pass through
-  float64 unless float64 represents them exactly.  -0.0 is not 0.0, and all NaNs are one.
+- A number is one exact number, whether it was an int, a float, a boolean or a complex number without imaginary part.
+  Integers never pass through float64 unless float64 represents them exactly.  -0.0 is not 0.0.
+- A missing value is NaN, whether it was None, NaN, NaT or NA.
 - A sequence of outputs or entries is one list, whether it was a row of an array, a list or a tuple.
 
 What numpy cannot undo is refused: numbers that became text next to a text, and integers beyond 2^53 that became floats
@@ -15,17 +16,23 @@ next to a float.  If each call makes one run, nothing is merged.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import math
 from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.outputs.frames import is_missing
 from dpaudit.outputs.outcomes import OutputError
 from dpaudit.values import Foreign, Output, RawOutputs
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 WIDE = 1024  # numbers of an output from which on it stays an array, because lists would take too long
-_WORDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "c": "complex numbers", "U": "text"}
+_FEW = 32  # outputs of a list that may all have one type by chance
+_WORDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "c": "numbers", "U": "text", "S": "bytes"}
 _LARGE, _FLOATS = "integers beyond 2^53", "floats"
 
 
@@ -39,49 +46,77 @@ def as_alone(outputs: RawOutputs) -> Array | list[Output]:
         An array of float64 if float64 represents all outputs, and otherwise a list.  The function changes neither of
         these a second time.
     """
-    if not isinstance(outputs, np.ndarray | list):
-        outputs = np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
-    if isinstance(outputs, np.ma.MaskedArray):
-        outputs = list(outputs)
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
-        return _numbers(outputs) if _is_float(outputs) else [_alone(row) for row in outputs]
+    outputs = _sequence(outputs)
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and _is_float(outputs):
+        return _numbers(outputs)
     found = [_alone(output) for output in outputs]
     kinds = set(map(type, found))
-    if kinds == {float} or (kinds == {list} and len(set(map(len, found))) == 1 and _all_floats(found)):
+    if kinds == {float} or (kinds == {list} and len(set(map(len, found))) == 1 and found[0] and _all_floats(found)):
         return np.array(found)
     return found
 
 
+def _sequence(outputs: RawOutputs) -> AnyArray | list[Output]:
+    if isinstance(outputs, list | np.ma.MaskedArray):
+        return list(outputs)
+    return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
+
+
 def _alone(value: Foreign) -> Foreign:
     """Return the value of an output or of a part of an output, whatever stood beside it."""
-    if isinstance(value, np.ma.MaskedArray):
-        return value
-    if isinstance(value, np.ndarray) and value.size <= WIDE:
-        value = value.tolist()
-    elif isinstance(value, np.ndarray):
-        return _numbers(value) if value.dtype.kind in "biuf" and _is_float(value) else value
-    elif isinstance(value, np.generic) and value.dtype.kind in "biufSU":
-        value = value.item()
     kind = type(value)
-    if kind is float or kind is bool:
-        return float(value) if value == value else np.nan
-    if kind is int:
-        return float(value) if -_EXACT <= value <= _EXACT else value
-    if kind is dict:
-        return {key: _alone(entry) for key, entry in value.items()}
-    if kind is not list and kind is not tuple:
+    if kind is float or isinstance(value, float | np.floating):
+        exact = float(value)
+        return exact if exact == value else value if value == value else math.nan
+    if isinstance(value, int | np.integer | np.bool_):  # also booleans and members of IntEnum
+        return float(value) if -_EXACT <= value <= _EXACT else int(value)
+    if isinstance(value, complex | np.complexfloating):
+        return complex(value) if value.imag else _alone(value.real)
+    if isinstance(value, np.str_ | np.bytes_):
+        return value.item()
+    if kind is str or kind is bytes:
         return value
-    entries = [_alone(entry) for entry in value]
-    numbers = set(map(type, entries))
-    if numbers == {float} and len(entries) > WIDE:
-        return np.array(entries)
-    if numbers == {float, int} and all(float(entry).is_integer() for entry in entries):
-        return list(map(int, entries))  # large integers of one array are compared exactly, and so are their neighbours
-    return entries
+    if is_missing(value):
+        return math.nan
+    return _part(value)
+
+
+def _part(value: Foreign) -> Foreign:
+    """Return an array or a container with the values that its entries have alone; other objects are unchanged."""
+    kind = type(value)
+    if isinstance(value, np.void):
+        return _alone(value.item())
+    if kind is np.ndarray and not value.dtype.names:
+        if value.size > WIDE:
+            return _numbers(value) if value.dtype.kind in "biuf" and _is_float(value) else value
+        return _alone(value.tolist())
+    if kind is list or kind is tuple:
+        entries = [_alone(entry) for entry in value]
+        numbers = set(map(type, entries))
+        if numbers == {float} and len(entries) > WIDE:
+            return np.array(entries)
+        if numbers == {float, int} and all(isinstance(entry, int) or entry.is_integer() for entry in entries):
+            return list(map(int, entries))  # large integers of one array are exact, and so are their neighbours
+        return entries
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return kind(*map(_alone, value))
+    if isinstance(value, set | frozenset):
+        return kind(tuple(one) if isinstance(one, list) else one for one in map(_alone, value))
+    if isinstance(value, dict):
+        whole = copy.copy(value)
+        for name, entry in value.items():
+            whole[name] = _alone(entry)
+        return whole
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        again = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(again, field.name, _alone(getattr(value, field.name)))
+        return again
+    return value
 
 
 def _numbers(array: AnyArray) -> Array:
-    found: Array = array.astype(np.float64)
+    found: Array = array.astype(np.float64, order="C")
     missing = np.isnan(found)
     if missing.any():
         found[missing] = np.nan
@@ -106,30 +141,30 @@ def _all_floats(rows: list[list[Output]]) -> bool:
 def types_of(outputs: RawOutputs) -> frozenset[str]:
     """Return words for the types that numpy may have given to all outputs of a call; empty if it changed none.
 
-    A list of texts or floats counts only if one of them looks like a converted number.
+    A list counts only if it is long, and if one of its texts or floats looks like a converted number.
 
     Args:
         outputs: The outputs as the mechanism returned them.
     """
-    if not len(outputs):
-        return frozenset()
-    if isinstance(outputs, np.ndarray):
-        if outputs.dtype.kind == "O":
-            return frozenset()
+    outputs = _sequence(outputs)
+    if isinstance(outputs, np.ndarray) and outputs.size and outputs.dtype.kind != "O":
         found = {_WORDS.get(outputs.dtype.kind, str(outputs.dtype))}
         if outputs.dtype.kind == "f":
             found.add(_FLOATS)
         elif outputs.dtype.kind in "iu" and _large(outputs):
             found.add(_LARGE)
         return frozenset(found)
-    kinds = set(map(type, outputs)) if isinstance(outputs, list) else set()
-    if kinds == {str} and any(_is_number(text) for text in outputs):
-        return frozenset({"text"})
+    if isinstance(outputs, np.ndarray) or len(outputs) < _FEW:
+        return frozenset()
+    entries = list(chain.from_iterable(outputs)) if set(map(type, outputs)) == {list} else outputs
+    kinds = set(map(type, entries))
+    if kinds == {str}:
+        return frozenset({"text"} if any(map(_is_number, entries)) else ())
     if kinds == {float}:
-        rounded = any(abs(value) > _EXACT and value.is_integer() for value in outputs)
+        rounded = any(abs(value) > _EXACT and value.is_integer() for value in entries)
         return frozenset({"numbers", _FLOATS} if rounded else {"numbers"})
     if kinds == {int}:
-        large = any(not -_EXACT <= value <= _EXACT for value in outputs)
+        large = any(not -_EXACT <= value <= _EXACT for value in entries)
         return frozenset({"numbers", _LARGE} if large else {"numbers"})
     return frozenset()
 

@@ -53,7 +53,7 @@ def summary(parts: Parts, name: str, entries: AnyArray | list[float]) -> None:
     if len(finite):
         with np.errstate(over="ignore"):
             parts.numbers[f"sum of {name}"] = float(finite.sum())
-            parts.numbers[f"norm of {name}"] = float(np.sqrt(finite @ finite))
+            parts.numbers[f"norm of {name}"] = float(np.sqrt(np.einsum("i,i", finite, finite)))
         parts.numbers[f"least of {name}"], parts.numbers[f"largest of {name}"] = (
             float(finite.min()),
             float(finite.max()),

@@ -311,7 +311,7 @@ def _one_run_of(mechanism: Mechanism) -> Callable[[Foreign, np.random.Generator]
         outputs = mechanism.sample(dataset, 1, rng)
         if len(outputs) != 1:
             raise UnusableOutputs(f"returned {len(outputs)} outputs instead of 1")
-        return next(iter(outputs))
+        return next(iter(np.asarray(outputs) if hasattr(outputs, "columns") else outputs))
 
     return one
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.memory import advice
 from dpaudit.mechanisms.protocol import in_words
-from dpaudit.outputs import OutputError, refuse_mixed_types
+from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
 from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
@@ -103,6 +103,8 @@ class Sampler:
         kept = self.store.get(pair, start, stop) if self.store is not None else None
         if kept is not None and self.store is not None:
             recorded = self.store.side_effects(pair, start)
+            for side in kept:  # an array holds floats, which may have been integers
+                self._types[pair] |= {"numbers"} if isinstance(side, np.ndarray) else types_of(side)
             self.side_effects = [so_far + one for so_far, one in zip(self.side_effects, recorded, strict=True)]
             return Outcome(kept[0]), Outcome(kept[1])
         outcomes = self._of_one_type(pair, self._sampled(pair, start, stop))
