@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, MechanismError, Verdict, batched
+from dpaudit import AuditResult, MechanismError, Verdict, audit, batched
 from dpaudit.sampling.detached import detached_batch
 from dpaudit.sampling.sampler import Sampler
 
