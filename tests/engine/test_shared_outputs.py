@@ -234,3 +234,14 @@ def test_values_that_become_many_after_they_were_few_are_still_counted_in_frozen
     for seed in range(2):
         found = audit(word, "pure(epsilon=1)", PAIR, trials=3000, seed=seed)
         assert found.verdict is Verdict.NO_VIOLATION
+
+
+@pytest.mark.parametrize("least", [0, -(2**31), 2**52])
+def test_whole_numbers_of_a_shared_call_are_written_with_all_digits(least: int) -> None:
+    @batched
+    def counts(dataset: list[float], n: int, rng: Rng) -> Any:
+        return least + (rng.random(n) < (0.95 if dataset[0] else 0.05)).astype(int)
+
+    found = audited(counts, trials=200)
+    assert found.witness is not None
+    assert found.witness.region == f"output in {{{least + 1}}}"

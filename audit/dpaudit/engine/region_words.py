@@ -185,7 +185,9 @@ def _sides(name: str, low: float, high: float, centre: int) -> tuple[str, str]:
 
 def _written(value: object) -> str:
     """Write a value of an output; integers keep all digits."""
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    if isinstance(value, float | np.floating):
+        return f"{value:.0f}" if float(value).is_integer() and abs(float(value)) <= _EXACT else f"{value:.6g}"
+    return str(value)
 
 
 def _cut(one: float, other: float) -> str:
