@@ -125,6 +125,13 @@ def test_rare_values_that_identify_a_dataset_stand_out() -> None:
         assert np.array_equal(found[same], shrunken[same])
 
 
+def test_a_value_of_d0_alone_identifies_d0_even_if_d0_has_far_more_outputs() -> None:
+    """Several pairs may share d0; then a value that d1 has never shown may still have a large estimated ratio."""
+    shrunken = shrunken_excess(np.array([1, 7999]), np.array([0, 100]), (8000, 100), 1.0)
+    assert shrunken[0] > 1
+    assert beyond(shrunken, np.array([1, 7999]) / 8000, np.array([0.0, 1.0]), 1.0)[0] == -60
+
+
 def test_a_rare_identifying_value_refutes_sooner_than_attacks_do() -> None:  # the seed is fixed
     @batched
     def rare(dataset: int, n: int, rng: np.random.Generator) -> Any:

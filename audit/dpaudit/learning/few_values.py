@@ -110,8 +110,8 @@ def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Arr
     """
     found = ratios.copy()
     for sign, few, many in ((1, shares0, shares1), (-1, shares1, shares0)):
-        one_sided = (few == 0) & (many > 0)
-        candidates = np.flatnonzero(one_sided | (sign * ratios > epsilon))
+        one_sided = few == 0
+        candidates = np.flatnonzero((many > 0) & (one_sided | (sign * ratios > epsilon)))
         order = candidates[np.lexsort((-many[candidates], few[candidates] / many[candidates]))]
         excess = np.cumsum(many[order] - math.exp(epsilon) * few[order])
         growth = np.maximum(excess, 0.0) ** 2 / np.cumsum(many[order] + math.exp(2 * epsilon) * few[order])
