@@ -61,7 +61,7 @@ MAX_VALUES = 32  # with more values, attacks that see similarities between value
 # With fewer values or trials, the attacks learn the ratios as fast, and shrinking delays the evidence.
 MIN_VALUES, MIN_TRIALS = 4, 1_000
 # The same if delta > 0.  Attacks do not learn the ratios of rare values, but learn those of more values faster.
-MIN_VALUES_RARE, MAX_VALUES_RARE, MIN_TRIALS_RARE = 2, 8, 100
+MIN_VALUES_RARE, MAX_VALUES_RARE, MIN_TRIALS_RARE = 2, 8, 20
 _FREQUENCIES = "plug_in_ratio"
 _SCALE = 0.5  # standard deviation of the prior of the excess, in units of epsilon
 _CLEAR = 16.0  # square of the number of standard errors beyond which an excess is no longer shrunk by this prior
