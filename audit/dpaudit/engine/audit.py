@@ -43,7 +43,7 @@ from dpaudit.sampling.store import Store, StoreError, seed_of
 from dpaudit.sampling.store_file import StoreRefused
 from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
-from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method, Resume
+from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
 from dpaudit.text.reasons import Reason
 
 _CHANCE_NATS = 1.0
@@ -68,6 +68,7 @@ def audit(
     resume: Resume = DEFAULTS.resume,
     detect: TradeoffFunction | str | None = DEFAULTS.detect,
     measure: bool = DEFAULTS.measure,
+    confirm: Confirm = DEFAULTS.confirm,
     observe_time: bool = DEFAULTS.observe_time,
     failures: Failures = DEFAULTS.failures,
     timeout: float | None = DEFAULTS.timeout,
@@ -120,6 +121,12 @@ def audit(
             The result's `refuted_at` states when the claim was refuted.  The bounds are computed at the end, and are
             valid at any stopping time.  Without `measure`, a sequential audit certifies bounds only slightly above the
             claim, even for a large violation.
+        confirm: Number of fresh runs on each dataset after the claim has been refuted, or "never".  If None, it is the
+            number of runs that the refutation took on the pair, and at least 1,000 if a run takes less than 10 ms; and
+            never more than what is left of `trials`.  (With `measure` or method "fixed", which leave nothing, up to
+            1,000 fresh runs come on top.)  The fresh runs are made in new processes wherever the mechanism allows it.
+            They show how large the violation is, and whether it rests on a cache or on noise that was drawn once; see
+            `AuditResult.confirmation`.
         observe_time: Whether the attacker also sees the running time of each run.  Allowed only with method
             "sequential".  With this option, runs are made one by one, in random order.  Only one of the two runs of a
             trial counts.  This process measures the times, or the process of an `IsolatedMechanism`.  A
@@ -165,6 +172,7 @@ def audit(
         resume=resume,
         detect=detect,
         measure=measure,
+        confirm=confirm,
         observe_time=observe_time,
         failures=failures,
         timeout=timeout,
@@ -249,13 +257,21 @@ def _audited(
     began = time.perf_counter()
     deadline = settings.trials if settings.final and late_bets else None
     sequential = SequentialAudit(
-        collector, tested, settings.confidence, measure=settings.measure, planned=planned, deadline=deadline
+        collector,
+        tested,
+        settings.confidence,
+        measure=settings.measure,
+        planned=planned,
+        deadline=deadline,
+        confirms=settings.confirms,
     )
     asked = Asked(
         claim=claim,
         detect=settings.detect,
         name=settings.name or mechanism_name(mechanism),
         provenance=provenance_of(seed=seed, mechanism=mechanism_name(mechanism), source=source_of(mechanism)),
+        confirm=settings.confirm,
+        trials=settings.trials,
     )
     try:
         with shown(settings.progress, asked.name) as progress:

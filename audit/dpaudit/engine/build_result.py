@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector
-from dpaudit.engine.constant_outputs import judged, nothing_varied
+from dpaudit.engine.confirming import LEAST, Fresh, confirm
+from dpaudit.engine.constant_outputs import judgement_of, nothing_varied
 from dpaudit.engine.enough_trials import enough_trials, would_do
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.judgement import Judgement
@@ -35,7 +36,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
 from dpaudit.result.words import if_curve
-from dpaudit.settings.audit import POWER
+from dpaudit.settings.audit import POWER, Confirm
 from dpaudit.text.reasons import About, Reason
 
 # factors by which `_Fixed.enough` multiplies the number of trials
@@ -50,6 +51,8 @@ class Asked:
     detect: TradeoffFunction | None
     name: str
     provenance: Provenance
+    confirm: Confirm = None  # as in `audit`
+    trials: int = 0  # the argument `trials` of `audit`
 
 
 def sequential_result(run: SequentialAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
@@ -116,9 +119,22 @@ class _Sequential:
         wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
         return min(wealth, 1.0) if self.collector.failure else wealth
 
-    def witness(self, *, violated: bool) -> Witness | None:
+    @property
+    def pair(self) -> int:
+        """Index of the pair with the strongest evidence."""
         lost = self.evidence.lost
-        best = max(self.against, key=lambda pair: -math.inf if pair in lost else self.against[pair])
+        return max(self.against, key=lambda pair: -math.inf if pair in lost else self.against[pair])
+
+    def confirm(self, asked: Asked) -> Fresh:
+        """Make the fresh runs that follow a refutation: at most as many as are left."""
+        made = self.collector.trials + self.collector.observed
+        left = min(LEAST, asked.trials) if self.run.measure else asked.trials - made
+        return confirm(
+            self.collector, self.pair, self.run.tested, self._significance, asked=asked.confirm, left=left
+        )
+
+    def witness(self, *, violated: bool) -> Witness | None:
+        best = self.pair
         return make_witness(
             self.collector.learners[best],
             self.run.tested,
@@ -165,6 +181,23 @@ class _Fixed:
         """Convert the p-value to an e-value by eq. (1) of Vovk & Wang 2021, Ann. Stat. 49, with kappa = 1/2."""
         return 0.5 / math.sqrt(self.p_value if bounds_valid else 1.0)
 
+    @property
+    def pair(self) -> int:
+        """Index of the pair that the pilot chose."""
+        return self.run.pair
+
+    def confirm(self, asked: Asked) -> Fresh:
+        """Make fresh runs in the region of the audit, in addition to all its trials."""
+        return confirm(
+            self.collector,
+            self.pair,
+            self.run.tested,
+            self._significance,
+            asked=asked.confirm,
+            left=min(LEAST, asked.trials),
+            threshold=self.evidence.threshold,
+        )
+
     def witness(self, *, violated: bool) -> Witness | None:
         return make_witness(
             self.collector.learners[self.run.pair],
@@ -178,10 +211,11 @@ class _Fixed:
 def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> AuditResult:
     collector, evidence, confidence = method.collector, method.evidence, method.bets.confidence
     dependent = collector.dependence()
+    fresh, judgement = None, Judgement(doubts=nothing_varied(collector))
     if _facts(method, dependent, Judgement()).accused:
-        judgement = judged(collector, method.against, method.run.tested, 1 - confidence)
-    else:
-        judgement = Judgement(doubts=nothing_varied(collector))
+        fresh = method.confirm(asked)
+        method.evidence = evidence = dataclasses.replace(evidence, confirmation=fresh.confirmation)
+        judgement = judgement_of(fresh.confirmation, collector.seen[method.pair])
     detectable = _detectable(
         evidence,
         method.least() if method.shown and not judgement.doubts else None,
@@ -209,7 +243,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         mu_lower=mu_lower,
         bounds_valid=found.bounds_valid,
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
-        witness=method.witness(violated=found.verdict is Verdict.VIOLATION),
+        witness=(fresh and fresh.witness) or method.witness(violated=found.verdict is Verdict.VIOLATION),
         detectable=detectable,
         history=history(method.bets),
         evidence=evidence,
@@ -219,6 +253,11 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         provenance=with_costs(asked.provenance, collector, second_stage_trials=method.second_stage_trials),
         elapsed_s=elapsed_s,
     )
+
+
+def _fresh_runs(evidence: Evidence) -> int:
+    found = getattr(evidence, "confirmation", None)
+    return 0 if found is None or found.counts is None else int(found.counts.n0)
 
 
 def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Judgement) -> Facts:
@@ -297,7 +336,7 @@ def _detectable(
         claim="" if least is None else str(least),
         assumption="" if least is None else f"{if_curve(least, where or 'on this pair')} and the attack is optimal",
         rule_of_three_rate=rule_of_three_rate(shown),
-        largest_epsilon=largest_epsilon(evidence.trials, significance=1 - confidence),
+        largest_epsilon=largest_epsilon(max(evidence.trials, _fresh_runs(evidence)), significance=1 - confidence),
     )
     if words := overstated(evidence, found.largest_epsilon, confidence=confidence):
         raise AssertionError(words)

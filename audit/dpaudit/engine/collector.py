@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,13 +17,13 @@ from dpaudit.learning import Experts, Learner, symmetric_columns
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.learning.blocks import Block
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.held import held_numbers
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.target_rows import target_rows
 from dpaudit.sampling.beginning import Beginning
+from dpaudit.sampling.fresh_process import NotPossible, sent
 from dpaudit.sampling.output_fingerprint import OutputsFingerprint
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.sampler import Sampler
@@ -82,7 +82,8 @@ class Collector:
     seen: list[tuple[Seen, Seen]] = field(init=False)  # for each pair: whether outputs of d0 and of d1 vary
     notes: list[str] = field(default_factory=list)  # warnings about the audit from before the first run
     beginning: Beginning = field(default_factory=Beginning, init=False)
-    held: Counter[float] | None = None  # numbers in the state of the mechanism before the first run; None if unknown
+    sent: object = None  # the mechanism in a form for new processes; a `NotPossible` if there is none
+    since: float = field(default_factory=time.time)  # when the audit began
 
     _most: list[int] = field(init=False)  # for each pair, the maximum number of trials in a block
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # for each pair, outputs for tests of independence
@@ -136,6 +137,11 @@ class Collector:
     def first(self, pair: int, side: int) -> list[Output]:
         """Return the first outputs of runs on one dataset of a pair: on d0 if `side` is 0, otherwise on d1."""
         return self._memories[pair][side].first
+
+    def compared(self, pair: int, side: int) -> list[Output]:
+        """Return as many of the first outputs as one of `CHECKPOINTS` says, which are none if there are too few."""
+        memory = self._memories[pair][side]
+        return memory.first[: memory.length]
 
     def dependence(self) -> list[Reason]:
         """Return the reasons why the guarantee does not hold, such as runs that depend on each other.
@@ -334,14 +340,12 @@ def new_collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, execution),
         learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],
         allowed=trials,
-        held=_held(mechanism),
+        sent=_sent(mechanism),
     )
 
 
-def _held(mechanism: object) -> Counter[float] | None:
-    """Return the numbers in the state of a mechanism; None for a program, or if the state cannot be read."""
-    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
-        return None
-    with suppress(Exception):  # an exception in the mechanism's code will be reported in its first run
-        return held_numbers(mechanism)
-    return None
+def _sent(mechanism: object) -> object:
+    try:
+        return sent(mechanism)
+    except NotPossible as error:
+        return error

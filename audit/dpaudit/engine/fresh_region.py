@@ -8,7 +8,6 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback
-from dpaudit.engine.constant_outputs import judged
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning import Learner
@@ -45,18 +44,6 @@ class FreshRegion:
         dependent = collector.dependence()
         self.warnings = [*learner.warnings, *dependent, *([collector.failure] if collector.failure else [])]
         self.valid = not dependent and not collector.failure and bool(self._total.any())
-
-    def judge(self, claim: TradeoffFunction, significance: float, *, refuted: bool) -> None:
-        """Mark the counts as invalid if they may rest on noise drawn once, and add the reason to `warnings`.
-
-        Args:
-            claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
-            significance: Significance of the audit, between 0 and 1.
-            refuted: Whether the counts refute the claim.
-        """
-        if self.valid:
-            doubts = judged(self._collector, {0: math.inf}, claim, significance, accused=refuted).doubts
-            self.valid, self.warnings = not doubts, [*self.warnings, *doubts]
 
     @property
     def counts(self) -> Counts:

@@ -1,16 +1,16 @@
-"""Records whether the outputs on a dataset, or parts of them, ever varied."""
+"""Records whether the outputs on a dataset ever varied."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.outputs import Timed
 from dpaudit.pairs.brief import brief
-from dpaudit.sampling.fresh_process import Place, part_of, parts_of, told_apart
 from dpaudit.values import Foreign, Output, RawOutputs
 from dpaudit.values.content import key
 
@@ -21,33 +21,19 @@ MIN_OUTPUTS = 10  # minimum number of outputs on a dataset from which conclusion
 class Seen:
     """The common content of all outputs on one dataset so far."""
 
-    runs: int = 0  # runs so far; not counted after every part has varied
+    runs: int = 0  # runs so far; not counted after the outputs have varied
     constant: bool = True  # whether all outputs were equal so far
     value: Output = None  # the first output
-    parts: dict[Place, Output] = field(default_factory=dict)  # parts that never varied, by path
 
     def add(self, outputs: RawOutputs) -> None:
         """Add the outputs of the next runs."""
-        if not (self.constant or self.parts) or not len(outputs):
+        if not self.constant or not len(outputs):
             return
         if not self.runs:
             first = outputs[0].output if isinstance(outputs[0], Timed) else outputs[0]
             self.value = np.array(first) if isinstance(first, np.ndarray) else first
-            self.parts = parts_of(self.value)
         self.runs += len(outputs)
-        self.constant = self.constant and _all_equal(outputs, self.value)
-        if not self.constant:
-            self.parts = _unvaried(outputs, self.parts)
-
-    @property
-    def constants(self) -> dict[Place, Output]:
-        """The parts that never varied, by path; only the empty path if the whole output never varied.
-
-        The dict is empty if there are fewer than `MIN_OUTPUTS` outputs.
-        """
-        if self.runs < MIN_OUTPUTS:
-            return {}
-        return {(): self.value} if self.constant else self.parts
+        self.constant = _all_equal(outputs, self.value)
 
 
 def _all_equal(outputs: RawOutputs, value: Output) -> bool:
@@ -68,7 +54,10 @@ def same(a: Output, b: Output) -> bool:
         return False
     if isinstance(a, float | int | str | bytes | np.number) or a is None:
         return key(a) == key(b)
-    return told_apart(a) == told_apart(b)
+    try:
+        return fingerprint(a) == fingerprint(b)
+    except Unknowable:
+        return repr(a) == repr(b)
 
 
 def not_whole(value: Foreign, depth: int = 4) -> bool:
@@ -84,29 +73,6 @@ def not_whole(value: Foreign, depth: int = 4) -> bool:
     if hasattr(value, "to_numpy") and depth:
         return not_whole(list(np.ravel(value.to_numpy())), depth - 1)
     return False
-
-
-def _unvaried(outputs: RawOutputs, parts: dict[Place, Output]) -> dict[Place, Output]:
-    """Return the given parts that are equal in all outputs."""
-    if not parts:
-        return parts
-    if isinstance(outputs, list):
-        shapes = {(type(output), getattr(output, "shape", None)) for output in outputs}
-        if len(shapes) == 1 and next(iter(shapes))[0] is np.ndarray:
-            outputs = np.array(outputs)
-    columns = [path[0] for path in parts]
-    if isinstance(outputs, np.ndarray) and outputs.ndim == 2 and outputs.dtype.kind in "biufc":
-        places = np.array([i for i in columns if isinstance(i, int) and i < outputs.shape[1]], dtype=np.int64)
-        if len(places) == len(columns):
-            some, first = outputs[:, places], np.array(list(parts.values()))
-            equal = ((some == first) | ((some != some) & (first != first))).all(axis=0)
-            return {path: value for (path, value), kept in zip(parts.items(), equal, strict=True) if kept}
-    for output in outputs:
-        if not parts:
-            break
-        now = output.output if isinstance(output, Timed) else output
-        parts = {path: value for path, value in parts.items() if same(part_of(now, path), value)}
-    return parts
 
 
 def shown(value: Foreign) -> str:

@@ -45,6 +45,7 @@ class SequentialAudit:
     measure: bool = False  # whether to continue after the claim has been refuted
     planned: Planned | None = None  # violations that the bets should detect early
     deadline: int | None = None  # the last trial, before which late bets are placed; None without late bets
+    confirms: bool = False  # whether fresh runs follow a refutation, which then measure the size of the violation
     history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth after each block
     most: float = field(default=0.0, init=False)  # maximum log-wealth so far (0 at the start)
     _bets: Strategy = field(init=False)
@@ -159,6 +160,7 @@ class SequentialAudit:
             peak=self._peak if past_peak else None,
             lost_at_peak=self._lost_at_peak if past_peak else (),
             late=None if self._late is None else self._late.evidence(self._counts),
+            confirms=self.confirms,
         )
 
     @property

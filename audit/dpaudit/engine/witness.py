@@ -79,8 +79,7 @@ def make_witness(
     """
     if threshold is not None:
         scores = np.array([counts0, counts1])
-        region = CountedRegion(learner.current(), _examples(learner), scores, threshold, "frozen")
-        return _witness(region, claim, pair, region.p_value(claim), pairs) if region.sound else None
+        return frozen_witness(learner, claim, scores, threshold, pair) if scores.sum(axis=1).all() else None
     named = [_later(moment, learner, claim) for moment in (learner.hindsight() if recount else [])]
     found = [
         (one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else _MIN_OUTPUTS_OF_A_SIDE)
@@ -93,6 +92,22 @@ def make_witness(
         return None
     p_value, best = min(found, key=lambda one: one[0])
     return _witness(best, claim, pair, p_value, pairs)
+
+
+def frozen_witness(
+    learner: Learner, claim: TradeoffFunction, scores: npt.NDArray[np.int64], threshold: int, pair: str
+) -> Witness:
+    """Return the witness for a region that was frozen before the outputs were counted, with exact intervals.
+
+    Args:
+        learner: The learner of the pair.
+        claim: The claim, symmetrized.
+        scores: (2, BINS), binned scores of the counted outputs, which are some on each dataset.
+        threshold: Last bin outside the region.
+        pair: Label of the pair.
+    """
+    region = CountedRegion(learner.current(), _examples(learner), scores, threshold, "frozen")
+    return _witness(region, claim, pair, region.p_value(claim), 1)
 
 
 def _later(moment: Moment, learner: Learner, claim: TradeoffFunction) -> CountedRegion:

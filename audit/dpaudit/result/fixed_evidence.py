@@ -16,6 +16,7 @@ from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.confirmation import Confirmation
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
@@ -67,6 +68,7 @@ class FixedEvidence(CountedEvidence):
     counts: Counts  # counts of the score on all outputs after the pilot phase; shape (2, BINS)
     # delta of an (epsilon, delta)-DP claim; the bound on epsilon at this delta uses the claim's rejection region
     delta: float = math.nan
+    confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
     def __repr__(self) -> str:
         x, n0, y, n1 = self.outcome
@@ -168,6 +170,8 @@ class FixedEvidence(CountedEvidence):
         if not math.isnan(self.delta):
             chosen["delta"] = self.delta
         counted = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
+        if self.confirmation is not None:
+            counted["confirmation"] = self.confirmation.to_json()
         return {"method": self.method, **chosen, "bins": BINS, **counted}
 
     @classmethod
@@ -181,4 +185,12 @@ class FixedEvidence(CountedEvidence):
         delta = float(values.get("delta", math.nan))  # files of older versions do not state delta
         if not math.isnan(delta) and delta != delta_of(target):
             raise ValueError(f"evidence must have the delta of the claim {target.label}, got {delta}")
-        return cls(pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts, delta=delta)
+        fresh = values.get("confirmation")
+        return cls(
+            pair=int(values["pair"]),
+            threshold=threshold,
+            pilot=pilot,
+            counts=counts,
+            delta=delta,
+            confirmation=None if fresh is None else Confirmation.from_json(fresh),
+        )

@@ -112,6 +112,11 @@ class AuditResult(Shown):
         return self.verdict is Verdict.VIOLATION
 
     @property
+    def confirmation(self) -> Confirmation | None:
+        """The fresh runs after the claim was refuted; None if it was not refuted, or if outputs were not counted."""
+        return getattr(self.evidence, "confirmation", None)
+
+    @property
     def measurement(self) -> bool:
         """Whether the audit had no claim to test.  The bounds of such an audit are valid."""
         return self.claim == NO_CLAIM

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
+from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
 from dpaudit.inference.sequential.alternatives import EDITION, scaled
@@ -19,6 +20,7 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
+from dpaudit.result.confirmation import Confirmation, band_of, bounds_significance, in_family, sizes_of
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.late_bets import LateBets
@@ -81,6 +83,9 @@ class SequentialEvidence(CountedEvidence):
     edition: int = EDITION  # number of the bets' alternatives, see `alternatives`; 1 in files of older versions
     planned: Planned | None = None  # violations on which the planned bets were placed; None in files of older versions
     late: LateBets | None = None  # bets before the last trial; None without such bets, and in files of older versions
+    # whether fresh runs follow a refutation, so that other bounds are a tenth as likely to fail; see `confirmation`
+    confirms: bool = False
+    confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -146,20 +151,41 @@ class SequentialEvidence(CountedEvidence):
         return margin >= -MARGIN_TOLERANCE
 
     def mu_lower(self, *, confidence: float) -> float:
-        wealth, enough = self._largest(), log_threshold(confidence)
+        if (sizes := self._sizes(confidence)) is not None:
+            return sizes.parameter(GaussianDP)
+        wealth, enough = self._largest(), self._enough(None, confidence)
         return last_that_holds(lambda mu: wealth(GaussianDP(mu)) >= enough, precision=_PRECISION)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        wealth, enough = self._largest(), log_threshold(confidence)
-        return last_that_holds(
-            lambda epsilon: wealth(ApproxDP(epsilon=epsilon, delta=delta)) >= enough, precision=_PRECISION
-        )
+        def member(epsilon: float) -> TradeoffFunction:
+            return ApproxDP(epsilon=epsilon, delta=delta)
+
+        if (sizes := self._sizes(confidence)) is not None:
+            return sizes.parameter(member)
+        wealth, enough = self._largest(), self._enough(delta, confidence)
+        return last_that_holds(lambda epsilon: wealth(member(epsilon)) >= enough, precision=_PRECISION)
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         total = self.counts.sum(axis=0)
         if self.coin_selected or not bounds_valid:
             return uncertified_band(*total)
-        return anytime_band(*total, significance=1 - confidence)
+        if (sizes := self._sizes(confidence)) is not None:
+            alpha, beta, _ = uncertified_band(*total)
+            return alpha, beta, band_of(sizes, alpha)
+        significance = 1 - confidence
+        return anytime_band(*total, significance=bounds_significance(significance) if self.confirms else significance)
+
+    def _sizes(self, confidence: float) -> Sizes | None:
+        """Return what the fresh runs prove after a refutation; None without fresh counts."""
+        found = self.confirmation
+        if found is None or found.counts is None:
+            return None
+        return sizes_of(found.counts, self.target, 1 - confidence)
+
+    def _enough(self, delta: float | None, confidence: float) -> float:
+        """Return the log-wealth against a curve with which it is refuted; `delta` is None for a bound of mu."""
+        usual = log_threshold(confidence)
+        return usual if not self.confirms or in_family(self.target, delta) else log_threshold(1 - bounds_significance(1 - confidence))
 
     def pair_log_e(self, claim: TradeoffFunction) -> list[float]:
         bets = self._bets()
@@ -182,6 +208,8 @@ class SequentialEvidence(CountedEvidence):
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
             **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
             **({} if self.late is None else {"late": self.late.to_json()}),
+            **({"confirms": True} if self.confirms else {}),
+            **({} if self.confirmation is None else {"confirmation": self.confirmation.to_json()}),
         }
 
     @classmethod
@@ -206,6 +234,8 @@ class SequentialEvidence(CountedEvidence):
             lost_at_peak=at_peak,
             edition=_edition_of(values.get("edition", 1)),
             planned=_planned_of(values.get("planned")),
+            confirms=values.get("confirms", False) is True,
+            confirmation=None if (fresh := values.get("confirmation")) is None else Confirmation.from_json(fresh),
         )
         return found if (late := values.get("late")) is None else found._with_late(late)
 

@@ -1,11 +1,11 @@
-"""Runs a mechanism in new processes, whose memory holds no data of earlier runs.
+"""Runs a mechanism in new processes, whose memory holds nothing of earlier runs.
 
-Each process makes a few runs, often one run on each dataset, and ends.  The process is neither a fork nor a worker that
-has run the mechanism before.  It executes this module, which reads a pickled task from stdin and writes the answer to
-stdout.
+A new process is neither a fork nor a worker that has run the mechanism before.  It executes this module, which reads a
+pickled task from a file and writes the outcomes to another file.  What a process of the mechanism holds open, such as a
+pipe that a helper has inherited, delays nothing.
 
-Caches outside the process, such as files, remain.  So a run proves nothing if it reads a file, connects to a server or
-starts a program, because these may supply results of earlier runs.  `sampling.outside` detects such code in Python.
+What a mechanism keeps outside its process remains.  So a run in a new process does not count if Python code in it reads
+a file that was written after the audit began.
 """
 
 from __future__ import annotations
@@ -13,37 +13,26 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
-
-from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
-from dpaudit.mechanisms.held import held_numbers
-from dpaudit.mechanisms.literals import drawn_perhaps
+from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.memory import memory_limited
 from dpaudit.mechanisms.modules import address, module_file
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.stateless import portable
-from dpaudit.outputs import Timed
-from dpaudit.sampling.detached import Dataset
-from dpaudit.sampling.outside import outside
-from dpaudit.sampling.runs import ExecutionSettings, Runs, resolved
-from dpaudit.values import Foreign, Output
+from dpaudit.sampling.runs import Outcome, Runs, resolved
+from dpaudit.values import Foreign
 
-Answer = TypeVar("Answer")
-
-Place = tuple[str | int, ...]
-"""The keys and indices that lead to a part of an output.  The empty tuple leads to the whole output."""
-
-_MAX_NUMBERS, _MAX_PARTS, _MAX_DEPTH = 1_000, 100, 4
+Made = tuple[Outcome, Outcome]
+"""The outcomes of the runs of one process on d0 and on d1."""
 
 
 class NotPossible(Exception):
@@ -72,11 +61,25 @@ class ByName:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy of a mechanism, made before its first run."""
+
+    content: bytes
+
+    @property
+    def loaded(self) -> object:
+        """The copy."""
+        return pickle.loads(self.content)  # safe, because this process wrote the content
+
+
 def sent(mechanism: object) -> object:
-    """Return a form of the mechanism for a new process, without the state from runs in this process.
+    """Return a form of the mechanism for new processes.  Call this function before the first run.
+
+    A mechanism of a module is imported again by its name.  Any other mechanism is copied, with all that it holds.
 
     Raises:
-        NotPossible: If the parameters cannot be distinguished from state that earlier runs left.
+        NotPossible: If the mechanism cannot be copied.
     """
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
@@ -84,18 +87,10 @@ def sent(mechanism: object) -> object:
         return replace(mechanism, folder=mechanism.folder.resolve())
     if (named := _by_name(mechanism)) is not None:
         return named
-    if portable(mechanism):
-        if names := drawn_perhaps(mechanism):
-            raise NotPossible(
-                f"the source does not define {', '.join(names)} as a literal, so the mechanism may hold noise that "
-                "was sampled only once.  Write parameters as literals, such as SCALE = 0.5, or put the mechanism into "
-                "a file and name it in a config as FILE.py:OBJECT"
-            )
-        return mechanism
-    raise NotPossible(
-        "a copy of the mechanism may hold results of earlier runs.  Put the mechanism into a file and name it in a "
-        "config as FILE.py:OBJECT, or switch the cache off"
-    )
+    try:
+        return Copied(_cloudpickle().dumps(mechanism))
+    except Exception as error:  # pickling runs code of the mechanism's class, which may raise any exception
+        raise NotPossible(f"the mechanism cannot be sent to a new process ({in_words(error)})") from None
 
 
 def _by_name(mechanism: object) -> ByName | None:
@@ -111,81 +106,80 @@ def _by_name(mechanism: object) -> ByName | None:
     return ByName(module, name, str(file))
 
 
-def outputs_in_a_fresh_process(
-    mechanism: Foreign,
-    datasets: Sequence[Foreign],
-    seeds: Sequence[int],
-    execution: ExecutionSettings,
-    *,
-    timeout: float,
-    paths: Sequence[Sequence[Sequence[Place]]],
-) -> list[list[list[str]]]:
-    """Run the mechanism once on each dataset, all in one new process.
+def made_in_new_processes(tasks: Sequence[tuple[Runs, Runs]], since: float) -> Iterator[Made]:
+    """Make the runs of each task in a new process, and yield the outcomes in the order of the tasks.
 
     Args:
-        mechanism: The value that `sent` returned.
-        datasets: The datasets, in the order of the runs.
-        seeds: One seed for each run.
-        execution: The execution settings of the audit.
-        timeout: The process is killed after this number of seconds.
-        paths: For each dataset, lists of paths to the requested parts.  The path () stands for the whole output.
-            The result has the same shape as `paths`, with a fingerprint in place of each path.
+        tasks: Runs on d0 and on d1 of a mechanism that `sent` returned, one pair for each process.
+        since: When the audit began, in seconds as in `time.time`.
 
     Raises:
-        NotPossible: If the process could not make the runs.  The message states the reason.
+        NotPossible: If a process could not make the runs.  The message states the reason.
     """
-    runs = [
-        Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, execution)
-        for dataset, seed in zip(datasets, seeds, strict=True)
-    ]
-    found: list[list[list[str]]] = _in_a_fresh_process(_made, runs, paths, timeout=timeout)
-    return found
+    if isinstance(tasks[0][0].mechanism, CommandMechanism | IsolatedMechanism):  # one process at a time
+        for task in tasks:
+            yield _in_a_new_program(*task)
+        return
+    with ThreadPoolExecutor(min(len(tasks), os.cpu_count() or 1)) as pool:
+        yield from pool.map(lambda task: _in_a_new_process(*task, since), tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
-    """The outcome of runs in a new process."""
-
-    outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    # numbers held after these runs (before them, if each run adds one) and also after a repetition; none for programs
-    kept: Counter[float]
-
-
-def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
-    """Repeat runs in a new process.
-
-    Args:
-        runs: The runs of a mechanism that `sent` returned.
-        timeout: The process is killed after this number of seconds.
-
-    Raises:
-        NotPossible: If the process could not make the runs.  The message states the reason.
-    """
-    found: Twin = _in_a_fresh_process(_twin, runs, timeout=timeout)
-    return found
-
-
-def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Foreign]:
-    """Return the first output of each item of `runs`, with the arguments and errors of `twin_in_a_fresh_process`."""
-    found: list[Output] = _in_a_fresh_process(_values, runs, timeout=timeout)
-    return found
-
-
-def _in_a_fresh_process(ask: Callable[..., Answer], runs: Sequence[Runs], *more: object, timeout: float) -> Answer:
-    mechanism = runs[0].mechanism
-    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
-        mechanism.close()
-        try:
-            return ask(runs, *more)
-        finally:
-            mechanism.close()
+def _in_a_new_program(runs0: Runs, runs1: Runs) -> Made:
+    mechanism = runs0.mechanism
+    assert isinstance(mechanism, CommandMechanism | IsolatedMechanism)
+    mechanism.close()
     try:
-        task: bytes = _cloudpickle().dumps((ask, runs, more))
+        return _checked((runs0(), runs1()))
+    finally:
+        mechanism.close()
+
+
+def _in_a_new_process(runs0: Runs, runs1: Runs, since: float) -> Made:
+    try:
+        content: bytes = _cloudpickle().dumps((runs0, runs1, since))
     except Exception as error:
-        raise NotPossible(
-            f"the mechanism or a dataset cannot be sent to a new process ({type(error).__name__}: {error})"
-        ) from None
-    found: Answer = _answer(task, timeout)
+        raise NotPossible(f"a dataset cannot be sent to a new process ({in_words(error)})") from None
+    folders = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
+    with tempfile.TemporaryDirectory(prefix="dpaudit-", ignore_cleanup_errors=True) as name:
+        task, answer, errors = (Path(name, part) for part in ("task", "answer", "errors"))
+        task.write_bytes(content)
+        with errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                # Without -P, Python would search the working folder first, and a module in it could hide another.
+                [sys.executable, "-P", "-m", "dpaudit.sampling.fresh_process", str(task), str(answer)],
+                stdin=subprocess.DEVNULL,
+                stdout=stderr,
+                stderr=stderr,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+                start_new_session=os.name == "posix",
+            )
+            try:
+                code = process.wait()
+            finally:
+                _end(process)
+        try:
+            found: Foreign = pickle.loads(answer.read_bytes())  # safe, because this module wrote the answer
+        except Exception:
+            last = errors.read_bytes().decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise NotPossible(f"a new process failed: {' '.join(last)[:200] or f'exit code {code}'}") from None
+    if isinstance(found, str):
+        raise NotPossible(found)
+    return _checked(found)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and the helpers that it started."""
+    with suppress(OSError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _checked(found: Made) -> Made:
+    if failure := next((outcome.failure for outcome in found if outcome.failure), ""):
+        raise NotPossible(f"in a new process the mechanism {failure}")
     return found
 
 
@@ -197,154 +191,59 @@ def _cloudpickle() -> Foreign:
         return importlib.import_module("joblib.externals.cloudpickle")
 
 
-def _answer(task: bytes, timeout: float) -> Foreign:
-    folders = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
-    try:
-        done = subprocess.run(
-            # Without -P, Python would search the working folder first, and a module in it could hide another module.
-            [sys.executable, "-P", "-m", "dpaudit.sampling.fresh_process"],
-            input=task,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
-        )
-    except subprocess.TimeoutExpired:
-        raise NotPossible(f"a run in a new process took longer than {timeout:.0f} s") from None
-    try:
-        found = pickle.loads(done.stdout)  # safe, because this module wrote the answer
-    except Exception:
-        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise NotPossible(f"a new process failed: {' '.join(last) or done.returncode}") from None
-    if isinstance(found, str):
-        raise NotPossible(found)
-    return found
+class _Reads:
+    """An audit hook for `sys.addaudithook` that records the first file that was written after the audit began.
 
-
-def _made(runs: Sequence[Runs], parts: Sequence[Sequence[Sequence[Place]]]) -> list[list[list[str]]]:
-    outputs = _values(runs)
-    return [
-        [[told_apart(part_of(output, path)) for path in some] for some in asked]
-        for output, asked in zip(outputs, parts, strict=True)
-    ]
-
-
-def _values(runs: Sequence[Runs]) -> list[Output]:
-    return [_outputs(one)[0] for one in runs]
-
-
-def _twin(runs: Sequence[Runs]) -> Twin:
-    program = isinstance(runs[0].mechanism, CommandMechanism | IsolatedMechanism)
-    mechanism = _here(runs[0].mechanism)
-    loaded = Counter[float]() if program else held_numbers(mechanism)
-    outputs = [[told_apart(output) for output in _outputs(one)] for one in runs]
-    if program:
-        return Twin(outputs, Counter())
-    held = held_numbers(mechanism)
-    for one in runs:
-        _outputs(replace(one, seed=one.seed + 1))
-    later = held_numbers(mechanism)
-    a_history = (later - held).total() >= sum(one.stop - one.start for one in runs)  # whether each run adds a number
-    return Twin(outputs, (loaded if a_history else held) & later)
-
-
-def _here(mechanism: object) -> object:
-    return mechanism.loaded if isinstance(mechanism, ByName) else mechanism
-
-
-def _outputs(runs: Runs) -> list[Output]:
-    """Make the runs in this process, and raise NotPossible if a run fails or accesses possible data of earlier runs."""
-    mechanism = _here(runs.mechanism)
-    resolved(mechanism)
-    outside.running = True
-    outcome = replace(runs, mechanism=mechanism)()
-    outside.running = False
-    if outside.found:
-        raise NotPossible(
-            f"a run in a new process {outside.found}, which may hold results of earlier runs.  Switch off a "
-            "cache.  Load other data when the mechanism is loaded, not in a run"
-        )
-    if outcome.failure:
-        raise NotPossible(f"in a new process the mechanism {outcome.failure}")
-    return [output.output if isinstance(output, Timed) else output for output in outcome.outputs]
-
-
-def parts_of(output: Output) -> dict[Place, Output]:
-    """Return the innermost parts of a list, tuple, dict or array by their paths.
-
-    At most 100 parts are returned, or 1,000 numbers if the output is an array with one axis.
+    Args:
+        since: When the audit began, in seconds as in `time.time`.
     """
-    if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
-        return {(i,): number for i, number in enumerate(output[:_MAX_NUMBERS])}
-    found: dict[Place, Output] = {}
 
-    def look(value: object, path: Place) -> None:
-        if len(found) >= _MAX_PARTS:
+    def __init__(self, since: float) -> None:
+        self.since, self.found = since, ""
+
+    def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event != "open" or self.found:
             return
-        if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
-            found.update({(*path, i): item for i, item in enumerate(value[: _MAX_PARTS - len(found)])})
-        elif len(path) < _MAX_DEPTH and type(value) is dict:
-            for key, item in value.items():
-                if type(key) in (str, int):
-                    look(item, (*path, key))
-        elif len(path) < _MAX_DEPTH and isinstance(value, list | tuple):
-            for i, item in enumerate(value):
-                look(item, (*path, i))
-        elif path and (value is None or isinstance(value, bool | int | float | str | bytes | np.generic)):
-            found[path] = value
-
-    look(output, ())
-    return found
+        path, _, flags = arguments
+        reads = not isinstance(flags, int) or flags & os.O_ACCMODE != os.O_WRONLY
+        if reads and isinstance(path, str | bytes):
+            with suppress(OSError, ValueError):
+                name = os.fsdecode(path)
+                code = name.endswith((".py", ".pyc")) or name.startswith(("/dev/", "/proc/", "/sys/"))
+                if not code and os.stat(path).st_mtime >= self.since:
+                    self.found = name
 
 
-def part_of(output: Output, path: Place) -> Output:
-    """Return the part of the output at this path, or `Missing` if there is no such part."""
-    for step in path:
-        try:
-            output = output[step]
-        except Exception:  # the class of the output may raise any exception
-            return Missing
-    return output
+def _made(runs: Sequence[Runs], since: float, hook: Callable[[_Reads], None]) -> Made | str:
+    mechanism = runs[0].mechanism
+    if isinstance(mechanism, ByName | Copied):
+        mechanism = mechanism.loaded
+    resolved(mechanism)
+    reads = _Reads(since)
+    hook(reads)
+    first, second = (replace(one, mechanism=mechanism)() for one in runs)
+    if reads.found:
+        return f"a run read the file {ascii(reads.found)[:200]}, which was written after the audit began"
+    return first, second
 
 
-class Missing:
-    """A placeholder for a part that an output does not have."""
-
-
-def told_apart(output: Output) -> str:
-    """Return a text that is equal for equal outputs in any process."""
-    output = output.output if isinstance(output, Timed) else output
+def _main(task: Path, answer: Path) -> None:
     try:
-        return fingerprint(output)
-    except Unknowable:
-        return repr(output)
-
-
-def _packed(answer: object) -> bytes:
-    try:
-        return pickle.dumps(answer)
-    except Exception as error:  # pickling runs code of the output's class, which may raise any exception
-        return pickle.dumps(f"an output cannot be sent back ({type(error).__name__}: {error})")
-
-
-def _main() -> None:
-    own_out = os.dup(1)
-    os.dup2(2, 1)  # text that the mechanism prints must not mix with the answer
-    sys.addaudithook(outside)
-    try:
-        ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # safe, because the parent process wrote the task
-        with memory_limited(runs[0].execution.memory):
-            answer: object = ask(runs, *more)
-    except (NotPossible, MechanismError) as error:
-        answer = str(error)
+        runs0, runs1, since = pickle.loads(task.read_bytes())  # safe, because the parent process wrote the task
+        with memory_limited(runs0.execution.memory):
+            found = _made((runs0, runs1), since, sys.addaudithook)
     except BaseException as error:
-        answer = f"the mechanism raised {in_words(error)}"
-    with os.fdopen(own_out, "wb") as stream:
-        stream.write(_packed(answer))
+        found = f"in a new process the mechanism raised {in_words(error)}"
+    try:
+        content = pickle.dumps(found)
+    except Exception as error:  # pickling runs code of the output's class, which may raise any exception
+        content = pickle.dumps(f"an output cannot be sent back from a new process ({in_words(error)})")
+    answer.write_bytes(content)
 
 
 if __name__ == "__main__":
     # Import the module by name, because pickled objects refer to its classes by that name and not by __main__.
     from dpaudit.sampling import fresh_process as fresh
 
-    fresh._main()
+    fresh._main(*map(Path, sys.argv[1:]))
+    os._exit(0)  # threads of the mechanism could delay a usual end

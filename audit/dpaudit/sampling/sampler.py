@@ -49,6 +49,7 @@ class Sampler:
 
     Attributes:
         side_effects: The side effects so far, on d0 and on d1.
+        seconds_per_run: Duration of the latest runs in this process, divided by their number; 0 with workers.
         clock: How running times were measured so far, one of `mechanisms.timing.CLOCKS`; "" if they were not observed.
 
     Raises:
@@ -63,7 +64,7 @@ class Sampler:
     store: Store | None = None
     side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
     clock: str = field(default="", init=False)
-    _seconds_per_run: float = field(default=0.0, init=False)
+    seconds_per_run: float = field(default=0.0, init=False)
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
     _types: list[set[str]] = field(init=False)  # types of the outputs of shared calls, for each pair
 
@@ -107,7 +108,7 @@ class Sampler:
                 self._types[pair] |= {"numbers"} if isinstance(side, np.ndarray) else types_of(side)
             self.side_effects = [so_far + one for so_far, one in zip(self.side_effects, recorded, strict=True)]
             return Outcome(kept[0]), Outcome(kept[1])
-        outcomes = self._of_one_type(pair, self._sampled(pair, start, stop))
+        outcomes = self.of_one_type(pair, self._sampled(pair, start, stop))
         for outcome in outcomes:
             if outcome.side_effects.changed:
                 outcome.side_effects.changed += f" of pair {self.pairs[pair]}"
@@ -124,7 +125,7 @@ class Sampler:
                 return first, second
         return outcomes
 
-    def _of_one_type(self, pair: int, outcomes: tuple[Outcome, Outcome]) -> tuple[Outcome, Outcome]:
+    def of_one_type(self, pair: int, outcomes: tuple[Outcome, Outcome]) -> tuple[Outcome, Outcome]:
         """Return the outcomes, or failures if numpy may have changed an output because of others of its call."""
         self._types[pair] |= outcomes[0].types | outcomes[1].types
         try:
@@ -145,11 +146,11 @@ class Sampler:
             for a, b in cuts
         ]
         limited = limited_here(tasks[0])  # a memory limit set in this process would also limit the audit itself
-        slow = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        slow = self.jobs != 1 and self.seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
         parallel = slow or limited
         parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
         if not parallel:  # with workers, the clock would include the time to start them
-            self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
+            self.seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def first_sides(self, pair: int, start: int, trials: int) -> npt.NDArray[np.bool_]:

@@ -31,6 +31,9 @@ FAILURES: tuple[str, ...] = get_args(Failures)
 Resume = Literal["same", "anyway"]
 RESUMES: tuple[str, ...] = get_args(Resume)
 
+Confirm = int | Literal["never"] | None
+"""Number of fresh runs after a refutation; None lets the audit decide."""
+
 BACKENDS = ("loky", "dask", "ray")  # where runs execute; the default is loky, which uses this machine
 POWER = 0.9  # probability of finding a violation that an audit reports as detectable; also the default of `plan`
 
@@ -56,6 +59,7 @@ class AuditSettings:
     resume: Resume = "same"  # whether only the trials of the same audit are resumed, or those of any audit
     detect: Any = None  # a claim or its text
     measure: bool = False  # continue up to `trials` after the claim has been refuted
+    confirm: Confirm = None  # number of fresh runs after a refutation, or "never"; None lets the audit decide
     observe_time: bool = False
     failures: Failures = "stop"
     timeout: float | None = None  # seconds
@@ -79,6 +83,9 @@ class AuditSettings:
             )
         if not isinstance(self.measure, bool):
             raise TypeError(f"measure must be True or False, got {self.measure!r}")
+        if self.confirm is not None and self.confirm != "never":
+            if isinstance(self.confirm, bool) or not isinstance(self.confirm, int) or self.confirm < 1:
+                raise ValueError(f'confirm must be a number of runs, at least 1, or "never", got {shown(self.confirm)}')
         check_choice(self.failures, FAILURES, "failures")
         check_choice(self.resume, RESUMES, "resume", between=" or ")
         if self.resume != RESUMES[0] and self.store is None:
@@ -95,6 +102,11 @@ class AuditSettings:
     def bets(self) -> bool:
         """Whether the audit bets until it stops, so that a share of its bets can be placed on a planned violation."""
         return self.method in _BETTING
+
+    @property
+    def confirms(self) -> bool:
+        """Whether fresh runs follow a refutation, and then measure the size of the violation."""
+        return self.bets and not self.measure and not self.observe_time and self.confirm != "never"
 
     @property
     def final(self) -> bool:

@@ -46,6 +46,14 @@ Kabaila & Lloyd 2002, Technometrics 44, 390-395, advise ranking by an approximat
 bounds are not computed by inverting the p-value of Theorem 1, whose ranks change with the claim.  That p-value need
 not be monotone along a family, so bisection could return an invalid bound.
 
+**Theorem 3 (all sizes at once).**  Take the ranks of Theorem 2 from one family, fixed before the counted outputs are
+sampled.  Say that a curve g is refuted if max { F(a, g(a)) : a in C(s) } <= s - cs.  If the mechanism satisfies the
+curves of a set, infinitely many perhaps, some of them is refuted with probability at most s.
+
+*Proof.*  A satisfied curve has g(alpha) <= beta at the true point.  By Lemma 1, F(alpha, beta) <= F(alpha, g(alpha)).
+So if alpha is in C(s) and some satisfied curve is refuted, then F(alpha, beta) <= s - cs, whichever curve this is.
+This event has probability at most s - cs, and P[alpha not in C(s)] <= cs.
+
 **Orientation.**  The complement of S, with d0 and d1 exchanged, has the counts (z, x).  Claims are made symmetric here,
 so the evidence is symmetric, too.  Hence the region and its complement are interchangeable, except that C(s) becomes an
 interval of beta.  Only a higher rate of S under d1 than under d0 is evidence, so S must be the event that indicates d1.
@@ -57,16 +65,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, rounding
 from dpaudit.inference.fixed.clopper_pearson import check_count, clopper_pearson
-from dpaudit.inference.fixed.evidence import evidence_of
+from dpaudit.inference.fixed.evidence import evidence_of, square_sine
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability
+from dpaudit.numerics.arrays import Array
 
+_CORNERS = 64  # of the staircase of `Sizes.boundary`
 ALPHA_SHARE = 1 / 200  # share c of the significance spent on the interval of alpha
 
 
@@ -201,31 +213,97 @@ def parameter_lower(
     check_count(y, n1, significance)
     if n0 == 0 or n1 == 0 or significance == 0:
         return 0.0
-    precision = 0.003 / math.sqrt(min(n0, n1))
+    return Sizes.of(family, x, n0, y, n1, significance=significance, most=most).parameter(family, most=most)
 
-    def against(t: float) -> float:
-        return evidence_of(family(t).symmetrized(), x, n0, n1 - y, n1)
 
-    def rank(t: float) -> float:
-        return math.sqrt(2 * against(t)) - math.sqrt(2 * cutoff)
+@dataclass(frozen=True, slots=True, eq=False)
+class Sizes:
+    """Which curves the counts of one frozen region refute at once; see Theorem 3 of this module."""
 
-    # The observed t* is rounded down.  More outcomes then have at least this rank, which is the safe side.
-    usual = max(float(ndtri(min(significance, 0.45))) ** 2 / 2, 1e-2)
-    cutoff = min(usual, against(0.0))
-    if cutoff <= rounding(n0 + n1):
-        return 0.0
-    rough = _last(rank, 0.0, most, precision) if cutoff == usual else 0.0
+    outcomes: Outcomes | None  # outcomes of at least the observed rank; None if no curve is refuted
+    low: float  # the interval C(s) of alpha
+    high: float
+    allowed: float  # s - cs
+    rough: float  # an approximate bound of the parameter of the family that ranks the outcomes
+    precision: float  # of bounds of parameters
 
-    low, high = clopper_pearson(x, n0, significance=ALPHA_SHARE * significance)
-    region = Outcomes.of(family(rough).symmetrized(), cutoff, n0, n1, low, high)
-    allowed = (1 - ALPHA_SHARE) * significance
+    @classmethod
+    def of(
+        cls,
+        family: Callable[[float], TradeoffFunction],
+        x: int,
+        n0: int,
+        y: int,
+        n1: int,
+        *,
+        significance: float,
+        most: float = 64.0,
+    ) -> Sizes:
+        """Return the refuted curves for ranks by the parameter of a family.
 
-    def margin(t: float) -> float:
-        largest = largest_probability(region, family(t).symmetrized(), low, high)
-        gap = _deviate(largest) - _deviate(allowed)
-        return max(gap, 0.0) if largest <= allowed else min(-MIN_PROBABILITY, gap)  # exact sign, also for NaN
+        Args:
+            family: As in `parameter_lower`, chosen before the counted outputs were sampled.
+            x: Outputs of d0 in the region, 0 to n0.
+            n0: Number of outputs of d0, at least 1.
+            y: Outputs of d1 in the region, 0 to n1.
+            n1: Number of outputs of d1, at least 1.
+            significance: In (0, 1); the probability that some satisfied curve is refuted.
+            most: The largest parameter that is tried.
+        """
+        precision = 0.003 / math.sqrt(min(n0, n1))
 
-    return _last(margin, rough, most, precision)
+        def against(t: float) -> float:
+            return evidence_of(family(t).symmetrized(), x, n0, n1 - y, n1)
+
+        def rank(t: float) -> float:
+            return math.sqrt(2 * against(t)) - math.sqrt(2 * cutoff)
+
+        # The observed t* is rounded down.  More outcomes then have at least this rank, which is the safe side.
+        usual = max(float(ndtri(min(significance, 0.45))) ** 2 / 2, 1e-2)
+        cutoff = min(usual, against(0.0))
+        if cutoff <= rounding(n0 + n1):
+            return cls(None, 0.0, 1.0, 0.0, 0.0, precision)
+        rough = _last(rank, 0.0, most, precision) if cutoff == usual else 0.0
+        low, high = clopper_pearson(x, n0, significance=ALPHA_SHARE * significance)
+        outcomes = Outcomes.of(family(rough).symmetrized(), cutoff, n0, n1, low, high)
+        return cls(outcomes, low, high, (1 - ALPHA_SHARE) * significance, rough, precision)
+
+    def _largest(self, claim: TradeoffFunction) -> float:
+        if self.outcomes is None:
+            return 1.0
+        return largest_probability(self.outcomes, claim.symmetrized(), self.low, self.high)
+
+    def refutes(self, claim: TradeoffFunction) -> bool:
+        """Return whether the counts refute a claim."""
+        return self._largest(claim) <= self.allowed
+
+    def boundary(self) -> tuple[Array, Array]:
+        """Return corners (a, b) of a staircase that covers all points (alpha, beta) that are not refuted.
+
+        Each such point, with alpha in C(s), has alpha <= a and beta <= b for some corner: F falls with alpha, so on a
+        cell [a1, a2] of alpha, the largest beta that is not refuted at a1 is at least that of every alpha of the cell.
+        """
+        if self.outcomes is None:
+            return np.array([1.0]), np.array([1.0])
+        a = square_sine(np.linspace(math.asin(math.sqrt(self.low)), math.asin(math.sqrt(self.high)), _CORNERS + 1))
+        low, high = np.zeros(_CORNERS), np.ones(_CORNERS)
+        for _ in range(40):
+            middle = (low + high) / 2
+            refuted = self.outcomes.probability(a[:-1], middle) <= self.allowed
+            low, high = np.where(refuted, low, middle), np.where(refuted, middle, high)
+        return a[1:], high
+
+    def parameter(self, family: Callable[[float], TradeoffFunction], *, most: float = 64.0) -> float:
+        """Return the largest refuted parameter of a nested family, rounded down and at most `most`; 0 without one."""
+        if self.outcomes is None:
+            return 0.0
+
+        def margin(t: float) -> float:
+            largest = self._largest(family(t))
+            gap = _deviate(largest) - _deviate(self.allowed)
+            return max(gap, 0.0) if largest <= self.allowed else min(-MIN_PROBABILITY, gap)  # exact sign, also for NaN
+
+        return _last(margin, self.rough, most, self.precision)
 
 
 def _last(margin: Callable[[float], float], guess: float, most: float, precision: float) -> float:

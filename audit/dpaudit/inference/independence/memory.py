@@ -60,8 +60,8 @@ class Memory:
             bytes_each: Size of one output in bytes.
         """
         most = int(min(_KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
-        self.first.extend(_values(outputs[: max(0, most - len(self.first))]))
-        self.spread.extend(_values(outputs[-self._seen % self._every :: self._every]))
+        self.first.extend(values_of(outputs[: max(0, most - len(self.first))]))
+        self.spread.extend(values_of(outputs[-self._seen % self._every :: self._every]))
         self._seen += len(outputs)
         while len(self.spread) > most:
             self.spread = self.spread[::2]
@@ -91,7 +91,7 @@ class Memory:
         return math.floor(math.log(max(1.0, self._seen / MIN_RUNS), _GROWTH))
 
 
-def _values(outputs: RawOutputs) -> Iterable[Output]:
+def values_of(outputs: RawOutputs) -> Iterable[Output]:
     """Return the values of outputs, so that a row of an array equals the same output in a list; see `outputs`."""
     if isinstance(outputs, np.ndarray) and (outputs.ndim == 1 or outputs[:1].size <= _LONG):
         return list(outputs.tolist())

@@ -1,0 +1,166 @@
+"""The fresh runs after a refutation: whether they confirm the violation, and how large they prove it to be.
+
+Theorem (verdict and sizes):
+    An audit at significance s states at most one of two things.  If its wealth reaches 1/s, it states that the claim f
+    is false, and sizes: the curves that the fresh runs refute at level s' (Theorem 3 of
+    `inference.fixed.exact_binomial`).  Otherwise it states bounds: the curves in the family of the claim whose wealth
+    reached 1/s, and other curves whose wealth reached 1/r, where r = s / 10 and (1 - r)(1 - s') = 1 - s.  Then the
+    probability that the audit states anything false is at most s.
+
+Proof:
+    Let T be the curve of the mechanism.  A stated curve is false if T satisfies it.  The bets against all curves are the
+    same, and their prices fall as the curve rises, so the wealth against T is at least that against any satisfied curve.
+    It is a nonnegative supermartingale, so it ever reaches 1/s with probability at most s, and 1/r with at most r
+    (Ville 1939).
+    If the claim is true, T satisfies f, so a refutation and every false bound need the wealth against T to reach 1/s.
+    If the claim is false, the refutation is no error.  Bounds within the family of the claim are not false, either: a
+    curve of the family that is below f cannot be stated, because its wealth is at most that of f, which did not reach
+    1/s, and T, which does not satisfy f, satisfies no curve above f.  Let p be the probability of a refutation.  The
+    region and the number of fresh runs are fixed before these runs, which are independent of the past.  So sizes are
+    false with probability at most s' p.  Other bounds are false with probability at most min(r, 1 - p).  The sum
+    min(r, 1 - p) + s' p is largest at p = 1 - r, where it is r + s' (1 - r) = s.
+
+Corollary:
+    If the audits of a command have significances that sum to s, then the probability that any of them states anything
+    false is at most s (union bound).
+
+What this costs: the sizes are those of a fixed audit at the level s' = 0.9 s to 0.91 s, and bounds outside the family
+of the claim need log(10) = 2.3 nats more evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.inference.fixed.exact_binomial import Sizes
+from dpaudit.inference.fixed.regions import delta_of
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.values import Counts
+from dpaudit.values import Json, JsonObject
+
+ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
+_OTHER_BOUNDS = 0.1  # share r / s of the significance for bounds outside the family of the claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """Fresh runs in new processes after a refutation, counted in the region of the witness.
+
+    Attributes:
+        outcome: "confirmed" if the fresh counts alone refute the claim at the audit's significance.  "consistent" if
+            they exceed what the claim allows, but are too few to refute it alone.  "contradicted" if runs depend on what
+            a process keeps, so the audit is inconclusive.  Otherwise "not confirmed", for the `reason`.
+        runs: Number of fresh runs on each dataset that was planned before the first of them.
+        processes: Number of new processes that made the runs; 0 if they were made in the process of the audit.
+        counts: The counts of the region on the fresh runs; None if there are none, or if they prove nothing.
+        p_value: Exact p-value of the claim from these counts alone; 1 without counts.
+        reason: Why the violation was contradicted or not confirmed; "" for other outcomes.
+    """
+
+    outcome: ConfirmationOutcome
+    runs: int = 0
+    processes: int = 0
+    counts: Counts | None = None
+    p_value: float = 1.0
+    reason: str = ""
+
+    def to_json(self) -> JsonObject:
+        """Return the confirmation as plain JSON values."""
+        counts = self.counts
+        found: JsonObject = {"outcome": self.outcome, "runs": self.runs, "processes": self.processes}
+        if counts is not None:
+            found["counts"] = [counts.false_positives, counts.n0, counts.false_negatives, counts.n1]
+        return {**found, "p_value": self.p_value, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, values: Json) -> Confirmation:
+        """Read a confirmation.
+
+        Raises:
+            ValueError: If the values are no confirmation.
+        """
+        if not isinstance(values, Mapping) or values.get("outcome") not in get_args(ConfirmationOutcome):
+            raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
+        stated = values.get("counts")
+        counts = None if stated is None else _counts(stated)
+        return cls(
+            outcome=values["outcome"],
+            runs=_whole(values["runs"]),
+            processes=_whole(values["processes"]),
+            counts=counts,
+            p_value=float(values["p_value"]),
+            reason=str(values["reason"]),
+        )
+
+
+def _whole(value: Json) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**53:
+        raise ValueError(f"a confirmation must count whole numbers, got {value!r}")
+    return value
+
+
+def _counts(stated: Json) -> Counts:
+    if not isinstance(stated, list) or len(stated) != 4:
+        raise ValueError("a confirmation must have four counts")
+    x, n0, z, n1 = map(_whole, stated)
+    if x > n0 or z > n1:
+        raise ValueError(f"a confirmation counts {x} of {n0} and {z} of {n1} outputs")
+    return Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1)
+
+
+def bounds_significance(significance: float) -> float:
+    """Return the significance r of bounds outside the family of the claim; see the theorem of this module."""
+    return _OTHER_BOUNDS * significance
+
+
+def sizes_significance(significance: float) -> float:
+    """Return the significance s' of sizes, rounded down; see the theorem of this module."""
+    r = bounds_significance(significance)
+    return (significance - r) / (1 - r) * (1 - 1e-12)
+
+
+def in_family(claim: TradeoffFunction, delta: float | None) -> bool:
+    """Return whether a bound is about the family of a claim: epsilon at a given delta, or mu if `delta` is None."""
+    return isinstance(claim, GaussianDP) if delta is None else delta_of(claim) == delta
+
+
+def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
+    """Return the family whose bound ranks the outcomes of fresh runs: (epsilon, delta) with the delta of the claim, if
+    it has one, and otherwise mu."""
+    delta = delta_of(claim)
+    return (lambda t: ApproxDP(epsilon=t, delta=delta)) if delta == delta else GaussianDP
+
+
+@lru_cache(maxsize=64)
+def sizes_of(counts: Counts, claim: TradeoffFunction, significance: float) -> Sizes:
+    """Return which curves the fresh counts refute at once.
+
+    Args:
+        counts: The counts of a confirmation.
+        claim: The claim, symmetrized.
+        significance: Significance s of the audit.
+    """
+    y = counts.n1 - counts.false_negatives
+    level = sizes_significance(significance)
+    return Sizes.of(family_of(claim), counts.false_positives, counts.n0, y, counts.n1, significance=level)
+
+
+def band_of(sizes: Sizes, alpha: Array) -> Array:
+    """Return upper bounds of the trade-off curve at some type I errors; see `Sizes.boundary`.
+
+    Args:
+        sizes: Which curves the fresh counts refute.
+        alpha: Type I errors, any shape.
+    """
+    a, b = sizes.boundary()
+    # The curve is convex, at most 1 at 0 and 0 at 1, and at most b at a.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = 1 - (1 - b) * alpha[..., None] / a
+        right = b * (1 - alpha[..., None]) / (1 - a)
+    return np.asarray(np.nan_to_num(np.where(alpha[..., None] <= a, left, right), nan=1.0).max(axis=-1))
