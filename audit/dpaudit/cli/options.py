@@ -80,6 +80,15 @@ class RunOptions:
             help="Confidence between 0 and 1, such as 0.99; overrides the configs.",
         ),
     ] = None
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            "--confirm",
+            metavar="N|never",
+            rich_help_panel=RUNS,
+            help="Fresh runs per dataset after a claim is refuted; overrides the configs.",
+        ),
+    ] = None
     seed: Annotated[
         int | None,
         whole_option(panel=RUNS, help="Random seed; overrides the configs."),

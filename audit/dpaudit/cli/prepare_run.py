@@ -23,7 +23,7 @@ from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.atomic_write import link_in, open_folder
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
-from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Resume
+from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Confirm, Resume
 from dpaudit.text.papers import PAPERS
 from dpaudit.values import Foreign
 
@@ -38,6 +38,7 @@ class CommandSettings:
     shown: str = ""  # the output folder as the user wrote it
     trials: int | None = None  # None selects the trials of each config
     confidence: float | None = None  # None selects the confidence of each config
+    confirm: Confirm = None  # None selects the `confirm` of each config
     seed: int | None = None  # None selects the seed of each config
     jobs: int = DEFAULTS.jobs
     backend: str = BACKENDS[0]
@@ -61,6 +62,7 @@ class CommandSettings:
             settings,
             trials=settings.trials if self.trials is None else self.trials,
             confidence=self.confidence_of(settings.confidence),
+            confirm=settings.confirm if self.confirm is None else self.confirm,
             seed=settings.seed if self.seed is None else self.seed,
             jobs=self.jobs,
             store=self.output / f"{settings.name}.trials" if self.keep_outputs else None,

@@ -13,7 +13,7 @@ from dpaudit.cli.options import RUNS, SHOWN, Configs, NoCode, RunOptions, with_r
 from dpaudit.cli.terminal import show, waiting
 from dpaudit.cli.values import check_choice, completing
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, default_jobs
-from dpaudit.settings.limits import check_confidence, check_jobs
+from dpaudit.settings.limits import check_confidence, check_confirm, check_jobs
 from dpaudit.text.papers import PAPERS
 from dpaudit.text.printable import one_line
 from dpaudit_reports.formats import FORMATS
@@ -131,11 +131,13 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
             check_confidence(confidence, "--confidence", written=f"{confidence}".removesuffix(".0"))
         if jobs is not None:
             check_jobs(jobs, "--jobs")
+        confirm = None if options.confirm is None else check_confirm(options.confirm, "--confirm")
     except ValueError as error:
         refuse(str(error))
     return CommandSettings(
         trials=options.trials,
         confidence=confidence,
+        confirm=confirm,
         seed=options.seed,
         output=options.output,
         shown=options.shown,

@@ -23,7 +23,7 @@ from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.standard_library import is_standard
-from dpaudit.settings.audit import DEFAULTS, Failures, Method
+from dpaudit.settings.audit import DEFAULTS, Confirm, Failures, Method
 from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME
 from dpaudit.settings.memory import check_memory
 from dpaudit.text.spelling import hint, nearest
@@ -201,6 +201,10 @@ class AuditConfig(Strict):
     measure: bool = Field(
         DEFAULTS.measure,
         description="continue up to `trials` after the claim has been refuted, to measure how large the violation is",
+    )
+    confirm: Annotated[Confirm, BeforeValidator(whole)] = Field(
+        DEFAULTS.confirm,
+        description="number of fresh runs after the claim has been refuted, or never; at least 1000 if omitted",
     )
     seed: Whole | None = Field(
         DEFAULTS.seed, description="seed of the audit and of the mechanism's rng; random if omitted"

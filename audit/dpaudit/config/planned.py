@@ -124,6 +124,7 @@ class PlannedAudit:
             confidence=config.confidence,
             method=config.method,
             measure=config.measure,
+            confirm=config.confirm,
             seed=config.seed,
             detect=config.detect,
             observe_time=config.mechanism.observe_time,

@@ -284,13 +284,13 @@ def _audited(
 
 def _sequential(run: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
     run.go(progress)
-    return sequential_result(run, asked, elapsed_s=time.perf_counter() - began)
+    return sequential_result(run, asked, began=began)
 
 
 def _fixed(pilot: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
     run = FixedAudit(pilot.collector, pilot.tested, pilot)
     run.go(progress)
-    return fixed_result(run, asked, elapsed_s=time.perf_counter() - began)
+    return fixed_result(run, asked, began=began)
 
 
 _BY_METHOD = {"sequential": _sequential, "fixed": _fixed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,14 +56,14 @@ class Asked:
     trials: int = 0  # the argument `trials` of `audit`
 
 
-def sequential_result(run: SequentialAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
-    """Build the result of a sequential audit that took `elapsed_s` seconds."""
-    return _result(_Sequential(run), asked, elapsed_s)
+def sequential_result(run: SequentialAudit, asked: Asked, *, began: float) -> AuditResult:
+    """Build the result of a sequential audit that began at a time of `time.perf_counter`."""
+    return _result(_Sequential(run), asked, began)
 
 
-def fixed_result(run: FixedAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
-    """Build the result of an audit with a fixed number of trials that took `elapsed_s` seconds."""
-    return _result(_Fixed(run), asked, elapsed_s)
+def fixed_result(run: FixedAudit, asked: Asked, *, began: float) -> AuditResult:
+    """Build the result of an audit with a fixed number of trials that began at a time of `time.perf_counter`."""
+    return _result(_Fixed(run), asked, began)
 
 
 class _Sequential:
@@ -122,8 +123,11 @@ class _Sequential:
     @property
     def pair(self) -> int:
         """Index of the pair with the strongest evidence."""
-        lost = self.evidence.lost
-        return max(self.against, key=lambda pair: -math.inf if pair in lost else self.against[pair])
+        return self.run.strongest
+
+    def observe(self) -> None:
+        """Make further runs after a refutation."""
+        self.run.observe()
 
     def confirm(self, asked: Asked) -> Fresh:
         """Make the fresh runs that follow a refutation: at most as many as are left."""
@@ -186,6 +190,9 @@ class _Fixed:
         """Index of the pair that the pilot chose."""
         return self.run.pair
 
+    def observe(self) -> None:
+        """Make no further runs: the audit has made enough."""
+
     def confirm(self, asked: Asked) -> Fresh:
         """Make fresh runs in the region of the audit, in addition to all its trials."""
         return confirm(
@@ -208,8 +215,10 @@ class _Fixed:
         )
 
 
-def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> AuditResult:
+def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditResult:
     collector, evidence, confidence = method.collector, method.evidence, method.bets.confidence
+    witness = method.witness(violated=_facts(method, (), Judgement()).accused)
+    method.observe()
     dependent = collector.dependence()
     fresh, judgement = None, Judgement(doubts=nothing_varied(collector))
     if _facts(method, dependent, Judgement()).accused:
@@ -243,7 +252,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         mu_lower=mu_lower,
         bounds_valid=found.bounds_valid,
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
-        witness=(fresh and fresh.witness) or method.witness(violated=found.verdict is Verdict.VIOLATION),
+        witness=(fresh and fresh.witness) or witness,
         detectable=detectable,
         history=history(method.bets),
         evidence=evidence,
@@ -251,7 +260,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         attacks=attack_rows(collector.learners),
         warnings=(*untested, *found.reasons),
         provenance=with_costs(asked.provenance, collector, second_stage_trials=method.second_stage_trials),
-        elapsed_s=elapsed_s,
+        elapsed_s=time.perf_counter() - began,
     )
 
 

@@ -60,6 +60,8 @@ class Turn:
 
 
 _LARGE, _SMALL = 32, 128  # a block has 1/32 of the trials so far, or 1/128 if the audit may stop soon
+_SLOW = 0.01  # seconds per run from which on a mechanism is slow
+_OBSERVED = 4  # further runs after a refutation are made in blocks of a quarter of the runs so far
 _MAX_BLOCK_TRIALS = 65_536  # maximum number of trials in a block once the score is frozen
 _MAX_BLOCK_BYTES = 2**23  # maximum size of the outputs of one dataset in a block, in bytes, before encoding
 
@@ -134,6 +136,11 @@ class Collector:
             found.append(Reason(words, About.RETRIED))
         return found
 
+    @property
+    def slow(self) -> bool:
+        """Whether a run takes so long that fresh runs are as few as those of the proof."""
+        return self.sampler.seconds_per_run > _SLOW
+
     def first(self, pair: int, side: int) -> list[Output]:
         """Return the first outputs of runs on one dataset of a pair: on d0 if `side` is 0, otherwise on d1."""
         return self._memories[pair][side].first
@@ -184,27 +191,32 @@ class Collector:
         return signs
 
     def observe(self, pair: int, runs: int) -> None:
-        """Make further runs of a pair, only for the tests of independence, up to a total of `runs` on each dataset.
+        """Make further runs of a pair after a refutation, up to a total of `runs` on each dataset.
 
-        These runs are not evidence, and their failures are ignored.
+        These runs serve the tests of independence, and attacks learn from them.  They are not evidence, and a failure
+        among them only ends them.
         """
-        start, store = self.spent[pair], self.sampler.store
-        size = min(runs - start, self.allowed - self.trials - self.observed, self._most[pair])
-        if size < 1:
-            return
+        start, learner = self.spent[pair], self.learners[pair]
+        store, self.sampler.store = self.sampler.store, None  # not stored: an audit that resumes may make other blocks
         try:
-            self.sampler.store = None  # not stored: an audit that resumes may make other blocks
-            outcomes = self.sampler.block(pair, start, start + size)
-            complete = min(len(outcome.outputs) for outcome in outcomes)
-            outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
-            self.learners[pair].read(outputs0, outputs1)
+            while start < runs and (left := self.allowed - self.trials - self.observed) > 0:
+                size = min(runs - start, left, self._most[pair], max(2, start // _OBSERVED))
+                outcomes = self.sampler.block(pair, start, start + size)
+                complete = min(len(outcome.outputs) for outcome in outcomes)
+                outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
+                if not complete:
+                    break
+                block = learner.read(outputs0, outputs1)
+                if learner.ready:
+                    learner.score_fresh(*block)  # updates the weights of the attacks
+                learner.learn(*block)
+                for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
+                    memory.add(outputs)
+                start, self.observed = start + complete, self.observed + complete
         except OutputError:
-            return
+            pass
         finally:
             self.sampler.store = store
-        for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
-            memory.add(outputs)
-        self.observed += complete
 
     @contextmanager
     def limited(self, trials: int) -> Iterator[None]:

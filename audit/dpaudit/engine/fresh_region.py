@@ -1,4 +1,4 @@
-"""The rejection region of a replay: learned again, frozen, and counted on fresh runs."""
+"""The rejection region of a replay, which is learned again and then frozen."""
 
 from __future__ import annotations
 
@@ -6,61 +6,14 @@ import math
 
 import numpy as np
 
-from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback
-from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning import Learner
 from dpaudit.result.consistency import beyond, dense, nearest_bin, pair_counts
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import Counts, Witness
+from dpaudit.result.values import Witness
 
 _CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
-
-
-class FreshRegion:
-    """A frozen region and the scores of fresh runs.
-
-    Args:
-        collector: A collector of one pair, whose learner will not be refitted.
-        threshold: Last bin outside the region.
-    """
-
-    def __init__(self, collector: Collector, threshold: int) -> None:
-        self._collector, self._threshold = collector, threshold
-        self._learned_from = collector.trials
-        self._total = np.zeros((2, BINS), dtype=np.int64)
-        self.valid = True
-        self.warnings: list[str] = []
-
-    def count(self, trials: int, progress: ProgressCallback | None) -> None:
-        """Make fresh runs until `trials` runs per dataset have been counted, and test whether they are independent."""
-        collector, learner = self._collector, self._collector.learners[0]
-        collector.allowed = self._learned_from + trials
-        if learner.ready:
-            for outputs0, outputs1 in collector.blocks(0, collector.allowed):
-                self._total += [bin_counts(side) for side in learner.score_counted(outputs0, outputs1)]
-                tell(collector, collector.allowed, progress)
-        dependent = collector.dependence()
-        self.warnings = [*learner.warnings, *dependent, *([collector.failure] if collector.failure else [])]
-        self.valid = not dependent and not collector.failure and bool(self._total.any())
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of the region on the fresh runs."""
-        return beyond(self._total, self._threshold)
-
-    @property
-    def rates(self) -> tuple[float, float]:
-        """Share of the outputs of d0 inside the region, and share of the outputs of d1 outside it."""
-        counts = self.counts
-        return counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
-
-    def p_value(self, claim: TradeoffFunction) -> float:
-        """Return the exact p-value of the claim from these counts."""
-        counts = self.counts
-        y = counts.n1 - counts.false_negatives
-        return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
 
 
 def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:

@@ -1,9 +1,9 @@
-"""Counts a frozen region on runs in new processes, and tests whether these runs are as independent as the theorem needs.
+"""Counts a frozen region on runs in new processes, and tests whether a process keeps something from run to run.
 
 A violation rests on the assumption that runs are independent.  A mechanism may break this assumption by what it keeps:
 a cache, noise that was drawn once, or a pool of values.  Whatever it keeps in memory differs from process to process.
-So the fresh runs are divided among several new processes, and the outputs of the same dataset are compared between all
-processes (`inference.independence.same_law`).  Outputs that no process varies are one observation of each process, and
+So the fresh runs are divided among several new processes, and the outputs of the same dataset are compared between
+all processes (`inference.independence.same_law`).  Outputs that no process varies are one observation of each process, and
 are counted so.
 
 What this cannot see: values that are kept outside all processes, such as in a server or in a compiled library's file;
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +42,11 @@ PROCESSES = 8  # number of new processes, unless outputs never vary
 MAX_PROCESSES = 200  # maximum number of new processes if outputs never vary
 DIFFERENT = 1e-6  # probability with which independent runs seem to differ between processes
 _COMPARED = tuple(2**k for k in range(1, 8))  # numbers of outputs of a process that may be compared
-WAY_OUT = "let the mechanism draw all noise in each run from the rng that it is given, and switch caches off"
+REPEATED = "no process varied its outputs, so each process made one observation of each dataset"
+WAY_OUT = "To mend this, draw all noise in each run from the rng that the mechanism gets, and switch caches off"
 
 
-def processes_for(claim: TradeoffFunction, significance: float) -> int:
+def _processes_for(claim: TradeoffFunction, significance: float) -> int:
     """Return the least k for which the counts k of k and 0 of k refute a claim; `MAX_PROCESSES` if k is larger."""
 
     def enough(k: int) -> bool:
@@ -79,13 +81,13 @@ class FreshRuns:
         """Whether no process, including that of the audit, varied its outputs on any dataset of the pair."""
         return not self._varied and all(seen.constant for seen in self.collector.seen[self.pair])
 
-    def make(self, runs: int, processes: int, tell: Callable[[int], None] = lambda made: None) -> None:
+    def make(self, runs: int, processes: int, tell: Callable[[], None] = lambda: None) -> None:
         """Make runs on each dataset, divided evenly among new processes.
 
         Args:
             runs: Number of runs on each dataset.
             processes: Number of processes, at most `runs`.
-            tell: Function that is called with the number of runs after each process.
+            tell: Function that is called after each process.
 
         Raises:
             NotPossible: If a process could not make its runs.
@@ -100,18 +102,18 @@ class FreshRuns:
                 Runs(self.collector.sent, datasets[0], seed, 0, 0, start, stop, sampler.execution),
                 Runs(self.collector.sent, datasets[1], seed, 0, 1, start, stop, sampler.execution),
             )
-            for start, stop in zip(cuts, cuts[1:], strict=False)
+            for start, stop in pairwise(cuts)
         ]
-        for stop, outcomes in zip(cuts[1:], made_in_new_processes(tasks, self.collector.since), strict=True):
+        for outcomes in made_in_new_processes(tasks, self.collector.since):
             outcomes = sampler.of_one_type(self.pair, outcomes)
             if outcomes[0].failure:
                 raise NotPossible(f"in a new process the mechanism {outcomes[0].failure}")
             try:
                 self._add(outcomes[0].outputs, outcomes[1].outputs)
             except OutputError as error:
-                raise NotPossible(f"in a new process the mechanism gave an output that cannot be read: {error}") from None
+                raise NotPossible(f"a new process gave an output that cannot be read: {error}") from None
             self.processes += 1
-            tell(stop)
+            tell()
 
     def make_here(self, runs: int) -> None:
         """Make runs on each dataset in the process of the audit, which may hold results of its earlier runs."""
@@ -119,6 +121,48 @@ class FreshRuns:
         with collector.limited(collector.trials + runs):
             for block in collector.blocks(self.pair, collector.allowed):
                 self._count(*block)
+
+    def more(
+        self, runs: int, claim: TradeoffFunction, significance: float, tell: Callable[[], None] = lambda: None
+    ) -> str:
+        """Make further runs on each dataset, in new processes if possible, and else in the process of the audit.
+
+        If outputs never vary, there are at least as many processes as first outputs that refute the claim.
+
+        Args:
+            runs: Number of runs on each dataset.
+            claim: The claim, symmetrized.
+            significance: Significance of the audit, between 0 and 1.
+            tell: Function that is called after each process.
+
+        Returns:
+            Why no new process could make the runs; "" if new processes made them.
+        """
+        processes = max(PROCESSES, _processes_for(claim, significance) if self.constant else 0)
+        try:
+            if isinstance(self.collector.sent, NotPossible):
+                raise self.collector.sent
+            self.make(runs, min(runs, processes), tell)
+        except NotPossible as error:
+            self._bins, self._firsts, self._outputs, self.processes = [], [], [], 0
+            self.make_here(runs)
+            return str(error)
+        return ""
+
+    def doubts(self, claim: TradeoffFunction, significance: float) -> list[str]:
+        """Return why the fresh runs contradict the audit or prove nothing; [] if they count.
+
+        Args:
+            claim: The claim, symmetrized.
+            significance: Significance of the audit, between 0 and 1.
+        """
+        if not self.scores.sum(axis=1).all():
+            return [self.collector.failure or self.collector.dropped.get(self.pair) or "no fresh run was made"]
+        if self.processes and (words := self.difference()):
+            return [words]
+        if self.constant and self.p_value(claim) > significance:
+            return [f"{REPEATED}, and {max(1, self.processes)} are too few to refute the claim.  {WAY_OUT}"]
+        return []
 
     def _add(self, outputs0: RawOutputs, outputs1: RawOutputs) -> None:
         self._count(*self.collector.learners[self.pair].read(outputs0, outputs1))
@@ -138,6 +182,12 @@ class FreshRuns:
         each = self._firsts[: max(1, self.processes)] if self.constant else self._bins
         found: Histogram = np.sum([np.zeros((2, BINS), dtype=np.int64), *each], axis=0)
         return found
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Share of the outputs of d0 inside the region, and share of the outputs of d1 outside it."""
+        counts = self.counts
+        return counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
 
     @property
     def counts(self) -> Counts:
@@ -162,11 +212,13 @@ class FreshRuns:
         outputs = [[*earlier[side], *(o for both in self._outputs for o in both[side])] for side in (0, 1)]
         groups = [_groups([len(earlier[side]), *(len(both[side]) for both in self._outputs)]) for side in (0, 1)]
         rng = stream(collector.sampler.seed, "processes", self.pair, self.processes)
-        (columns0, columns1), _ = symmetric_columns(collector.learners[self.pair], *outputs, rng, refit=False)
+        (columns0, columns1), _ = symmetric_columns(
+            collector.learners[self.pair], outputs[0], outputs[1], rng, refit=False
+        )
         for side, columns in enumerate((columns0, columns1)):
             keys: list[Hashable] = [key(output) for output in outputs[side]]
             for words in differences(keys, columns, groups[side], level):
-                return f"on d{side}, {words}: the mechanism keeps results or noise from run to run.  To mend this, {WAY_OUT}"
+                return f"on d{side}, {words}: the mechanism keeps results or noise from run to run.  {WAY_OUT}"
         return ""
 
 

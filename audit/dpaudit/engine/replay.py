@@ -30,7 +30,8 @@ from typing import NamedTuple
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
 from dpaudit.engine.collector import Collector, ProgressCallback, Turn, new_collector
-from dpaudit.engine.fresh_region import FreshRegion, frozen_threshold, tell, threshold_of
+from dpaudit.engine.fresh_region import frozen_threshold, tell, threshold_of
+from dpaudit.engine.fresh_runs import FreshRuns
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_agreement import attack_changes, pair_differences, pair_of
@@ -129,20 +130,20 @@ def replay(
         if second_stage_trials and collector.learners[0].max_second_stage_trials:
             collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
         learned_from = collector.trials
-        fresh = FreshRegion(collector, frozen_threshold(collector.learners[0], threshold_of(witness, result), witness))
+        learner = collector.learners[0]
+        fresh = FreshRuns(collector, 0, frozen_threshold(learner, threshold_of(witness, result), witness))
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
-    fresh.judge(tested, 1 - result.confidence, refuted=found.p_value <= level_of(result))
     return Replay(
         result=result,
         counts=fresh.counts,
         learned_from=learned_from,
-        p_value=min(1.0, found.p_value) if fresh.valid else 1.0,
+        p_value=min(1.0, found.p_value) if not found.invalid else 1.0,
         seed=seed,
         contradictions=contradicted,
         changes=tuple(changes),
-        warnings=tuple(fresh.warnings),
+        warnings=(*learner.warnings, *found.invalid, *found.notes),
         looks=found.number,
-        valid=fresh.valid,
+        valid=not found.invalid,
         unchecked=unchecked(result),
         runs_needed=found.runs_needed,
     )
@@ -161,10 +162,12 @@ class _Looks(NamedTuple):
     number: int  # number of interim analyses
     p_value: float  # corrected for two replays and all interim analyses; see the theorem in this module
     runs_needed: float  # estimated fresh runs per dataset for a decision; inf if there is no sign of a violation
+    invalid: list[str]  # why the counts prove nothing
+    notes: list[str]  # further warnings
 
 
 def _looks(
-    fresh: FreshRegion,
+    fresh: FreshRuns,
     tested: TradeoffFunction,
     trials: int,
     level: float,
@@ -173,16 +176,22 @@ def _looks(
     extend: bool,
 ) -> _Looks:
     """Count `trials` runs and test the counts; if `extend`, double the runs until the test decides or is hopeless."""
-    looks, p_value = 0, 1.0
+    looks, p_value, made, why = 0, 1.0, 0, ""
+    collector = fresh.collector
     while True:
         looks += 1
-        fresh.count(trials * 2 ** (looks - 1), progress)
+        until = trials * 2 ** (looks - 1)
+        collector.allowed = collector.trials + until
+        why = why or fresh.more(until - made, tested, level, lambda: tell(collector, collector.allowed, progress))
+        made = until
         p_now = fresh.p_value(tested)
         p_value = min(p_value, 2 ** (looks + extend) * p_now)
         needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=MAX_RUNS)
+        invalid = fresh.doubts(tested, level)
         hopeless = looks > 1 and math.isinf(needed)
-        if not extend or not fresh.valid or p_value <= level or hopeless or looks == _LOOKS:
-            return _Looks(looks, p_value, needed)
+        if not extend or invalid or p_value <= level or hopeless or looks == _LOOKS:
+            notes = [f"fresh runs were made in this process only: {why}"] if why else []
+            return _Looks(looks, p_value, needed, invalid, notes)
 
 
 def _witness_of(result: AuditResult, execution: ExecutionSettings | None) -> Witness:

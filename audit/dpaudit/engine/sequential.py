@@ -25,6 +25,7 @@ from dpaudit.result.evidence import Counts, SequentialEvidence
 from dpaudit.values import Dataset
 from dpaudit.values.content import key
 
+MAX_LEARNED = 1_000  # runs of the strongest pair from which attacks have learned before its fresh runs are counted
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
 _MIN_SHARE = 0.25  # every pair gets at least this part of an even share of the trials
 _BONUS = 1.0  # nats that are added to the log-wealth of each pair in hindsight
@@ -90,8 +91,6 @@ class SequentialAudit:
                     progress(self.progress)
                 if turn.pair in self.collector.dropped:  # a block without outputs has not updated the wealth
                     self._look()
-            if self.refuted and not to_the_end and not self.collector.void:
-                self._observe()
         except KeyboardInterrupt:
             self.collector.interrupted = True
 
@@ -112,11 +111,30 @@ class SequentialAudit:
         late = self._late is not None and self._late.pair is not None  # small blocks, so that the bet changes often
         return Turn(pair=pair, near=not to_the_end and (late or self._near))
 
-    def _observe(self) -> None:
-        """Make enough runs to test independence, because dependent runs may have caused the early end."""
-        for pair in self._left:
-            if self._counts[pair].any():
-                self.collector.observe(int(pair), MIN_RUNS)
+    def observe(self) -> None:
+        """Make further runs after a refutation that ended the audit early.
+
+        The tests of independence need some on each pair, because dependent runs may have caused the early end.  On the
+        strongest pair, the attacks learn from up to half of the runs that are left, so that fresh runs will count a good
+        region.
+        """
+        if not self.refuted or self.measure or self.collector.void or self.collector.interrupted:
+            return
+        collector = self.collector
+        try:
+            for pair in map(int, self._left):
+                if self._counts[pair].any():
+                    learned = MAX_LEARNED if self.confirms and pair == self.strongest and not collector.slow else 0
+                    left = collector.allowed - collector.trials - collector.observed
+                    collector.observe(pair, max(MIN_RUNS, min(learned, collector.spent[pair] + left // 2)))
+        except KeyboardInterrupt:
+            collector.interrupted = True
+
+    @property
+    def strongest(self) -> int:
+        """Index of the pair with the strongest evidence; a pair that lost its stakes comes last."""
+        against, lost = self.accusing_log_e, self._lost
+        return max(against, key=lambda pair: -math.inf if pair in lost else against[pair])
 
     @property
     def _left(self) -> npt.NDArray[np.intp]:

@@ -8,17 +8,17 @@ Theorem (verdict and sizes):
     probability that the audit states anything false is at most s.
 
 Proof:
-    Let T be the curve of the mechanism.  A stated curve is false if T satisfies it.  The bets against all curves are the
-    same, and their prices fall as the curve rises, so the wealth against T is at least that against any satisfied curve.
-    It is a nonnegative supermartingale, so it ever reaches 1/s with probability at most s, and 1/r with at most r
-    (Ville 1939).
+    Let T be the curve of the mechanism.  A stated curve is false if T satisfies it.  The bets against all curves are
+    the same, and their prices fall as the curve rises, so the wealth against T is at least that against any curve that
+    T satisfies.  It is a nonnegative supermartingale, so it ever reaches 1/s with probability at most s, and 1/r with
+    probability at most r (Ville 1939).
     If the claim is true, T satisfies f, so a refutation and every false bound need the wealth against T to reach 1/s.
-    If the claim is false, the refutation is no error.  Bounds within the family of the claim are not false, either: a
-    curve of the family that is below f cannot be stated, because its wealth is at most that of f, which did not reach
-    1/s, and T, which does not satisfy f, satisfies no curve above f.  Let p be the probability of a refutation.  The
-    region and the number of fresh runs are fixed before these runs, which are independent of the past.  So sizes are
-    false with probability at most s' p.  Other bounds are false with probability at most min(r, 1 - p).  The sum
-    min(r, 1 - p) + s' p is largest at p = 1 - r, where it is r + s' (1 - r) = s.
+    If the claim is false, the refutation is no error.  Nor are bounds in the family of the claim:  a member below f is
+    not stated, because the wealth against it is at most that against f, which did not reach 1/s; and T satisfies no
+    member above f, because it would satisfy f.  Let p be the probability of a refutation.  The region and the number of
+    fresh runs are fixed before these runs, which are independent of the past.  So sizes are false with probability at
+    most s' p.  Other bounds are false with probability at most min(r, 1 - p).  The sum min(r, 1 - p) + s' p is largest
+    at p = 1 - r, where it is r + s' (1 - r) = s.
 
 Corollary:
     If the audits of a command have significances that sum to s, then the probability that any of them states anything
@@ -30,6 +30,7 @@ of the claim need log(10) = 2.3 nats more evidence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +43,7 @@ from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.values import Counts
+from dpaudit.text.rounding import upper
 from dpaudit.values import Json, JsonObject
 
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
@@ -99,6 +101,19 @@ class Confirmation:
         )
 
 
+def confirmation_words(found: Confirmation) -> str:
+    """Write what the fresh runs say, on one line of plain text."""
+    if found.counts is None:
+        return f"{found.outcome}: {found.reason}"
+    runs = f"{found.counts.n0:,} fresh runs per dataset"
+    runs += f" in {found.processes} new processes" if found.processes else ""
+    words = {
+        "confirmed": f"confirmed by {runs}: p <= {upper(found.p_value)} from these runs alone",
+        "consistent": f"consistent with {runs}, which are too few to confirm it alone (p <= {upper(found.p_value)})",
+    }
+    return words.get(found.outcome, f"{found.outcome} by {runs}: {found.reason}")
+
+
 def _whole(value: Json) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**53:
         raise ValueError(f"a confirmation must count whole numbers, got {value!r}")
@@ -131,10 +146,9 @@ def in_family(claim: TradeoffFunction, delta: float | None) -> bool:
 
 
 def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
-    """Return the family whose bound ranks the outcomes of fresh runs: (epsilon, delta) with the delta of the claim, if
-    it has one, and otherwise mu."""
+    """Return the family that ranks the outcomes of fresh runs: epsilon at the delta of a claim, if any, and else mu."""
     delta = delta_of(claim)
-    return (lambda t: ApproxDP(epsilon=t, delta=delta)) if delta == delta else GaussianDP
+    return GaussianDP if math.isnan(delta) else lambda t: ApproxDP(epsilon=t, delta=delta)
 
 
 @lru_cache(maxsize=64)

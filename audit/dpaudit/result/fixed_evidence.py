@@ -169,7 +169,7 @@ class FixedEvidence(CountedEvidence):
         chosen: JsonObject = {"pair": self.pair, "threshold": self.threshold}
         if not math.isnan(self.delta):
             chosen["delta"] = self.delta
-        counted = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
+        counted: JsonObject = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
         if self.confirmation is not None:
             counted["confirmation"] = self.confirmation.to_json()
         return {"method": self.method, **chosen, "bins": BINS, **counted}

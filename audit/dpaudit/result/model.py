@@ -14,6 +14,7 @@ from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
+from dpaudit.result.confirmation import Confirmation, confirmation_words
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.plausible import assumption_words, claim_text
 from dpaudit.result.provenance import Provenance
@@ -256,8 +257,8 @@ class AuditResult(Shown):
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
         lines.append(f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}")
-        if self.violated and self.evidence.anytime:
-            lines.append(f"  {self._size}")
+        if self.violated:
+            lines += [f"  {words}" for words in self._confirmed]
         if self.witness is not None:
             near = self.violated or self.witness.near or not self.bounds_valid
             far = "no region that was counted came near a violation"
@@ -267,12 +268,16 @@ class AuditResult(Shown):
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
 
     @property
-    def _size(self) -> str:
-        """A sentence that states whether the bounds estimate the size of the violation."""
-        if self.stopped_by == "evidence" or self.refuted_at is None:
-            return "stopped at the first proof; the bounds do not estimate the size of the violation"
-        after = spent(self.evidence, self.refuted_at, self.warnings)
-        return f"refuted after {after}; {self.evidence.words.went_on}"
+    def _confirmed(self) -> list[str]:
+        """What the fresh runs say about a violation, and whether the bounds state its size."""
+        found = self.confirmation
+        lines = [] if found is None else [confirmation_words(found)]
+        if self.refuted_at is not None and self.stopped_by != "evidence":
+            after = spent(self.evidence, self.refuted_at, self.warnings)
+            lines.append(f"refuted after {after}; {self.evidence.words.went_on}")
+        elif self.evidence.anytime and (found is None or found.counts is None):
+            lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
+        return lines
 
     @property
     def _runs(self) -> str:

@@ -83,7 +83,7 @@ class SequentialEvidence(CountedEvidence):
     edition: int = EDITION  # number of the bets' alternatives, see `alternatives`; 1 in files of older versions
     planned: Planned | None = None  # violations on which the planned bets were placed; None in files of older versions
     late: LateBets | None = None  # bets before the last trial; None without such bets, and in files of older versions
-    # whether fresh runs follow a refutation, so that other bounds are a tenth as likely to fail; see `confirmation`
+    # whether fresh runs follow a refutation, so that other bounds are a tenth as likely to fail
     confirms: bool = False
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
@@ -184,8 +184,8 @@ class SequentialEvidence(CountedEvidence):
 
     def _enough(self, delta: float | None, confidence: float) -> float:
         """Return the log-wealth against a curve with which it is refuted; `delta` is None for a bound of mu."""
-        usual = log_threshold(confidence)
-        return usual if not self.confirms or in_family(self.target, delta) else log_threshold(1 - bounds_significance(1 - confidence))
+        full = not self.confirms or (self.confirmation is None and in_family(self.target, delta))
+        return log_threshold(confidence if full else 1 - bounds_significance(1 - confidence))
 
     def pair_log_e(self, claim: TradeoffFunction) -> list[float]:
         bets = self._bets()

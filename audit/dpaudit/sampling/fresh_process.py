@@ -121,7 +121,7 @@ def made_in_new_processes(tasks: Sequence[tuple[Runs, Runs]], since: float) -> I
             yield _in_a_new_program(*task)
         return
     with ThreadPoolExecutor(min(len(tasks), os.cpu_count() or 1)) as pool:
-        yield from pool.map(lambda task: _in_a_new_process(*task, since), tasks)
+        yield from pool.map(lambda task: _in_a_new_process(task[0], task[1], since), tasks)
 
 
 def _in_a_new_program(runs0: Runs, runs1: Runs) -> Made:

@@ -13,6 +13,7 @@ from dpaudit.settings.limits import (
     ALL_CORES,
     check_choice,
     check_confidence,
+    check_confirm,
     check_jobs,
     check_timeout,
     check_trials,
@@ -83,9 +84,8 @@ class AuditSettings:
             )
         if not isinstance(self.measure, bool):
             raise TypeError(f"measure must be True or False, got {self.measure!r}")
-        if self.confirm is not None and self.confirm != "never":
-            if isinstance(self.confirm, bool) or not isinstance(self.confirm, int) or self.confirm < 1:
-                raise ValueError(f'confirm must be a number of runs, at least 1, or "never", got {shown(self.confirm)}')
+        if self.confirm not in (None, "never"):
+            object.__setattr__(self, "confirm", check_confirm(self.confirm))
         check_choice(self.failures, FAILURES, "failures")
         check_choice(self.resume, RESUMES, "resume", between=" or ")
         if self.resume != RESUMES[0] and self.store is None:

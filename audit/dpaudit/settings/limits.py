@@ -10,7 +10,7 @@ import numbers
 import os
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 MIN_TRIALS, MAX_TRIALS = 1, 2**53  # JSON numbers are doubles, which are exact up to 2**53
 IMPOSSIBLE, CERTAIN = 0, 1  # confidences and probabilities lie strictly between these two values
@@ -39,6 +39,22 @@ def check_trials(given: object, name: str = "trials") -> int:
     if given > MAX_TRIALS or given != int(given):
         raise ValueError(_about(name, f"must be a whole number up to 2**53, got {given}"))
     return int(given)
+
+
+def check_confirm(given: object, name: str = "confirm") -> int | Literal["never"]:
+    """Check a number of fresh runs, or "never", and return it; text may hold the number.
+
+    Raises:
+        TypeError: If `given` is neither a number nor text.
+        ValueError: If `given` is out of range, or is other text.
+    """
+    if given == "never":
+        return "never"
+    try:
+        return check_trials(int(given) if isinstance(given, str) else given, name)
+    except (TypeError, ValueError):
+        words = f'must be a number of runs, at least {MIN_TRIALS}, or "never", got {shown(given)}'
+        raise ValueError(_about(name, words)) from None
 
 
 def check_confidence(given: object, name: str = "confidence", *, written: str | None = None) -> None:
