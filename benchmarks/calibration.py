@@ -41,6 +41,7 @@ from calibration_parts import (
     misbehaving,
     rare_outputs,
     short_audits,
+    sizes,
     stated,
     streams,
     true_claims,
@@ -53,7 +54,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "statistics.md"
 STORE = ROOT / "build" / "calibration.jsonl"
-_PARTS = (true_claims, late_bets, short_audits, rare_outputs, misbehaving, streams, commands, stated)
+_PARTS = (true_claims, late_bets, short_audits, rare_outputs, sizes, misbehaving, streams, commands, stated)
 _TIMED = 2  # audits by which the cost of a row is measured
 
 

@@ -3,8 +3,8 @@
 A violation rests on the assumption that runs are independent.  A mechanism may break this assumption by what it keeps:
 a cache, noise that was drawn once, or a pool of values.  Whatever it keeps in memory differs from process to process.
 So the fresh runs are divided among several new processes, and the outputs of the same dataset are compared between
-all processes (`inference.independence.same_law`).  Outputs that no process varies are one observation of each process, and
-are counted so.
+all processes (`inference.independence.same_law`).  Outputs that no process varies are one observation of each process,
+and are counted so.
 
 What this cannot see: values that are kept outside all processes, such as in a server or in a compiled library's file;
 noise that a copied mechanism held before the audit began; and kept values whose effect is too small for the test.

@@ -114,9 +114,9 @@ class SequentialAudit:
     def observe(self) -> None:
         """Make further runs after a refutation that ended the audit early.
 
-        The tests of independence need some on each pair, because dependent runs may have caused the early end.  On the
-        strongest pair, the attacks learn from up to half of the runs that are left, so that fresh runs will count a good
-        region.
+        The tests of independence need some on each pair, because dependent runs may have caused the early end.  On
+        the strongest pair, the attacks learn from up to half of the runs that are left, for the sake of the region that
+        fresh runs will count.
         """
         if not self.refuted or self.measure or self.collector.void or self.collector.interrupted:
             return
