@@ -29,17 +29,18 @@ class Counted:
 def test_an_early_violation_is_followed_by_runs_that_test_independence_only() -> None:
     """Fails by chance < 1 in 10**6: the datasets are 20 standard deviations apart."""
     mechanism = Counted(0.05)
-    result = audit(mechanism, PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0)
+    options: dict[str, Any] = {"attacks": "logistic", "seed": 0, "confirm": "never"}
+    result = audit(mechanism, PureDP(1.0), PAIR, trials=1000, **options)
     assert result.violated
     assert result.trials_used < MIN_RUNS
     assert mechanism.runs == [MIN_RUNS, MIN_RUNS]
     assert result.environment["runs after the evidence"] == MIN_RUNS - result.trials_used
     limited = Counted(0.05)
-    assert audit(limited, PureDP(1.0), PAIR, attacks="logistic", trials=40, seed=0).violated
+    assert audit(limited, PureDP(1.0), PAIR, trials=40, **options).violated
     assert limited.runs == [40, 40]
-    assert audit(Counted(0.05), PureDP(1.0), PAIR, trials=1000, seed=0, jobs=2).violated
+    assert audit(Counted(0.05), PureDP(1.0), PAIR, trials=1000, jobs=2, **options).violated
     late = Counted(1.0)
-    used = audit(late, GaussianDP(0.5), PAIR, attacks="logistic", trials=5000, seed=0)
+    used = audit(late, GaussianDP(0.5), PAIR, trials=5000, **options)
     assert late.runs == [used.trials_used] * 2
     assert "runs after the evidence" not in used.environment
 

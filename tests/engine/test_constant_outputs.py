@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, Pair, Verdict
+from dpaudit import AuditResult, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import BUILTIN
-from dpaudit.claims import PureDP, parse_claim
-from dpaudit.engine.constant_outputs import MAX_PROCESSES, runs_needed
 from dpaudit.engine.seen import MIN_OUTPUTS
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
 
-from ..unseeded import unseeded_generator
-from .doubts import CACHE, CLAIM, PAIR, Frozen, Keeps, a_fixed_seed, audited, is_in_doubt, no_noise
+PAIR = Pair([0], [1])
+CLAIM = "pure(epsilon=1)"
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
+    chosen: dict[str, Any] = {"trials": 100, "seed": 0, "confidence": 0.95, "attacks": "logistic"} | settings
+    return audit(mechanism, CLAIM, pairs, **chosen)
+
+
+class Keeps:
+    """A mechanism that caches its outputs in an object."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, float] = {}
+
+    def __call__(self, dataset: list[int], rng: np.random.Generator) -> float:
+        return self.kept.setdefault(dataset[0], dataset[0] + float(rng.laplace()))
+
+
+def a_fixed_seed(dataset: list[int], rng: np.random.Generator) -> float:
+    return dataset[0] + float(np.random.default_rng(42).laplace())
+
+
+@batched
+def no_noise(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+    return np.full(n, float(dataset[0]))
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A mechanism that cannot keep state."""
+
+    scale: float
+
+    def __call__(self, dataset: list[int], rng: np.random.Generator) -> tuple[float, ...]:
+        return (dataset[0] * self.scale, self.scale)
 
 
 @pytest.mark.parametrize("mechanism", [a_fixed_seed, no_noise, Frozen(0.3)], ids=["seed", "no noise", "object"])
@@ -32,42 +67,34 @@ def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism:
     assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
 
-def test_the_builtin_fixed_seed_is_a_violation_at_once() -> None:
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_a_cache_in_an_object_is_inconclusive_with_any_number_of_runs(method: str) -> None:
+    """The cache is one observation of each dataset.  The seed decides."""
+    for pairs, trials in (([Pair([2], [3]), PAIR], 100), (PAIR, 60), (PAIR, 2000)):
+        result = audited(Keeps(), pairs, trials=trials, method=method)
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert not result.bounds_valid
+        assert (result.p_value, result.mu_lower) == (1.0, 0.0)
+        assert result.detectable.claim == ""
+
+
+def test_the_builtin_fixed_seed_is_a_violation() -> None:
     mechanism = BUILTIN["fixed_seed"]()
-    result = audited(mechanism, list(SearchPairs(**mechanism.inputs)), trials=300)
-    assert result.violated
-    assert result.elapsed_s < 30  # it takes a tenth of this, because no process is started
+    assert audited(mechanism, list(SearchPairs(**mechanism.inputs)), trials=300).violated
 
 
-def test_an_event_that_one_dataset_never_shows_is_a_violation_without_doubt() -> None:
-    """The outputs are whole numbers and constant on d0 only, and the object could cache outputs.
-
-    Fails by chance < 1 in 10**6: on d1 half of 300 outputs are 1, and on d0 none.
-    """
-
-    class Counts(Keeps):
-        def __call__(self, dataset: list[int], rng: np.random.Generator) -> float:
-            return float(dataset[0] and rng.random() < 0.5)
-
-    result = audited(Counts(), trials=300)
-    assert result.violated
-    assert not any("cache" in words for words in result.warnings)
-
-
-def test_as_many_fresh_processes_as_the_exact_test_needs() -> None:
+@pytest.mark.parametrize(("epsilon", "confidence"), [(1.0, 0.999), (2.0, 0.99), (3.0, 0.99)])
+def test_as_many_new_processes_as_the_exact_test_needs(epsilon: float, confidence: float) -> None:
     """Fewer processes would refute true claims: a cached randomised response repeats its output in most processes."""
-    for claim, significance in ((PureDP(1.0), 0.05), (PureDP(1.0), 1e-3), (parse_claim("gaussian(mu=1)"), 0.01)):
-        k = runs_needed(claim, significance)
-        assert (
-            exact_binomial.p_value(claim, 0, k, k, k)
-            <= significance
-            < exact_binomial.p_value(claim, 0, k - 1, k - 1, k - 1)
-        )
-        alpha = float(1 / (1 + math.e))  # under epsilon = 1, outputs may agree with at least this probability
-        if claim == PureDP(1.0):
-            assert (1 - alpha) ** (2 * k) <= significance
-    assert runs_needed(PureDP(9.0), 0.01) == 0
-    assert MAX_PROCESSES >= 48  # needed for epsilon = 3 at 99 %
+    claim = PureDP(epsilon)
+    result = audit(no_noise, claim, PAIR, trials=1000, seed=0, confidence=confidence, attacks="logistic")
+    assert result.violated
+    assert result.confirmation is not None
+    k = result.confirmation.processes
+    enough, fewer = (exact_binomial.p_value(claim, 0, n, n, n) for n in (k, k - 1))
+    assert enough <= 1 - confidence < fewer
+    alpha = 1 / (1 + math.exp(epsilon))  # outputs may agree with at least this probability
+    assert (1 - alpha) ** (2 * k) <= 1 - confidence
 
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
@@ -129,7 +156,7 @@ def test_assert_private_is_inconclusive_about_constants_caches_and_equal_dataset
     monkeypatch.setattr(AuditResult, "to_pdf", lambda self, file: None)  # the report takes most of the time
     for mechanism, pair, words in (
         (lambda dataset, rng: 0.5, PAIR, "every one of the"),
-        (Keeps(), PAIR, CACHE),
+        (Keeps(), PAIR, "keeps results or noise"),
         (Keeps(), Pair([1], [1]), "d0 and d1 are equal"),
     ):
         with pytest.raises(AuditInconclusive, match=words):
@@ -156,29 +183,26 @@ def test_nothing_is_said_of_a_few_outputs() -> None:
     assert not any("cache" in words or "every one" in words for words in result.warnings)
 
 
-@pytest.mark.chance
-def test_a_cache_of_one_part_of_the_output_is_inconclusive_and_parts_without_noise_are_not() -> None:
+def test_a_cache_of_one_part_of_the_output_is_inconclusive() -> None:
     """The cached part has one independent run on each dataset.  Apart from the cache, the claim is true.
 
-    The cached numbers agree with probability 0; the seed decides everything else.
+    The seed decides.
     """
 
     def keeps(shape: Any) -> Any:
         kept: dict[int, float] = {}
-        noise = unseeded_generator()
 
         def release(dataset: list[int], rng: np.random.Generator) -> Any:
-            if dataset[0] not in kept:
-                kept[dataset[0]] = dataset[0] + float(noise.laplace(scale=2))
-            return shape(kept[dataset[0]], dataset[0] + float(rng.laplace(scale=2)))
+            noisy = [dataset[0] + float(rng.laplace(scale=2)) for _ in range(2)]
+            return shape(kept.setdefault(dataset[0], noisy[0]), noisy[1])
 
         return release
 
     for shape in (lambda a, b: [b, a], lambda a, b: {"sum": [a], "mean": b}, lambda a, b: np.array([b, a])):
         for method in ("sequential", "fixed"):
-            result = audited(keeps(shape), attacks="logistic", method=method)
-            is_in_doubt(result)
-            assert "no noise" in " ".join(result.warnings)
+            result = audited(keeps(shape), method=method, trials=300)
+            assert result.verdict is Verdict.INCONCLUSIVE
+            assert not result.bounds_valid
 
 
 def test_an_output_may_be_a_list_of_arrays_of_several_shapes() -> None:

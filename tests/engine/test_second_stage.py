@@ -27,6 +27,8 @@ from dpaudit.result.provenance import Provenance
 PAIR = Pair([0], [1])
 TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 8_000, 500, 700
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +55,9 @@ def test_the_second_stage_makes_the_score() -> None:
     assert sum(row.weight for row in result.attacks) == pytest.approx(1)
     assert {row.name: row.weight for row in result.attacks}["trees"] > 0.5
     assert result.witness is not None
-    assert result.witness.counts.n0 == result.evidence.trials
+    assert result.confirmation is not None
+    assert result.confirmation.outcome == "confirmed"
+    assert result.witness.counts == result.confirmation.counts
 
 
 def test_a_replay_has_a_second_stage_too() -> None:

@@ -22,7 +22,7 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.detached import Dataset
-from dpaudit.sampling.fresh_process import NotPossible, values_in_a_fresh_process
+from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
 from dpaudit.sampling.runs import ExecutionSettings, Runs
 from dpaudit.settings.memory import check_memory, memory_text
 
@@ -165,12 +165,12 @@ def test_an_isolated_mechanism_is_limited_when_it_is_loaded_and_in_runs(tmp_path
 
 
 @linux
-def test_new_processes_that_test_a_violation_have_the_limit(tmp_path: Path) -> None:
+def test_new_processes_that_confirm_a_violation_have_the_limit(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(f"def release(dataset, rng): return len(bytearray({BIG}))\n")
     mechanism = PythonMechanism("m.py:release", folder=tmp_path)
     runs = Runs(mechanism, Dataset([0]), 0, 0, 0, 0, 1, ExecutionSettings(memory=LIMIT))
     with pytest.raises(NotPossible, match=f"raised MemoryError .{ADVICE}"):
-        values_in_a_fresh_process([runs], timeout=60)
+        list(made_in_new_processes([(runs, runs)], since=0.0))
 
 
 @linux

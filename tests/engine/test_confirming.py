@@ -1,0 +1,495 @@
+"""Fresh runs after a refutation: what a mechanism keeps makes the audit inconclusive, and other violations stand.
+
+If the noise comes from the given rng, the seed decides everything.  Other noise is continuous, and each process draws
+it independently, so two processes agree with probability 0.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
+from dpaudit.engine import collector
+from dpaudit.mechanisms import CommandMechanism
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling import fresh_process
+
+from ..unseeded import unseeded_generator
+
+PAIR = Pair([0], [1])
+FAR = Pair([0], [10])
+Rng = np.random.Generator
+
+
+def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
+    chosen: dict[str, Any] = {"trials": 300, "seed": 0, "confidence": 0.95, "attacks": "logistic", "confirm": 16}
+    return audit(mechanism, "pure(epsilon=1)", pairs, **(chosen | settings))
+
+
+def outcome(result: AuditResult) -> str:
+    assert result.confirmation is not None, result
+    return result.confirmation.outcome
+
+
+def is_contradicted(result: AuditResult) -> None:
+    assert outcome(result) == "contradicted", result
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.bounds_valid
+    assert (result.p_value, result.mu_lower) == (1.0, 0.0)
+    assert result.e_value <= 1
+    assert result.detectable.claim == ""
+
+
+def stands(result: AuditResult) -> None:
+    assert result.violated, result
+    assert result.bounds_valid
+    assert result.p_value <= 1 - result.confidence
+
+
+def is_not_confirmed(result: AuditResult, why: str) -> None:
+    stands(result)
+    assert result.confirmation is not None
+    assert result.confirmation.outcome == "not confirmed"
+    assert result.confirmation.processes == 0
+    assert why in result.confirmation.reason
+
+
+_IN_A_FILE = """
+import functools
+import logging
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+
+FOLDER = pathlib.Path(__file__).parent
+unseeded = np.random.default_rng()
+
+@functools.lru_cache
+def noisy(value):
+    return value + float(unseeded.laplace())
+def cached(dataset, rng):
+    return noisy(dataset[0])
+def cached_by_workers(dataset, rng):
+    time.sleep(0.004)  # slow enough for worker processes to be used
+    return noisy(dataset[0])
+def one_part(dataset, rng):  # apart from the cache, the claim is true
+    return {"cached": [noisy(dataset[0])], "noisy": dataset[0] + float(rng.laplace(scale=2))}
+
+NOISE = float(unseeded.laplace())
+def drawn_on_import(dataset, rng):
+    return dataset[0] + NOISE + 1e-3 * float(rng.normal())
+
+TABLE = unseeded.laplace(size=3)
+def table(dataset, rng):
+    return float(dataset[0] + TABLE[rng.integers(3)])
+
+class Kept:
+    def __init__(self, size, jitter=0.0, share=1.0):
+        self.size, self.jitter, self.share, self.kept = size, jitter, share, {}
+    def __call__(self, dataset, rng):
+        slot, noisy = (dataset[0], int(rng.integers(self.size))), dataset[0] + float(rng.laplace())
+        kept = self.kept.setdefault(slot, noisy) if rng.random() < self.share else noisy
+        return kept + self.jitter * float(rng.normal())
+pool = Kept(3)
+jitter = Kept(1, jitter=1e-6)
+mostly = Kept(1, share=0.8)
+
+def on_disk(dataset, rng):
+    place = FOLDER / f"kept {dataset}"
+    if not place.exists():
+        place.write_text(repr(dataset[0] + float(rng.laplace())))
+    return float(place.read_text())
+
+def fixed_seed(dataset, rng):  # the mechanisms from here on keep no noise
+    public = float((FOLDER / "public").read_text())
+    return dataset[0] + public + float(np.random.default_rng(42).laplace())
+
+class Holds:
+    def __init__(self):
+        self.lock, self.calls, self.history, self.last, self.helper = threading.Lock(), 0, [], 0.0, None
+        self.pool = ThreadPoolExecutor(1)
+        self.public = (FOLDER / "public").open()
+        self.log = logging.getLogger("holds")
+        self.log.addHandler(logging.FileHandler(FOLDER / "log", "a"))
+        self.generator = np.random.default_rng()
+    @functools.lru_cache
+    def shift(self, value):
+        return value + 0.123456789
+    def __call__(self, dataset, rng):
+        with self.lock:
+            self.calls += 1
+            self.log.warning("run %d", self.calls)
+            if self.helper is None:
+                program = "for line in iter(input, ''): print(line, flush=True)"
+                self.helper = subprocess.Popen(
+                    [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            self.helper.stdin.write(f"{dataset[0]}\\n")
+            self.helper.stdin.flush()
+            value = self.shift(int(self.helper.stdout.readline()))
+            self.public.seek(0)
+            value += float(self.public.read())
+            self.last = value + self.pool.submit(self.generator.laplace).result()
+            self.history.append(self.last)
+            return self.last
+holds = Holds()
+"""
+
+
+@pytest.fixture
+def in_a_file(tmp_path: Path) -> Any:
+    (tmp_path / "keeps_or_not.py").write_text(_IN_A_FILE)
+    (tmp_path / "public").write_text("0.25")
+    return lambda name: PythonMechanism(f"keeps_or_not.py:{name}", folder=tmp_path)
+
+
+@pytest.mark.chance
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(
+    "name", ["cached", "one_part", "drawn_on_import", "table", "pool", "jitter", "mostly", "on_disk"]
+)
+def test_what_a_process_keeps_makes_a_violation_inconclusive(in_a_file: Any, name: str) -> None:
+    is_contradicted(audited(in_a_file(name), attacks="auto", confirm=64))
+
+
+@pytest.mark.chance
+@pytest.mark.usefixtures("two")
+def test_a_cache_in_each_worker_process_is_inconclusive(in_a_file: Any) -> None:
+    """With `jobs=2` the outputs have two or three values on each dataset, one for each process."""
+    result = audited(in_a_file("cached_by_workers"), attacks="auto", jobs=2)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.bounds_valid
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_a_cache_of_a_copied_function_is_inconclusive_on_any_pair(method: str) -> None:
+    kept: dict[int, float] = {}
+
+    def release(dataset: list[int], rng: Rng) -> float:
+        return kept.setdefault(dataset[0], dataset[0] + float(rng.laplace())) + 1e-3 * float(rng.normal())
+
+    is_contradicted(audited(release, [Pair([2], [2.0001]), PAIR], method=method))
+
+
+@pytest.mark.chance
+@pytest.mark.usefixtures("two")
+def test_a_copied_generator_does_not_make_new_processes_repeat_each_other() -> None:
+    """Each process has other noise, whether it is kept or not.
+
+    Fails by chance < 1 in 10**6: the datasets are 10 apart, and the noise has scale 0.3; see also
+    `fresh_runs.DIFFERENT`.
+    """
+
+    def draws(share: float) -> Any:
+        generator = unseeded_generator()
+        kept: dict[int, float] = {}
+
+        def release(dataset: list[int], rng: Rng) -> float:
+            noisy = dataset[0] + 0.3 * float(generator.laplace())
+            return kept.setdefault(dataset[0], noisy) if rng.random() < share else noisy
+
+        return release
+
+    is_contradicted(audited(draws(share=0.8), FAR, confirm=64))
+    result = audited(draws(share=0.0), FAR, confirm=64)
+    stands(result)
+    assert outcome(result) == "confirmed"
+
+
+_PROGRAM = """
+import json, random, sys
+noise = {"drawn": random.gauss(0, 1), "seeded": random.Random(3).gauss(0, 1)}
+pool = [random.gauss(0, 1) for _ in range(5)]
+for line in sys.stdin:
+    q = json.loads(line)
+    kept = [random.choice(pool) if sys.argv[1] == "pool" else noise[sys.argv[1]] for _ in range(q["n"])]
+    print(json.dumps({"outputs": [q["dataset"][0] + one for one in kept]}), flush=True)
+"""
+
+
+@pytest.mark.chance
+def test_a_program_is_started_anew(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    for kept in ("drawn", "pool"):
+        with CommandMechanism([sys.executable, "program.py", kept], cwd=tmp_path) as mechanism:
+            is_contradicted(audited(mechanism, attacks="auto", confirm=400, trials=1000))
+    with CommandMechanism([sys.executable, "program.py", "seeded"], cwd=tmp_path) as mechanism:
+        result = audited(mechanism)
+    stands(result)
+    assert outcome(result) == "confirmed"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_replay_of_a_cache_does_not_reproduce() -> None:
+    """The seed decides."""
+    kept: dict[int, float] = {}
+
+    def cached(dataset: list[int], rng: Rng) -> float:
+        return kept.setdefault(dataset[0], dataset[0] + float(rng.laplace()))
+
+    violation = audited(lambda dataset, rng: dataset[0] + 0.1 * float(rng.laplace()))
+    assert violation.violated
+    found = replay(violation, cached, PAIR, trials=200, seed=1)
+    assert not found.refuted
+    assert found.p_value == 1.0
+    assert replay(violation, no_noise, PAIR, trials=200, seed=1).refuted
+
+
+def test_outputs_that_no_process_varies_count_once_for_each_process(in_a_file: Any) -> None:
+    """At confidence 0.99, eight observations of each dataset are just enough to refute the claim."""
+    result = audited(in_a_file("fixed_seed"), confidence=0.99)
+    stands(result)
+    found = result.confirmation
+    assert found is not None
+    assert found.counts is not None
+    assert (found.outcome, found.processes, found.runs, found.counts.n0) == ("confirmed", 8, 16, 8)
+    assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
+
+
+@pytest.mark.chance
+def test_a_mechanism_that_holds_helpers_threads_locks_and_files_stays_a_violation(in_a_file: Any) -> None:
+    """It also holds a generator, a counter, a history, a log and a cache of public data.
+
+    Fails by chance < 1 in 10**6: the datasets are 10 standard errors apart; see also `fresh_runs.DIFFERENT`.
+    """
+    result = audited(in_a_file("holds"), Pair([0], [30]), confirm=64)
+    stands(result)
+    assert result.confirmation is not None
+    assert (outcome(result), result.confirmation.processes, result.confirmation.runs) == ("confirmed", 8, 64)
+    assert result.witness is not None
+    assert result.witness.counted == "frozen"
+    assert result.witness.counts == result.confirmation.counts
+    assert not result.warnings
+
+
+@pytest.mark.usefixtures("two")
+def test_the_same_seed_gives_the_same_confirmation() -> None:
+    """The kept generator is copied as it was before the audit.  The seed decides."""
+
+    def release(dataset: list[int], rng: Rng) -> float:
+        return dataset[0] + 0.5 * float(rng.laplace())
+
+    first, second = (audited(release, confirm=200, trials=600) for _ in range(2))
+    assert first.confirmation == second.confirmation
+    assert first.confirmation is not None
+    assert first.confirmation.counts is not None
+    assert 0 < first.confirmation.counts.false_positives < 200
+    assert first.mu_lower == second.mu_lower
+
+
+def discrete(dataset: list[int], rng: Rng) -> float:
+    return (0.25 if rng.random() < 0.6 else 0.75) if dataset[0] else (0.5 if rng.random() < 0.99 else 0.75)
+
+
+def seldom(dataset: list[int], rng: Rng) -> float:
+    return float(dataset[0] and rng.random() < 0.5)
+
+
+def coin(dataset: list[int], rng: Rng) -> float:
+    return 0.3 + float(rng.random() < 0.1 + 0.8 * dataset[0])
+
+
+def on_a_grid(dataset: list[int], rng: Rng) -> float:
+    return dataset[0] + 0.1 * int(rng.geometric(0.25) - rng.geometric(0.25))
+
+
+def exact_part(dataset: list[int], rng: Rng) -> dict[str, float]:
+    return {"epsilon": 0.5, "mean": dataset[0] + 0.25, "noisy": float(rng.normal())}
+
+
+@batched
+def no_noise(dataset: list[int], n: int, rng: Rng) -> Any:
+    return np.full(n, float(dataset[0]))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("mechanism", [discrete, seldom, coin, on_a_grid, exact_part, no_noise])
+def test_an_honest_violation_stands_whatever_the_seed(mechanism: Any) -> None:
+    """Few values, constant outputs or parts, and grids are no cache.  The seeds decide."""
+    for seed in range(3):
+        result = audited(mechanism, seed=seed, confirm=100, attacks="auto")
+        stands(result)
+        assert outcome(result) in ("confirmed", "consistent")
+
+
+@pytest.mark.parametrize("held", [threading.Lock(), (i for i in range(3))], ids=["lock", "generator"])
+def test_a_mechanism_that_cannot_be_copied_stays_a_violation(held: Any) -> None:
+    result = audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace()) + 0 * bool(held), FAR)
+    is_not_confirmed(result, "cannot be sent to a new process")
+    assert result.confirmation is not None
+    assert result.confirmation.counts is not None
+    assert result.confirmation.p_value < 0.01  # the fresh runs of this process are counted
+
+
+def test_a_mechanism_that_fails_in_new_processes_stays_a_violation() -> None:
+    own = os.getpid()
+
+    def release(dataset: list[int], rng: Rng) -> float:
+        if os.getpid() != own:
+            raise OSError("no licence")
+        return dataset[0] + 0.3 * float(rng.laplace())
+
+    is_not_confirmed(audited(release, FAR, confirm=2), "no licence")
+
+
+class Records:
+    """A mechanism that records its outputs on each dataset, and cannot be copied."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.lock, self.seconds = threading.Lock(), seconds
+        self.outputs: dict[int, list[float]] = {0: [], 10: []}
+
+    def __call__(self, dataset: list[int], rng: Rng) -> float:
+        time.sleep(self.seconds)
+        self.outputs[dataset[0]].append(dataset[0] + 0.3 * float(rng.laplace()))
+        return self.outputs[dataset[0]][-1]
+
+    @property
+    def runs(self) -> int:
+        """Number of runs on each dataset, none of which repeats another run."""
+        (n,) = {len(side) for side in self.outputs.values()}
+        assert all(len(set(side)) == n for side in self.outputs.values())
+        return n
+
+
+@pytest.mark.parametrize("confirm", [None, 1, 50])
+def test_no_run_is_made_beyond_the_trials(confirm: Any) -> None:
+    """The seed decides: with 17 trials, the proof takes all of them."""
+    for trials in (17, 25, 101, 110, 300):
+        mechanism = Records()
+        result = audited(mechanism, FAR, trials=trials, confirm=confirm)
+        stands(result)
+        assert result.confirmation is not None
+        fresh = result.confirmation.runs
+        assert mechanism.runs <= trials
+        assert mechanism.runs >= result.trials_used + fresh
+        assert fresh <= (confirm or trials)
+        if trials == 17:
+            is_not_confirmed(result, "no run was left")
+        elif trials > 100:  # after 100 runs that test whether runs are independent
+            assert fresh >= 1
+
+
+@pytest.mark.parametrize("settings", [{"method": "fixed"}, {"measure": True}], ids=["fixed", "measure"])
+def test_an_audit_that_uses_all_trials_makes_its_fresh_runs_on_top(settings: dict[str, Any]) -> None:
+    mechanism = Records()
+    result = audited(mechanism, FAR, trials=100, confirm=30, **settings)
+    stands(result)
+    assert result.trials_used == 100
+    assert mechanism.runs == 130
+
+
+def test_fresh_runs_are_as_many_as_those_of_the_proof_if_runs_are_slow_and_else_a_thousand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fast = audited(Records(), FAR, confirm=None, trials=3000)
+    assert fast.confirmation is not None
+    assert fast.confirmation.runs == 1000
+    monkeypatch.setattr(collector, "_SLOW", 1e-3)
+    slow = audited(Records(2e-3), FAR, confirm=None)
+    assert slow.confirmation is not None
+    assert slow.confirmation.runs == slow.trials_used
+
+
+def test_one_fresh_run_is_consistent_but_too_few() -> None:
+    """The seed decides."""
+    result = audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace()), FAR, confirm=1)
+    stands(result)
+    assert result.confirmation is not None
+    assert (outcome(result), result.confirmation.runs, result.confirmation.processes) == ("consistent", 1, 1)
+
+
+def test_no_fresh_run_is_made_if_the_user_says_so() -> None:
+    mechanism = Records()
+    result = audited(mechanism, FAR, confirm="never")
+    is_not_confirmed(result, "told to make no fresh runs")
+    assert mechanism.runs <= max(100, result.trials_used)  # 100 runs test whether runs are independent
+    assert audited(lambda dataset, rng: float(rng.normal()), confirm="never").confirmation is None
+
+
+@pytest.mark.parametrize("given", [0, -1, 2.5, "always", True])
+def test_other_numbers_of_fresh_runs_are_refused(given: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="confirm must be"):
+        audited(discrete, confirm=given)
+
+
+def test_an_interruption_of_the_fresh_runs_keeps_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fresh_process, "_in_a_new_process", interrupted)
+    is_not_confirmed(audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace())), "interrupted")
+    kept: dict[int, float] = {}
+    cached = audited(lambda dataset, rng: kept.setdefault(dataset[0], float(rng.laplace())))
+    is_contradicted(cached)  # whose only evidence is one observation of each dataset
+
+
+_SCRIPT = """
+import json
+from dpaudit import Pair, audit
+from dpaudit.engine import fresh_runs
+
+kept = {}
+def keeps(dataset, rng):
+    return kept.setdefault(dataset[0], dataset[0] + rng.laplace()) + 1e-3 * rng.normal()
+SCALE = 0.3
+def noisy(dataset, rng):
+    return dataset[0] + SCALE * rng.laplace()
+if __name__ == "__main__":
+    fresh_runs.PROCESSES = 2
+    found = {}
+    for mechanism in (keeps, noisy):
+        result = audit(
+            mechanism, "pure(epsilon=1)", Pair([0], [10]), attacks="logistic", trials=300, seed=0, confirm=16
+        )
+        found[mechanism.__name__] = result.verdict.name, result.confirmation.outcome
+    print(json.dumps(found))
+"""
+
+
+def test_new_processes_run_the_functions_of_a_script(tmp_path: Path) -> None:
+    """The seed decides."""
+    (tmp_path / "script.py").write_text(_SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"keeps": ["INCONCLUSIVE", "contradicted"], "noisy": ["VIOLATION", "confirmed"]}
+
+
+@pytest.mark.chance
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("first", [False, True])
+def test_a_module_of_the_same_name_does_not_stand_for_the_audited_one(
+    first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New processes do not import another module from the working folder, or one that is found first on the path.
+
+    The audited module draws its noise on import.  The other one draws none, so the violation would stand.
+    """
+    for folder, noise in (("own", "np.random.default_rng().laplace()"), ("other", "0.0")):
+        (tmp_path / folder).mkdir()
+        text = f"import numpy as np\nNOISE = {noise}\ndef release(dataset, rng): return float(dataset[0] + NOISE)"
+        (tmp_path / folder / "of_one_name.py").write_text(text)
+    monkeypatch.chdir(tmp_path / "other")
+    monkeypatch.syspath_prepend(tmp_path / "own")
+    mechanism = importlib.import_module("of_one_name").release
+    if first:
+        monkeypatch.syspath_prepend(tmp_path / "other")
+    try:
+        is_contradicted(audited(mechanism))
+    finally:
+        del sys.modules["of_one_name"]
