@@ -65,6 +65,11 @@ def with_mathematics(text: str) -> tuple[Span, ...]:
     return tuple(Math(part) if i % 2 else part for i, part in enumerate(text.split("$")))
 
 
+def flat(text: Text) -> str:
+    """Return a text without its markup."""
+    return text if isinstance(text, str) else "".join(span if isinstance(span, str) else span.text for span in text)
+
+
 # --- blocks
 
 

@@ -9,10 +9,12 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.own_forms import is_output_region, is_score_region, quotation
 from dpaudit.result.values import Witness
 from dpaudit.result.witness_words import allowed_rate
+from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.numbers import count, percent_at_most
-from dpaudit_reports.rates import accounted, intervals, least_inside, region
+from dpaudit_reports.rates import accounted, frozen, intervals, least_inside, region
 from dpaudit_reports.sides import Sides, sides
 
+BY_TEST = "The exact test of both rates together refutes the claim."
 _ILLUSTRATION = "These counts illustrate the proof, which rests on all runs."
 
 
@@ -27,8 +29,8 @@ class Frequencies:
     # largest hits1 that the claim allows on average; None if no such comparison is valid, see `frequencies`
     most: int | None
     moving: bool  # whether the region changed while its outputs were counted
-    stopping: bool  # whether the region was fixed, and the evidence ended the audit
     later: bool  # whether the region was fixed before these outputs came, but not the number of runs
+    runs: str  # "fresh runs" if new runs followed the refutation, otherwise "runs"
     sides: Sides
 
     @property
@@ -50,14 +52,20 @@ def frequencies(result: AuditResult) -> Frequencies | None:
         return None
     counts = found.counts
     most: int | None = None
-    frozen, moving = result.evidence.frozen, intervals(found) is None
-    hits1, later = counts.n1 - counts.false_negatives, accounted(found) and not frozen
-    if (frozen or later) and not moving and not math.isnan(rate := allowed_rate(result)):
+    moving, later = intervals(found) is None, accounted(found) and not frozen(result)
+    hits1 = counts.n1 - counts.false_negatives
+    if (frozen(result) or later) and not moving and not math.isnan(rate := allowed_rate(result)):
         most = min(counts.n1, math.ceil(rate * counts.n1))
         if later and not (hits1 > most and least_inside(found) > rate):
             most = None
-    stopping, shown = later and result.stopped_by == "evidence", sides(result, found.pair)
-    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, stopping, later, shown)
+    runs, shown = "fresh runs" if fresh(result) else "runs", sides(result, found.pair)
+    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, later, runs, shown)
+
+
+def by_test(result: AuditResult) -> bool:
+    """Return whether the exact test of the region's counts refutes the claim."""
+    found = fresh(result)
+    return result.evidence.frozen if found is None else found.outcome == "confirmed"
 
 
 def in_words(result: AuditResult, found: Frequencies) -> tuple[str, str]:
@@ -71,7 +79,7 @@ def in_words(result: AuditResult, found: Frequencies) -> tuple[str, str]:
 def counted(result: AuditResult, found: Frequencies) -> str:
     """Return the counts as the beginning of a sentence, or as two sentences if the region changed."""
     assert result.witness is not None
-    times1 = f"{count(found.hits1)} of {count(found.n1)} runs {found.sides.on1}"
+    times1 = f"{count(found.hits1)} of {count(found.n1)} {found.runs} {found.sides.on1}"
     times0 = f"{count(found.hits0)} of {count(found.n0)} {found.sides.on0}"
     if found.moving:
         return (
@@ -101,7 +109,7 @@ def if_rate(result: AuditResult, found: Frequencies) -> str:
 def _meaning(result: AuditResult, found: Frequencies) -> str:
     """State what the counts prove, in sentences."""
     limit = "" if found.most is None else f"The limit is an average, {if_rate(result, found)}. "
-    if found.stopping:
+    if found.later and result.stopped_by == "evidence":
         return (
             f"{limit}{_ILLUSTRATION} They may exaggerate the difference, because the audit stopped as soon as it had a "
             "proof; the verdict allows for this."
@@ -110,4 +118,4 @@ def _meaning(result: AuditResult, found: Frequencies) -> str:
         return f"{limit}{_ILLUSTRATION}"
     if found.most is None:
         return "The region was chosen by these counts."
-    return limit.rstrip() if found.exceeded else f"{limit}The exact test of both rates together refutes the claim."
+    return limit.rstrip() if found.exceeded or not by_test(result) else f"{limit}{BY_TEST}"

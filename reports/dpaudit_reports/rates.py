@@ -37,7 +37,7 @@ def region_status(result: AuditResult) -> RegionStatus:
         return RegionStatus.VOID
     if result.violated:
         return RegionStatus.WITNESS
-    if result.evidence.frozen:
+    if frozen(result):
         return RegionStatus.TESTED
     return RegionStatus.CLOSEST if came_near(result, found) else RegionStatus.FAR
 
@@ -92,6 +92,11 @@ def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]]
         return None
     alpha, beta = (counts.false_positives, counts.n0), (counts.false_negatives, counts.n1)
     return (lower(*alpha, 0.025), upper(*alpha, 0.025)), (lower(*beta, 0.025), upper(*beta, 0.025))
+
+
+def frozen(result: AuditResult) -> bool:
+    """Return whether the region and the number of its outputs were fixed before these outputs came."""
+    return result.evidence.frozen or (result.witness is not None and result.witness.counted == "frozen")
 
 
 def accounted(found: Witness) -> bool:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Panel
 from dpaudit_reports.claim_words import found_from, least_found
 from dpaudit_reports.claimed import Bound, headline
+from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
-from dpaudit_reports.figures.rows import Bar, Units, bars_svg, each, units_svg
-from dpaudit_reports.frequencies import Frequencies, frequencies, if_rate
+from dpaudit_reports.figures.rows import Bar, bars_svg
+from dpaudit_reports.frequencies import Frequencies, frequencies
 from dpaudit_reports.guesses import least_right
-from dpaudit_reports.numbers import at_most, count, number
+from dpaudit_reports.numbers import count, number
 from dpaudit_reports.rates import RegionStatus, region, region_status
 
 _ABOVE = "Nothing is known above the proven bound."
@@ -40,50 +41,44 @@ def beside(result: AuditResult) -> tuple[Panel | None, str]:
 
 def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
     assert result.witness is not None
-    sides, counted0, counted1 = found.sides, (found.hits0, found.n0), (found.hits1, found.n1)
+    sides = found.sides
     rows = [
-        Units(f"{sides.name0}: {_of(*counted0)}", *counted0, ATTACK, up=True),
-        Units(f"{sides.name1}: {_of(*counted1)}", *counted1, WITNESS, up=False),
+        _share(sides.name0, found.hits0, found.n0, ATTACK),
+        _share(sides.name1, found.hits1, found.n1, WITNESS),
     ]
     if found.most is not None:
-        most = found.most, found.n1
-        rows.append(Units(f"the claim allows at most {sides.name1}: {_of(*most)}", *most, CLAIM, up=True))
+        rows.append(_share(f"the claim allows at most {sides.name1}", found.most, found.n1, CLAIM))
     alt = f"Outputs in the region: {_joined(rows)}."
     title = f"The witness: {region(result.witness)}"
     title = "The witness" if found.moving or len(title) > _MAX_TITLE else title
-    square = _square(max(found.n0, found.n1), "run")
-    proof = f"{result.evidence.words.proof} (p-value {p_value_words(result, at_most)})"
-    meaning = (
-        f"{square} Filled: the output was in the region. {_allowance(result, found)} The verdict rests on {proof}."
-    )
-    return Panel(partial(units_svg, rows), alt=alt, title=title), meaning
+    meaning = f"Bars: the share of runs with an output in the region.{_no_limit(found)}"
+    if not fresh(result):
+        meaning += f" The verdict rests on {result.evidence.words.proof}."
+    return Panel(partial(bars_svg, rows), alt=alt, title=title), meaning
 
 
-def _allowance(result: AuditResult, found: Frequencies) -> str:
-    if found.most is None:
-        if found.stopping:
-            return "These counts may exaggerate the difference, because the audit stopped as soon as it had a proof."
-        why = "the region was chosen by these counts"
-        if found.moving or found.later:
-            why = "the region changed during the audit" if found.moving else "the number of runs was not fixed"
-        return f"The claim's limit is not shown, since {why}."
-    return f"The claim's limit is an average, {if_rate(result, found)}."
+def _no_limit(found: Frequencies) -> str:
+    """Return why the claim's limit is not shown; "" if it is."""
+    if found.most is not None:
+        return ""
+    why = "the region was chosen by these counts"
+    if found.moving or found.later:
+        why = "the region changed during the audit" if found.moving else "the number of runs was not fixed"
+    return f" The claim's limit is not shown, since {why}."
 
 
 def _guesses(result: AuditResult) -> tuple[Panel, str]:
     guessed, words = result.evidence.guessed, result.evidence.words
     assert guessed is not None
     least, total = least_right(result), guessed.guesses
-    chance = f"by chance: about {number(guessed.by_chance, 6)}"
     rows = [
-        Units(f"right {words.guesses}: {_of(guessed.right, total)}", guessed.right, total, WITNESS, up=False),
-        Units(chance, math.ceil(guessed.by_chance), total, ATTACK, up=True),
+        _share(f"right {words.guesses}", guessed.right, total, WITNESS),
+        Bar(f"by chance: about {number(guessed.by_chance, 6)}", 0.0, guessed.by_chance / max(1, total), ATTACK),
     ]
     if least is not None:
-        rows.append(Units(f"would refute: {count(least)} or more", least, total, CLAIM, up=True))
+        rows.append(Bar(f"would refute: {count(least)} or more", 0.0, least / max(1, total), CLAIM))
     title = f"Guesses about the {words.unit}"
-    panel = Panel(partial(units_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title)
-    return panel, _square(total, words.guesses.removesuffix("es"))
+    return Panel(partial(bars_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title), ""
 
 
 def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
@@ -106,15 +101,9 @@ def _name(bound: Bound) -> str:
     return bound.symbol if bound.delta is None else f"{bound.symbol} at δ = {number(bound.delta)}"
 
 
-def _of(k: int, n: int) -> str:
-    return f"{count(k)} of {count(n)}"
+def _share(name: str, k: int, n: int, color: str) -> Bar:
+    return Bar(f"{name}: {count(k)} of {count(n)}", 0.0, k / max(1, n), color)
 
 
-def _joined(rows: list[Units] | list[Bar]) -> str:
+def _joined(rows: list[Bar]) -> str:
     return "; ".join(row.label for row in rows)
-
-
-def _square(total: int, what: str) -> str:
-    size = each(total)
-    plural = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"Each square is one {what}." if size == 1 else f"Each square is up to {count(size)} {plural}."

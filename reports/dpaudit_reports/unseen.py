@@ -40,7 +40,7 @@ def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if result.measurement:
         return *rate, *loss, *untried
     if result.violated:
-        return _stopped(result), *loss
+        return f"The proof says nothing about {result.evidence.words.others}. ", *loss
     return *_size(result, short=short), *rate, *loss, *(() if short else _bits(result)), *untried
 
 
@@ -49,14 +49,6 @@ def _bits(result: AuditResult) -> tuple[str, ...]:
     if not (result.attacks and result.evidence.of_pairs) or any(row.name in _ON_BITS for row in result.attacks):
         return ()
     return ("The last bits of floats were not tested. ",)
-
-
-def _stopped(result: AuditResult) -> str:
-    """Return a reminder that a violation says nothing about untried pairs, attacks or canaries."""
-    others = result.evidence.words.others
-    if result.stopped_by == "evidence":
-        return f"The audit stopped at the proof, which says nothing about {others}. "
-    return f"The proof says nothing about {others}. "
 
 
 def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:

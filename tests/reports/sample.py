@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import GaussianDP
+from dpaudit.inference.fixed import exact_binomial
+from dpaudit.inference.fixed.clopper_pearson import clopper_pearson
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
@@ -111,6 +114,37 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
 def violation() -> AuditResult:
     """Return a violation: G_1 is claimed, G_1.3 is true."""
     return sample(1.3, Verdict.VIOLATION, trials=700)
+
+
+def confirmed(x: int, y: int, n: int = 1000, outcome: ConfirmationOutcome = "confirmed") -> AuditResult:
+    """Return a violation with fresh runs: x of n outputs of d0 are in the region, and y of n outputs of d1."""
+    result, counts = violation(), Counts(false_positives=x, n0=n, false_negatives=n - y, n1=n)
+    assert result.witness is not None
+    claim = result.claim
+    (low0, high0), (low1, high1) = (clopper_pearson(k, n, significance=0.05) for k in (x, n - y))
+    witness = dataclasses.replace(
+        result.witness,
+        counts=counts,
+        counted="frozen",
+        alpha=x / n,
+        beta=1 - y / n,
+        claimed_beta=float(claim.beta(x / n)),
+        alpha_lower=low0,
+        alpha_upper=high0,
+        beta_lower=low1,
+        beta_upper=high1,
+        allowed_upper=1 - float(claim.beta(high0)),
+    )
+    p_value = exact_binomial.p_value(claim, x, n, y, n)
+    fresh = Confirmation(outcome=outcome, runs=n, processes=8, counts=counts, p_value=p_value)
+    evidence: Any = dataclasses.replace(result.evidence, confirmation=fresh)  # type: ignore[type-var]
+    return dataclasses.replace(
+        result,
+        stopped_by="evidence",
+        evidence=evidence,
+        witness=witness,
+        mu_lower=evidence.mu_lower(confidence=result.confidence),
+    )
 
 
 @functools.cache

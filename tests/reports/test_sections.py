@@ -165,7 +165,7 @@ def test_one_run_is_no_runs() -> None:
     result = dataclasses.replace(sample.violation(), method="one_run", evidence=guesses, trials_used=1)
     callout = verdict(result)[0]
     assert isinstance(callout, Callout)
-    assert "after one run." in "".join(part if isinstance(part, str) else part.text for part in callout.text)
+    assert "after one run (p" in "".join(part if isinstance(part, str) else part.text for part in callout.text)
 
 
 def test_a_table_with_a_cell_too_many_is_refused() -> None:

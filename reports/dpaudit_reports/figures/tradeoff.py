@@ -15,7 +15,7 @@ from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.labels import label_curves
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
 from dpaudit_reports.numbers import percent_at_least
-from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals, region_status
+from dpaudit_reports.rates import RegionStatus, accounted, came_near, frozen, intervals, region_status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def point_name(result: AuditResult) -> str:
         return ""
     match region_status(result):
         case RegionStatus.WITNESS:
-            if result.evidence.frozen:
+            if frozen(result):
                 return "fresh counts"
             return "witness" if accounted(result.witness) else "chosen by these counts"
         case RegionStatus.TESTED if came_near(result, result.witness):

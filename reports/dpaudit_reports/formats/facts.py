@@ -10,8 +10,9 @@ from dpaudit.result.spent import spent
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import joined, one_line
 from dpaudit.text.rounding import at_most, percent_at_least
-from dpaudit_reports.blocks import Text
+from dpaudit_reports.blocks import flat
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline, label, tells
+from dpaudit_reports.confirmed import confirmation
 from dpaudit_reports.formats.run import Audited
 from dpaudit_reports.reasons import reason
 from dpaudit_reports.unseen import assumption
@@ -42,6 +43,7 @@ def facts(audited: Audited) -> dict[str, Fact]:
         "certified_at_least": None if bound is None else finite(bound.certified),
         "claimed_at_most": None if bound is None else finite(bound.claimed),
         "detectable": detectable(result) or None,
+        "confirmation": None if result is None or result.confirmation is None else result.confirmation.outcome,
         "seconds": None if result is None else finite(round(result.elapsed_s, 3)),
         "expected": audited.expected,
         "as_expected": audited.as_expected,
@@ -76,11 +78,6 @@ def detectable(result: AuditResult | None) -> str:
 def certified(result: AuditResult) -> str:
     """Return the certified bound on the claim's own parameter and the claimed value, as "ε ≥ 1.003 / 1 at δ = 0"."""
     return flat(certified_of_claimed(result))
-
-
-def flat(text: Text) -> str:
-    """Return the text of a block without its markup."""
-    return text if isinstance(text, str) else "".join(s if isinstance(s, str) else s.text for s in text)
 
 
 def why(audited: Audited) -> str:
@@ -118,4 +115,5 @@ def sentence(audited: Audited) -> str:
     if assumed := result.evidence.words.assumption:
         words = f"{words.rstrip('.')}; assumed, not tested: {assumed}"
     p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""
-    return f"{words.rstrip('.')}{p_value}, {spent(result.evidence, result.trials_used, result.warnings)}"
+    fresh = f"; {one_line(found)}" if (found := confirmation(result)) else ""
+    return f"{words.rstrip('.')}{p_value}, {spent(result.evidence, result.trials_used, result.warnings)}{fresh}"

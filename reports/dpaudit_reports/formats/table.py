@@ -19,6 +19,7 @@ from dpaudit.text.encodable import encodable
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import count
 from dpaudit_reports.claimed import label
+from dpaudit_reports.confirmed import confirmation, fresh
 from dpaudit_reports.formats.facts import certified, detectable, why
 from dpaudit_reports.formats.run import Audited, Run, Screen
 from dpaudit_reports.formats.wrapping import packed, wrapped
@@ -45,7 +46,7 @@ class _Row:
     cells: dict[str, str]  # text of each cell, by the column's name
     style: str  # style of the verdict
     expected: bool | None
-    below: tuple[str, ...]  # texts that always stand below the audit
+    below: str  # text that always stands below the audit
 
 
 def text(run: Run, screen: Screen) -> str:
@@ -75,7 +76,7 @@ def text(run: Run, screen: Screen) -> str:
 
 def _stopped_at_once(audited: Audited) -> bool:
     result = audited.result
-    return result is not None and result.evidence.anytime and result.stopped_by == "evidence"
+    return result is not None and result.evidence.anytime and result.stopped_by == "evidence" and not fresh(result)
 
 
 def _row(audited: Audited, encoding: str) -> _Row:
@@ -91,13 +92,15 @@ def _row(audited: Audited, encoding: str) -> _Row:
         "certified / claimed": "" if result is None else certified(result),
         "detectable (90 %)": one_line(detectable(result)),
     }
-    unanswered = result is None or result.verdict is Verdict.INCONCLUSIVE
-    because = (f"because: {why(audited) or 'the result does not record the reason'}",) if unanswered else ()
+    if result is None or result.verdict is Verdict.INCONCLUSIVE:
+        below = f"because: {why(audited) or 'the result does not record the reason'}"
+    else:
+        below = one_line(confirmation(result))
     return _Row(
         {name: encodable(cell, encoding) for name, cell in cells.items()},
         audited.sign.style,
         expected,
-        tuple(encodable(words, encoding) for words in because),
+        encodable(below, encoding),
     )
 
 
@@ -146,7 +149,7 @@ def _audit(row: _Row, widths: dict[str, int], below: Sequence[str], screen: Scre
     items = [f"{column}: {row.cells[column]}" for column in below if row.cells[column]]
     room = None if screen.width is None else max(screen.width - _INDENT, 1)
     separator = encodable(" · ", screen.encoding)
-    reported = [*packed(items, separator, room), *(part for words in row.below for part in wrapped(words, room))]
+    reported = [*packed(items, separator, room), *(wrapped(row.below, room) if row.below else ())]
     return lines + [Text(" " * _INDENT + part) for part in reported]
 
 

@@ -13,6 +13,7 @@ from dpaudit_reports.audited import audited
 from dpaudit_reports.blocks import Answers, Block, Code, Span, Strong
 from dpaudit_reports.claim_words import claim_words
 from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells
+from dpaudit_reports.confirmed import fresh, runs_for_size
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
 from dpaudit_reports.rates import accounted
 from dpaudit_reports.reasons import why_void
@@ -76,6 +77,11 @@ def _kept(result: AuditResult) -> Iterator[Span]:
     bound = headline(result) if result.bounds_valid else None
     if not result.bounds_valid:
         yield f" Nothing is proven: {why_void(result)}."
+    elif (needed := runs_for_size(result)) is not None:
+        yield " "
+        yield from bound.name() if bound else ()
+        enough = f" (about {count(int(needed))} fresh runs would)" if math.isfinite(needed) else ""
+        yield f" is more than claimed; how much more is not measured{enough}."
     elif bound is None:
         yield " Proven: the claim is false as a curve, although no single parameter exceeds the claimed value."
     elif math.isnan(bound.certified):
@@ -101,7 +107,7 @@ def _more(words: str) -> str:
 
 def _no_size(result: AuditResult) -> str:
     """Return a note that a bound certified at the first proof does not estimate the size of the violation."""
-    if not result.evidence.anytime:
+    if not result.evidence.anytime or fresh(result):
         return ""
     if result.stopped_by == "evidence":
         return " The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
@@ -121,9 +127,8 @@ def _sure(result: AuditResult) -> Iterator[Span]:
             yield f" The p-value of the claim is {p_value_words(result, at_most)}."
         return
     yield f"{percent_at_least(result.confidence)} confidence: a true claim would be refuted in at most "
-    yield f"{_odds(result.confidence)}, a limit set beforehand. The p-value of this audit is "
-    yield f"{p_value_words(result, at_most)}. These numbers account for chance, but not for mistakes in the set-up. "
-    yield "This report contains no confirmation on fresh runs (a replay)."
+    yield f"{_odds(result.confidence)}, a limit set beforehand. This accounts for chance, but not for mistakes in the "
+    yield "set-up." if result.confirmation else "set-up. This report contains no confirmation on fresh runs (a replay)."
 
 
 def _odds(confidence: float) -> str:

@@ -24,6 +24,7 @@ from dpaudit_reports.blocks import (
     Text,
 )
 from dpaudit_reports.claimed import certified_of_claimed, label, tells
+from dpaudit_reports.confirmed import outcome
 from dpaudit_reports.figures.canvas import GAP, WIDTH
 from dpaudit_reports.figures.hints import residual_hints
 from dpaudit_reports.figures.residual import Scale, peak, residual_svg, scale_of
@@ -128,7 +129,7 @@ def _numbers(result: AuditResult) -> tuple[Span, ...]:
     bound = certified_of_claimed(result)
     words = (bound,) if isinstance(bound, str) else bound
     p = f", p\u00a0{p_value(result)}" if tells(result) else ""
-    return (": ", *words, f"{p}, {count(result.trials_used)}\u00a0runs")
+    return (": ", *words, f"{outcome(result)}{p}, {count(result.trials_used)}\u00a0runs")
 
 
 def _audit(name: str, results: Versions, versions: Sequence[str]) -> tuple[Block, ...]:

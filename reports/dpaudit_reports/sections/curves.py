@@ -8,6 +8,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import certified_profile, has_band
 from dpaudit_reports.claimed import headline, label
+from dpaudit_reports.confirmed import shows_size
 from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
@@ -48,7 +49,7 @@ def _band(result: AuditResult) -> str:
     if not has_band(result):
         return f"{result.evidence.words.no_band} "
     words = " This bound is weaker than the test of the claim, so it may lie above the claim's curve."
-    weaker = words if result.violated else ""
+    weaker = words if result.violated and not shows_size(result) else ""
     return (
         f"With {percent_at_least(result.confidence)} confidence, the mechanism's own curve lies nowhere above the "
         f"dashed line.{weaker} "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
+from dpaudit_reports.confirmed import fresh, runs_for_size
 from dpaudit_reports.reasons import why_inconclusive
 from dpaudit_reports.repeat import config_of, replay_command, saved_file
 
@@ -31,6 +33,8 @@ def next_step(result: AuditResult) -> tuple[Block, ...]:
 def _after_violation(result: AuditResult) -> tuple[Text, ...]:
     words = "Do not rely on the claim until the cause is found."
     check = "Check the set-up: the claim is the documented one, and the datasets are neighbours under its definition."
+    if result.confirmation is not None and result.confirmation.outcome == "confirmed":
+        return words, check, *_for_maintainers(result), *_to_measure(result)
     if command := replay_command(result):
         confirm: Text = ("Confirm it on fresh runs before you report it: ", Code(command), ".")
     elif result.evidence.once:
@@ -43,11 +47,16 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
 
 
 def _to_measure(result: AuditResult) -> tuple[Text, ...]:
-    """Return how to measure the loss if the audit stopped before it had measured the loss."""
-    if not (result.evidence.anytime and result.stopped_by == "evidence"):
+    """Return how to measure the loss if the audit has not measured it."""
+    needed = runs_for_size(result)
+    if needed is not None and math.isfinite(needed):
+        key, value = "confirm", str(int(needed))
+    elif fresh(result) is None and result.evidence.anytime and result.stopped_by == "evidence":
+        key, value = "measure", "true"
+    else:
         return ()
-    in_config = "add ", Code("measure: true"), " to the config"
-    where = in_config if result.provenance.audit else ("call ", Code("dpaudit.audit(..., measure=True)"))
+    in_config = "add ", Code(f"{key}: {value}"), " to the config"
+    where = in_config if result.provenance.audit else ("call ", Code(f"dpaudit.audit(..., {key}={value.title()})"))
     return (("To measure how large the loss is, ", *where, ", and audit again."),)
 
 

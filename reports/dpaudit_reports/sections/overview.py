@@ -11,6 +11,7 @@ from dpaudit.text.rounding import lower, upper
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
 from dpaudit_reports.claim_words import found_from, least_found
 from dpaudit_reports.claimed import certified_of_claimed, headline, label
+from dpaudit_reports.confirmed import outcome
 from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
 from dpaudit_reports.marks import MARKS, title_of
 from dpaudit_reports.numbers import count, percent_at_least
@@ -67,10 +68,8 @@ def _certified(result: AuditResult) -> Text:
         return bound.shown(bound.certified_text())
     least = None if result.violated else least_found(result)
     cell = certified_of_claimed(result)
-    if least is None:
-        return cell
     spans = (cell,) if isinstance(cell, str) else cell
-    return *spans, f"; found from {found_from(least)}"
+    return *spans, outcome(result) if least is None else f"; found from {found_from(least)}"
 
 
 def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:

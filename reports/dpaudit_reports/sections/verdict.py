@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dpaudit.result.model import AuditResult
+from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.spent import spent
 from dpaudit.result.values import OUTCOME, Verdict
-from dpaudit_reports.blocks import Block, Callout, Span, Strong, Text
+from dpaudit_reports.blocks import Block, Callout, Span, Strong, Text, flat
 from dpaudit_reports.claim_words import claim_of, least_found_in_words
+from dpaudit_reports.claimed import headline
+from dpaudit_reports.confirmed import confirmation, shows_size
 from dpaudit_reports.frequencies import frequencies, in_words
 from dpaudit_reports.guesses import least_right
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import count, percent_at_least
+from dpaudit_reports.numbers import at_most, count, percent_at_least
 from dpaudit_reports.reasons import reason
 from dpaudit_reports.unseen import assumption
 
@@ -19,8 +21,15 @@ def verdict(result: AuditResult) -> tuple[Block, ...]:
     """Return the verdict.  The verdict follows the title without a heading."""
     mark = MARKS[result.verdict]
     word = "Measurement" if result.measurement else mark.word
-    word = f"{word}: the claim is refuted" if result.violated else word
+    word = f"{word}: {_size(result)}" if result.violated else word
     return (Callout(mark.sign, word, (*_spans(_sentence(result)), *_assumed(result)), mark.tone),)
+
+
+def _size(result: AuditResult) -> str:
+    bound = headline(result)
+    if bound is None or not shows_size(result):
+        return "the claim is refuted"
+    return f"{flat(bound.shown(bound.certified_text()))}, claimed at most {bound.claimed_text()}"
 
 
 def _assumed(result: AuditResult) -> tuple[str, ...]:
@@ -44,8 +53,10 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 f"{words.violates} ",
                 *claim,
-                f". The claim is refuted at {confidence} confidence after {_spent(result)}.",
+                ".",
                 *_shown(result),
+                f" Refuted at {confidence} confidence after {_spent(result)} "
+                f"(p\u00a0{p_value_words(result, at_most)}).{_confirmed(result)}",
             )
         case Verdict.NO_VIOLATION:
             return (
@@ -60,6 +71,11 @@ def _sentence(result: AuditResult) -> Text:
                 *claim,
                 f" holds. {reason(result) or 'Its result does not record the reason.'}",
             )
+
+
+def _confirmed(result: AuditResult) -> str:
+    words = confirmation(result)
+    return f" {words[:1].upper()}{words[1:]}." if words else ""
 
 
 def _why(result: AuditResult) -> str:

@@ -8,10 +8,13 @@ from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, Witness
 from dpaudit.result.witness_words import allowed_rate
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
+from dpaudit_reports.confirmed import fresh
+from dpaudit_reports.frequencies import BY_TEST, by_test
 from dpaudit_reports.numbers import at_most, count, percent_at_most
 from dpaudit_reports.rates import (
     RegionStatus,
     accounted,
+    frozen,
     interval_text,
     intervals,
     least_inside,
@@ -93,8 +96,8 @@ def _compared(result: AuditResult, found: Witness) -> str:
         return f"{most} This region is not significant.".lstrip()
     if least_inside(found) > limit:
         return most
-    if result.evidence.frozen:
-        return "The exact test of both rates together refutes the claim."
+    if frozen(result):
+        return BY_TEST if by_test(result) else f"{most} These counts alone do not refute the claim."
     reaches = f"{most} The interval of d1 reaches below this limit, so these" if most else "These"
     return f"{reaches} counts illustrate the proof, which rests on all runs (see “Evidence against the claim”)."
 
@@ -124,7 +127,10 @@ def _table(result: AuditResult, found: Witness) -> Table:
 def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
     """Describe the counted outputs, the choice of the region, and the meaning of the counts."""
     intervals_are = "The intervals are exact (Clopper-Pearson) for each rate alone"
-    if result.evidence.frozen:
+    if new := fresh(result):
+        alone = f"by them alone, the p-value of the claim is {at_most(new.p_value)}"
+        return f"Region and attack were frozen before these fresh runs; {alone}. {intervals_are}."
+    if frozen(result):
         rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
         return f"Region and attack were frozen before these outputs were sampled: {rests}. {intervals_are}."
     explains = (

@@ -15,6 +15,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit_reports.blocks import Code, Text
 from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label
+from dpaudit_reports.confirmed import outcome
 from dpaudit_reports.document import date_of
 from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
 from dpaudit_reports.numbers import count, percent_at_least
@@ -146,7 +147,10 @@ def columns(entries: Sequence[Entry]) -> list[Column]:
     found = [
         Column(
             title="Verdict",
-            cells=[f"{mark.sign} {mark.word}{one.note}" for one, mark in zip(entries, marks, strict=True)],
+            cells=[
+                f"{mark.sign} {mark.word}{outcome(one.result)}{one.note}"
+                for one, mark in zip(entries, marks, strict=True)
+            ],
             ranks=list(range(len(entries))),
             order="worst first",
             first="ascending",
