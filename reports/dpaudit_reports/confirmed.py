@@ -53,6 +53,6 @@ def runs_for_size(result: AuditResult) -> float | None:
     if found is None or found.counts is None or bound is None or not result.evidence.anytime or shows_size(result):
         return None
     counts, level = found.counts, sizes_significance(1 - result.confidence)
-    rates = counts.false_positives / counts.n0, counts.false_negatives / counts.n1
+    rates = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
     claim = result.evidence.tested(result.claim)
     return runs_to_confirm(claim, rates, counts.n0, level=level, power=_POWER, most=_MOST)

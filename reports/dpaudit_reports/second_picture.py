@@ -12,7 +12,6 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Panel
 from dpaudit_reports.claim_words import found_from, least_found
 from dpaudit_reports.claimed import Bound, headline
-from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.rows import Bar, bars_svg
 from dpaudit_reports.frequencies import Frequencies, frequencies
@@ -51,20 +50,7 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
     alt = f"Outputs in the region: {_joined(rows)}."
     title = f"The witness: {region(result.witness)}"
     title = "The witness" if found.moving or len(title) > _MAX_TITLE else title
-    meaning = f"Bars: the share of runs with an output in the region.{_no_limit(found)}"
-    if not fresh(result):
-        meaning += f" The verdict rests on {result.evidence.words.proof}."
-    return Panel(partial(bars_svg, rows), alt=alt, title=title), meaning
-
-
-def _no_limit(found: Frequencies) -> str:
-    """Return why the claim's limit is not shown; "" if it is."""
-    if found.most is not None:
-        return ""
-    why = "the region was chosen by these counts"
-    if found.moving or found.later:
-        why = "the region changed during the audit" if found.moving else "the number of runs was not fixed"
-    return f" The claim's limit is not shown, since {why}."
+    return Panel(partial(bars_svg, rows), alt=alt, title=title), "Bars: the share of runs with an output in the region."
 
 
 def _guesses(result: AuditResult) -> tuple[Panel, str]:

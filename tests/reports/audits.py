@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from html import unescape
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -70,8 +71,8 @@ def pure_violation() -> AuditResult:
 
 @functools.cache
 def fixed(scale: float) -> AuditResult:
-    made = {"trials": 1000, "seed": 1, "name": "fixed", "confirm": "never"}
-    return audit(laplace(scale), "pure(epsilon=1)", PAIR, method="fixed", **made)
+    how: Any = {"method": "fixed", "confirm": "never"}
+    return audit(laplace(scale), "pure(epsilon=1)", PAIR, trials=1000, seed=1, name="fixed", **how)
 
 
 def as_fixed(result: AuditResult) -> AuditResult:

@@ -209,8 +209,8 @@ def test_the_caption_says_which_is_the_evidence_and_that_the_band_is_not() -> No
     assert has_band(sample.violation())
     found = text_of(sample.violation())
     assert "This bound is weaker than the test of the claim, so it may lie above the claim's curve." in found
-    assert "The verdict rests on the evidence of all runs." in found
-    assert "the exact test of the witness's fresh counts" in text_of(fixed(0.5))
+    assert "These counts illustrate the proof, which rests on all runs" in found
+    assert "the verdict rests on these counts, p-value" in text_of(fixed(0.5))
 
 
 def test_counts_that_alone_refute_nothing_are_not_shown_as_a_proof() -> None:

@@ -15,7 +15,6 @@ from dpaudit_reports.claim_words import claim_words
 from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells
 from dpaudit_reports.confirmed import fresh, runs_for_size
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
-from dpaudit_reports.rates import accounted
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.repeat import how_to_repeat
 from dpaudit_reports.sides import difference, ends, row_of, sides
@@ -186,15 +185,7 @@ def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
 
 
 def _phases(result: AuditResult) -> str:
-    """Return what the runs were used for: to train the attack, before the region was fixed, and counted in it."""
-    evidence, found = result.evidence, result.witness
-    learned = result.trials_used - evidence.trials
-    if learned <= 0:
-        return ""
-    if found is None or not accounted(found) or not 0 < found.counts.n0 < evidence.trials:
-        return f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence"
-    early, late = evidence.trials - found.counts.n0, found.counts.n0
-    return (
-        f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence, of which the first "
-        f"{count(early)} fixed the region and the last {count(late)} were counted in it"
-    )
+    """Return what the runs were used for: to train the attack, and as evidence."""
+    learned = result.trials_used - result.evidence.trials
+    used = f": {count(learned)} to train the attack, {count(result.evidence.trials)} as evidence"
+    return used if learned > 0 else ""

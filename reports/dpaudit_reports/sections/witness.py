@@ -56,7 +56,7 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
         Paragraph(_in_words(result, found)),
         *query_of(found),
         _table(result, found),
-        Paragraph(f"{_origin(result, found, kind)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
+        Paragraph(f"{_origin(result, found)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
     )
 
 
@@ -124,7 +124,7 @@ def _table(result: AuditResult, found: Witness) -> Table:
     return Table(tuple(columns), tuple(tuple(row) for row in rows))
 
 
-def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
+def _origin(result: AuditResult, found: Witness) -> str:
     """Describe the counted outputs, the choice of the region, and the meaning of the counts."""
     intervals_are = "The intervals are exact (Clopper-Pearson) for each rate alone"
     if new := fresh(result):
@@ -133,15 +133,10 @@ def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
     if frozen(result):
         rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
         return f"Region and attack were frozen before these outputs were sampled: {rests}. {intervals_are}."
-    explains = (
-        "The region explains the verdict, which rests on the evidence of all runs. "
-        if kind is RegionStatus.WITNESS
-        else ""
-    )
     if accounted(found):
         return (
             f"Region and attack were frozen during the audit, and counted on {count(found.counts.n0)} later outputs of "
-            f"each dataset. {explains}The outputs decide when the audit stops, so observed rates may look worse for "
+            f"each dataset. The outputs decide when the audit stops, so observed rates may look worse for "
             "the claim than the true rates. The intervals account for this: each holds separately, whenever the audit "
             "stops."
         )
@@ -154,7 +149,7 @@ def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
             "The outputs were counted with scores that changed while the attack learned. The region in words belongs "
             "to the last score, whose rates may differ."
         )
-    chosen = f"{counted} The region was chosen by these counts. {explains}"
+    chosen = f"{counted} The region was chosen by these counts."
     if intervals(found) is None:
-        return f"{chosen}So its rates have no intervals."
-    return f"{chosen}{intervals_are}. They do not account for the choice of the region."
+        return f"{chosen} So its rates have no intervals."
+    return f"{chosen} {intervals_are}. They do not account for the choice of the region."
