@@ -125,6 +125,22 @@ def test_rare_values_that_identify_a_dataset_stand_out() -> None:
         assert np.array_equal(found[same], shrunken[same])
 
 
+@pytest.mark.parametrize(
+    ("side0", "side1", "early"),
+    [
+        ([0, 1] * 10, [0, 1] * 9 + [0, 2], True),
+        ([0, 1] * 10, [0] * 5 + [1] * 15, False),  # both datasets have shown both values
+        ([0, 1, 2, 3] * 5, [0, 1, 2, 4] * 5, False),  # five values
+    ],
+)
+def test_a_value_of_one_dataset_among_few_is_scored_early(side0: list[int], side1: list[int], early: bool) -> None:
+    few = FewValues(ApproxDP(epsilon=1.0, delta=0.01).symmetrized())
+    for part in range(5):
+        assert (few.score() is not None) == (early and part > 0)
+        few.count((as_outputs(np.array(side0)), as_outputs(np.array(side1))))
+    assert few.score() is not None
+
+
 def test_a_value_of_d0_alone_identifies_d0_even_if_d0_has_far_more_outputs() -> None:
     """Several pairs may share d0; then a value that d1 has never shown may still have a large estimated ratio."""
     shrunken = shrunken_excess(np.array([1, 7999]), np.array([0, 100]), (8000, 100), 1.0)

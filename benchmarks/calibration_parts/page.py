@@ -29,11 +29,6 @@ TABLES = {
         ("mechanism", "method", "trials"), {"refuted": "refuted", "mu": "mu", "epsilon": "epsilon", "band": "band"}
     ),
     "late bets": Table(("mechanism", "trials"), {"refuted": "refuted", "mu": "mu"}),
-    "short audits": Table(("claim of", "trials", "confidence"), {"refuted": "refuted", "epsilon": "epsilon"}),
-    "rare outputs": Table(
-        ("rare output", "route", "expected", "trials", "confidence", "settings"),
-        {"refuted": "refuted", "epsilon": "epsilon", "inconclusive": "inconclusive"},
-    ),
     "misbehaving": Table(("case",), {"refuted": "refuted", "mu": "mu", "inconclusive": "inconclusive"}),
     "streams": Table(("stream", "length"), {"refuted": "refuted"}),
     "commands": Table(("command", "trials"), {"refuted": "refuted"}),

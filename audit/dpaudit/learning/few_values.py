@@ -61,7 +61,9 @@ MAX_VALUES = 32  # with more values, attacks that see similarities between value
 # With fewer values or trials, the attacks learn the ratios as fast, and shrinking delays the evidence.
 MIN_VALUES, MIN_TRIALS = 4, 1_000
 # The same if delta > 0.  Attacks do not learn the ratios of rare values, but learn those of more values faster.
-MIN_VALUES_RARE, MAX_VALUES_RARE, MIN_TRIALS_RARE = 2, 8, 20
+MIN_VALUES_RARE, MAX_VALUES_RARE, MIN_TRIALS_RARE = 2, 8, 100
+# If there are so few values, and only one dataset has shown one of them, this value is worth an early bet.
+MAX_VALUES_EARLY, MIN_TRIALS_EARLY = 4, 20
 _FREQUENCIES = "plug_in_ratio"
 _SCALE = 0.5  # standard deviation of the prior of the excess, in units of epsilon
 _CLEAR = 16.0  # square of the number of standard errors beyond which an excess is no longer shrunk by this prior
@@ -221,6 +223,8 @@ class FewValues:
     @property
     def _enough(self) -> bool:
         trials, values = (MIN_TRIALS_RARE, MIN_VALUES_RARE) if self._delta else (MIN_TRIALS, MIN_VALUES)
+        if self._delta and len(self._values) <= MAX_VALUES_EARLY and self._counts[0].keys() != self._counts[1].keys():
+            trials = MIN_TRIALS_EARLY
         return not self._useless and self.trials >= trials and len(self._values) >= values
 
     def in_hindsight(self) -> BinCounts | None:
