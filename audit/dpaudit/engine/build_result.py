@@ -133,9 +133,7 @@ class _Sequential:
         """Make the fresh runs that follow a refutation: at most as many as are left."""
         made = self.collector.trials + self.collector.observed
         left = min(LEAST, asked.trials) if self.run.measure else asked.trials - made
-        return confirm(
-            self.collector, self.pair, self.run.tested, self._significance, asked=asked.confirm, left=left
-        )
+        return confirm(self.collector, self.pair, self.run.tested, self._significance, asked=asked.confirm, left=left)
 
     def witness(self, *, violated: bool) -> Witness | None:
         best = self.pair
@@ -217,7 +215,8 @@ class _Fixed:
 
 def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditResult:
     collector, evidence, confidence = method.collector, method.evidence, method.bets.confidence
-    witness = method.witness(violated=_facts(method, (), Judgement()).accused)
+    accused = not collector.void and _facts(method, (), Judgement()).accused
+    witness = method.witness(violated=accused)
     method.observe()
     dependent = collector.dependence()
     fresh, judgement = None, Judgement(doubts=nothing_varied(collector))
@@ -225,6 +224,8 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
         fresh = method.confirm(asked)
         method.evidence = evidence = dataclasses.replace(evidence, confirmation=fresh.confirmation)
         judgement = judgement_of(fresh.confirmation, collector.seen[method.pair])
+        if collector.void:  # scores may have become void among the fresh runs
+            dependent = collector.dependence()
     detectable = _detectable(
         evidence,
         method.least() if method.shown and not judgement.doubts else None,

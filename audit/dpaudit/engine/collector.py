@@ -61,6 +61,7 @@ class Turn:
 
 _LARGE, _SMALL = 32, 128  # a block has 1/32 of the trials so far, or 1/128 if the audit may stop soon
 _SLOW = 0.01  # seconds per run from which on a mechanism is slow
+_FEW = 8  # outputs are large if a block holds fewer
 _OBSERVED = 4  # further runs after a refutation are made in blocks of a quarter of the runs so far
 _MAX_BLOCK_TRIALS = 65_536  # maximum number of trials in a block once the score is frozen
 _MAX_BLOCK_BYTES = 2**23  # maximum size of the outputs of one dataset in a block, in bytes, before encoding
@@ -138,8 +139,12 @@ class Collector:
 
     @property
     def slow(self) -> bool:
-        """Whether a run takes so long that fresh runs are as few as those of the proof."""
-        return self.sampler.seconds_per_run > _SLOW
+        """Whether runs take so long, or outputs so much memory, that fresh runs are as few as those of the proof."""
+        return self.sampler.seconds_per_run > _SLOW or min(self._most) < _FEW
+
+    def most(self, pair: int) -> int:
+        """Return the maximum number of trials of a pair whose outputs are held at once."""
+        return self._most[pair]
 
     def first(self, pair: int, side: int) -> list[Output]:
         """Return the first outputs of runs on one dataset of a pair: on d0 if `side` is 0, otherwise on d1."""

@@ -19,6 +19,7 @@ from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim, thres
 from dpaudit.inference.grid import bin_counts
 from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
 from dpaudit.result.values import Witness
+from dpaudit.sampling.fresh_process import NotPossible
 
 if TYPE_CHECKING:
     from dpaudit.settings.audit import Confirm
@@ -56,7 +57,7 @@ def confirm(
         threshold: Last bin outside a region that was frozen before; None if the region is chosen here.
     """
     if asked == "never":
-        return Fresh(Confirmation(outcome="not confirmed", reason="the audit was told to make no fresh runs"))
+        return _without_runs(FreshRuns(collector, pair, 0), "the audit was told to make no fresh runs")
     if collector.sampler.execution.observe_time:
         words = "running times may depend on each other, so a region of them has no exact test"
         return Fresh(Confirmation(outcome="not confirmed", reason=words))
@@ -70,10 +71,12 @@ def confirm(
         threshold = _threshold(collector, pair, tested, runs, significance)
     fresh = FreshRuns(collector, pair, threshold)
     try:
-        why = fresh.more(runs, tested, significance)
+        fresh.more(runs, tested, significance)
     except KeyboardInterrupt:
         return _without_runs(fresh, "the fresh runs were interrupted")
-    return _judged(fresh, tested, significance, runs, why)
+    except NotPossible as error:
+        return _without_runs(fresh, str(error))
+    return _judged(fresh, tested, significance, runs)
 
 
 def _threshold(collector: Collector, pair: int, tested: TradeoffFunction, runs: int, significance: float) -> int:
@@ -93,15 +96,15 @@ def _without_runs(fresh: FreshRuns, why: str) -> Fresh:
     return Fresh(Confirmation(outcome="not confirmed", reason=why))
 
 
-def _judged(fresh: FreshRuns, tested: TradeoffFunction, significance: float, runs: int, why: str) -> Fresh:
-    """Judge the counts of the fresh runs; `why` says why they were made in the process of the audit, if they were."""
+def _judged(fresh: FreshRuns, tested: TradeoffFunction, significance: float, runs: int) -> Fresh:
+    """Judge the counts of the fresh runs."""
     if doubts := fresh.doubts(tested, significance):
         outcome: ConfirmationOutcome = "contradicted"
         found = Confirmation(outcome=outcome, reason=doubts[0], runs=runs, processes=fresh.processes)
         return Fresh(found)
     p_value, (alpha, beta), reason = fresh.p_value(tested), fresh.rates, ""
-    if why:
-        outcome, reason = "not confirmed", f"fresh runs were made in this process only: {why}"
+    if fresh.why:
+        outcome, reason = "not confirmed", f"fresh runs were made in this process only: {fresh.why}"
     elif p_value <= significance:
         outcome = "confirmed"
     elif beta < float(tested.beta(alpha)):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpaudit.engine.collector import Collector, Progress, ProgressCallback
+from dpaudit.engine.collector import Progress, ProgressCallback
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning import Learner
 from dpaudit.result.consistency import beyond, dense, nearest_bin, pair_counts
@@ -61,7 +61,7 @@ def threshold_of(witness: Witness, result: AuditResult) -> int:
     return fitting[len(fitting) // 2]
 
 
-def tell(collector: Collector, until: int, progress: ProgressCallback | None) -> None:
+def tell(trials: int, until: int, progress: ProgressCallback | None) -> None:
     """Report the progress of a replay, whose evidence is counted only at the end."""
     if progress is not None:
-        progress(Progress(trials=collector.trials, allowed=until, log_e=math.nan, log_threshold=math.nan))
+        progress(Progress(trials=trials, allowed=until, log_e=math.nan, log_threshold=math.nan))

@@ -7,7 +7,8 @@ all processes (`inference.independence.same_law`).  Outputs that no process vari
 and are counted so.
 
 What this cannot see: values that are kept outside all processes, such as in a server or in a compiled library's file;
-noise that a copied mechanism held before the audit began; and kept values whose effect is too small for the test.
+noise that a copied mechanism held before the audit began; kept noise that depends on a fixed seed only; and kept values
+whose effect is too small for the test.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector
@@ -26,22 +26,27 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence.memory import CHECKPOINTS, values_of
 from dpaudit.inference.independence.same_law import differences
 from dpaudit.learning.symmetric import symmetric_columns
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.outputs import OutputError, Outputs
+from dpaudit.outputs import OutputError
+from dpaudit.result.confirmation import fresh_p_value
 from dpaudit.result.consistency import beyond
 from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.values import Counts
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
-from dpaudit.sampling.runs import Runs
+from dpaudit.sampling.runs import Outcome, Runs
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.streams import stream
-from dpaudit.values import Output, RawOutputs
+from dpaudit.values import Output
 from dpaudit.values.content import key
 
 PROCESSES = 8  # number of new processes, unless outputs never vary
 MAX_PROCESSES = 200  # maximum number of new processes if outputs never vary
 DIFFERENT = 1e-6  # probability with which independent runs seem to differ between processes
 _COMPARED = tuple(2**k for k in range(1, 8))  # numbers of outputs of a process that may be compared
+_MAX_BLOCK = 65_536  # runs on each dataset whose outputs are held at once
+_REPEATED = 32  # number of outputs that must repeat those of another process
 REPEATED = "no process varied its outputs, so each process made one observation of each dataset"
 WAY_OUT = "To mend this, draw all noise in each run from the rng that the mechanism gets, and switch caches off"
 
@@ -57,6 +62,20 @@ def _processes_for(claim: TradeoffFunction, significance: float) -> int:
     return bisect_integers(enough, inside=MAX_PROCESSES, outside=0).inside
 
 
+@dataclass(frozen=True, slots=True)
+class _OfProcess:
+    """What is kept of the runs of one process."""
+
+    bins: Histogram  # the bin counts of its outputs on d0 and on d1, (2, BINS)
+    firsts: Histogram  # the same for the first output on each dataset
+    outputs: tuple[list[Output], list[Output]]  # the outputs that are compared with those of other processes
+
+    @property
+    def varied(self) -> bool:
+        """Whether the outputs on some dataset varied."""
+        return any(len(set(map(key, side))) > 1 for side in self.outputs)
+
+
 @dataclass
 class FreshRuns:
     """Runs of one pair in new processes, and their counts in a region that was frozen before.
@@ -70,84 +89,49 @@ class FreshRuns:
     collector: Collector
     pair: int
     threshold: int
-    processes: int = field(default=0, init=False)  # number of new processes so far
-    _bins: list[Histogram] = field(default_factory=list, init=False)  # (2, BINS) for each process
-    _firsts: list[Histogram] = field(default_factory=list, init=False)  # the same for the first output on each dataset
-    _varied: bool = field(default=False, init=False)  # whether the outputs of some process on some dataset varied
-    _outputs: list[tuple[list[Output], list[Output]]] = field(default_factory=list, init=False)  # of each process
+    why: str = field(default="", init=False)  # why runs were made in the process of the audit, "" if they were not
+    _new: list[_OfProcess] = field(default_factory=list, init=False)  # of each new process
+    _here: list[_OfProcess] = field(default_factory=list, init=False)  # of each block in the process of the audit
+    _looks: int = field(default=0, init=False)
+
+    @property
+    def processes(self) -> int:
+        """Number of new processes so far."""
+        return len(self._new)
 
     @property
     def constant(self) -> bool:
         """Whether no process, including that of the audit, varied its outputs on any dataset of the pair."""
-        return not self._varied and all(seen.constant for seen in self.collector.seen[self.pair])
-
-    def make(self, runs: int, processes: int, tell: Callable[[], None] = lambda: None) -> None:
-        """Make runs on each dataset, divided evenly among new processes.
-
-        Args:
-            runs: Number of runs on each dataset.
-            processes: Number of processes, at most `runs`.
-            tell: Function that is called after each process.
-
-        Raises:
-            NotPossible: If a process could not make its runs.
-        """
-        sampler = self.collector.sampler
-        pair, began = sampler.pairs[self.pair], self.processes
-        datasets = Dataset(pair.d0), Dataset(pair.d1)
-        seed = int(stream(sampler.seed, "fresh", self.pair, began).integers(2**53))
-        cuts = [runs * i // processes for i in range(processes + 1)]
-        tasks = [
-            (
-                Runs(self.collector.sent, datasets[0], seed, 0, 0, start, stop, sampler.execution),
-                Runs(self.collector.sent, datasets[1], seed, 0, 1, start, stop, sampler.execution),
-            )
-            for start, stop in pairwise(cuts)
-        ]
-        for outcomes in made_in_new_processes(tasks, self.collector.since):
-            outcomes = sampler.of_one_type(self.pair, outcomes)
-            if outcomes[0].failure:
-                raise NotPossible(f"in a new process the mechanism {outcomes[0].failure}")
-            try:
-                self._add(outcomes[0].outputs, outcomes[1].outputs)
-            except OutputError as error:
-                raise NotPossible(f"a new process gave an output that cannot be read: {error}") from None
-            self.processes += 1
-            tell()
-
-    def make_here(self, runs: int) -> None:
-        """Make runs on each dataset in the process of the audit, which may hold results of its earlier runs."""
-        collector = self.collector
-        with collector.limited(collector.trials + runs):
-            for block in collector.blocks(self.pair, collector.allowed):
-                self._count(*block)
+        seen = self.collector.seen[self.pair]
+        return all(side.constant for side in seen) and not any(one.varied for one in [*self._new, *self._here])
 
     def more(
-        self, runs: int, claim: TradeoffFunction, significance: float, tell: Callable[[], None] = lambda: None
-    ) -> str:
+        self, runs: int, claim: TradeoffFunction, significance: float, tell: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Make further runs on each dataset, in new processes if possible, and else in the process of the audit.
 
-        If outputs never vary, there are at least as many processes as first outputs that refute the claim.
+        If outputs never vary, there are at least as many processes as first outputs that refute the claim.  A process
+        repeats no run of the audit or of another process.
 
         Args:
             runs: Number of runs on each dataset.
             claim: The claim, symmetrized.
             significance: Significance of the audit, between 0 and 1.
-            tell: Function that is called after each process.
+            tell: Function that is called from time to time with the number of runs that were made.
 
-        Returns:
-            Why no new process could make the runs; "" if new processes made them.
+        Raises:
+            NotPossible: If the runs could not be made at all.  Then none of them is counted.
         """
         processes = max(PROCESSES, _processes_for(claim, significance) if self.constant else 0)
-        try:
-            if isinstance(self.collector.sent, NotPossible):
-                raise self.collector.sent
-            self.make(runs, min(runs, processes), tell)
-        except NotPossible as error:
-            self._bins, self._firsts, self._outputs, self.processes = [], [], [], 0
-            self.make_here(runs)
-            return str(error)
-        return ""
+        if not self.why:
+            try:
+                self._new += self._made_elsewhere(runs, min(runs, processes), tell)
+                return
+            except NotPossible as error:
+                if isinstance(self.collector.sent, CommandMechanism | IsolatedMechanism):
+                    raise  # its process has ended, so another process would be a new one, too
+                self.why = str(error)
+        self._here += self._made_here(runs, tell)
 
     def doubts(self, claim: TradeoffFunction, significance: float) -> list[str]:
         """Return why the fresh runs contradict the audit or prove nothing; [] if they count.
@@ -156,30 +140,75 @@ class FreshRuns:
             claim: The claim, symmetrized.
             significance: Significance of the audit, between 0 and 1.
         """
-        if not self.scores.sum(axis=1).all():
-            return [self.collector.failure or self.collector.dropped.get(self.pair) or "no fresh run was made"]
-        if self.processes and (words := self.difference()):
+        if self.processes and (words := self._difference()):
             return [words]
         if self.constant and self.p_value(claim) > significance:
             return [f"{REPEATED}, and {max(1, self.processes)} are too few to refute the claim.  {WAY_OUT}"]
         return []
 
-    def _add(self, outputs0: RawOutputs, outputs1: RawOutputs) -> None:
-        self._count(*self.collector.learners[self.pair].read(outputs0, outputs1))
-        most = max((n for n in _COMPARED if n <= len(outputs0)), default=1)
-        kept = [list(values_of(side[:most])) for side in (outputs0, outputs1)]
-        self._varied = self._varied or any(len(set(map(key, side))) > 1 for side in kept)
-        self._outputs.append((kept[0], kept[1]))
+    def _seed(self, where: str, number: int) -> int:
+        return int(stream(self.collector.sampler.seed, where, self.pair, number).integers(2**53))
 
-    def _count(self, outputs0: Outputs, outputs1: Outputs) -> None:
-        scores = self.collector.learners[self.pair].score_counted(outputs0, outputs1)
-        self._bins.append(np.array([bin_counts(side) for side in scores]))
-        self._firsts.append(np.array([bin_counts(side[:1]) for side in scores]))
+    def _made_elsewhere(self, runs: int, processes: int, tell: Callable[[int], None]) -> list[_OfProcess]:
+        """Make runs on each dataset, divided evenly among new processes."""
+        if isinstance(self.collector.sent, NotPossible):
+            raise self.collector.sent
+        sampler = self.collector.sampler
+        pair, seed = sampler.pairs[self.pair], self._seed("fresh", self.processes)
+        datasets = Dataset(pair.d0), Dataset(pair.d1)
+        cuts = [runs * i // processes for i in range(processes + 1)]
+        tasks = [
+            (
+                Runs(self.collector.sent, datasets[0], seed, 0, 0, start, stop, sampler.execution),
+                Runs(self.collector.sent, datasets[1], seed, 0, 1, start, stop, sampler.execution),
+            )
+            for start, stop in pairwise(cuts)
+        ]
+        found: list[_OfProcess] = []
+        for outcomes in made_in_new_processes(tasks, self.collector.since):
+            found.append(self._read(outcomes, runs // processes, "a new process"))
+            tell(cuts[len(found)])
+        if _repeat(found):
+            raise NotPossible("all new processes give the same outputs one after another, as if their seed was fixed")
+        return found
+
+    def _made_here(self, runs: int, tell: Callable[[int], None]) -> list[_OfProcess]:
+        """Make runs on each dataset in the process of the audit, which may hold results of its earlier runs."""
+        old = self.collector.sampler
+        seed = self._seed("fresh here", len(self._here))
+        sampler = Sampler(old.mechanism, [old.pairs[self.pair]], seed, old.jobs, old.execution)
+        found: list[_OfProcess] = []
+        size = min(_MAX_BLOCK, self.collector.most(self.pair))
+        for start in range(0, runs, size):
+            stop = min(runs, start + size)
+            found.append(self._read(sampler.block(0, start, stop), stop - start, "this process"))
+            tell(stop)
+        return found
+
+    def _read(self, outcomes: tuple[Outcome, Outcome], compared: int, where: str) -> _OfProcess:
+        """Score outputs, and keep at most `compared` of each dataset."""
+        first, second = self.collector.sampler.of_one_type(self.pair, outcomes)
+        if failure := first.failure or second.failure:
+            raise NotPossible(f"in {where} the mechanism {failure}")
+        learner, most = self.collector.learners[self.pair], self.collector.most(self.pair)
+        try:
+            scores = learner.score_counted(*learner.read(first.outputs, second.outputs))
+        except OutputError as error:
+            raise NotPossible(f"{where} gave an output that cannot be read: {error}") from None
+        kept = max((n for n in _COMPARED if n <= min(compared, most)), default=1)
+        return _OfProcess(
+            bins=np.array([bin_counts(side) for side in scores]),
+            firsts=np.array([bin_counts(side[:1]) for side in scores]),
+            outputs=(list(values_of(first.outputs[:kept])), list(values_of(second.outputs[:kept]))),
+        )
 
     @property
     def scores(self) -> Histogram:
         """The bin counts of all fresh runs, (2, BINS); if outputs never vary, of the first output of each process."""
-        each = self._firsts[: max(1, self.processes)] if self.constant else self._bins
+        if self.constant:
+            each = [one.firsts for one in self._new or self._here[:1]]
+        else:
+            each = [one.bins for one in [*self._new, *self._here]]
         found: Histogram = np.sum([np.zeros((2, BINS), dtype=np.int64), *each], axis=0)
         return found
 
@@ -196,33 +225,34 @@ class FreshRuns:
 
     def p_value(self, claim: TradeoffFunction) -> float:
         """Return the exact p-value of the claim from these counts."""
-        counts = self.counts
-        y = counts.n1 - counts.false_negatives
-        return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
+        return fresh_p_value(self.counts, claim)
 
-    def difference(self) -> str:
+    def _difference(self) -> str:
         """Return a sentence that states how processes differ on the same dataset; "" if no difference is significant.
 
-        The audit stops at a moment that its outputs select.  So a fixed number of the first outputs of each process is
-        compared, one of `CHECKPOINTS` of the process of the audit and one of `_COMPARED` of every other process.  Each
-        combination has the same share of the level.
+        The audit stops at a moment that its outputs select, and they also select the pair and whether there are more
+        than `PROCESSES`.  So a fixed number of the first outputs of each process is compared, one of `CHECKPOINTS` of
+        the process of the audit and one of `_COMPARED` of every other process.  Each combination has the same share of
+        the level, and the looks of a replay have the shares 1/2, 1/6, 1/12, ...
         """
-        collector, level = self.collector, DIFFERENT / 2 / len(CHECKPOINTS) / len(_COMPARED)
-        earlier = [collector.compared(self.pair, side) for side in (0, 1)]
-        outputs = [[*earlier[side], *(o for both in self._outputs for o in both[side])] for side in (0, 1)]
-        groups = [_groups([len(earlier[side]), *(len(both[side]) for both in self._outputs)]) for side in (0, 1)]
+        self._looks += 1
+        collector = self.collector
+        choices = 4 * len(CHECKPOINTS) * len(_COMPARED) * len(collector.learners) * self._looks * (self._looks + 1)
         rng = stream(collector.sampler.seed, "processes", self.pair, self.processes)
-        (columns0, columns1), _ = symmetric_columns(
-            collector.learners[self.pair], outputs[0], outputs[1], rng, refit=False
-        )
-        for side, columns in enumerate((columns0, columns1)):
+        each = [[collector.compared(self.pair, side), *(one.outputs[side] for one in self._new)] for side in (0, 1)]
+        outputs0, outputs1 = outputs = tuple([output for one in side for output in one] for side in each)
+        columns, _ = symmetric_columns(collector.learners[self.pair], outputs0, outputs1, rng, refit=False)
+        for side in (0, 1):
             keys: list[Hashable] = [key(output) for output in outputs[side]]
-            for words in differences(keys, columns, groups[side], level):
+            sizes = [len(one) for one in each[side]]
+            groups = np.repeat(np.arange(len(sizes)), sizes)
+            for words in differences(keys, columns[side], groups, DIFFERENT / choices):
                 return f"on d{side}, {words}: the mechanism keeps results or noise from run to run.  {WAY_OUT}"
         return ""
 
 
-def _groups(sizes: Sequence[int]) -> npt.NDArray[np.intp]:
-    return np.repeat(np.arange(len(sizes)), sizes)
-
-
+def _repeat(processes: Sequence[_OfProcess]) -> bool:
+    """Whether all processes gave the same varying outputs on d0, in the same order."""
+    sequences = [[key(output) for output in one.outputs[0]] for one in processes]
+    equal = all(sequence == sequences[0] for sequence in sequences)
+    return equal and len(set(sequences[0])) > 1 and (len(sequences) - 1) * len(sequences[0]) >= _REPEATED

@@ -46,6 +46,7 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
+from dpaudit.sampling.fresh_process import NotPossible
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
@@ -176,21 +177,27 @@ def _looks(
     extend: bool,
 ) -> _Looks:
     """Count `trials` runs and test the counts; if `extend`, double the runs until the test decides or is hopeless."""
-    looks, p_value, made, why = 0, 1.0, 0, ""
-    collector = fresh.collector
+    looks, p_value, made, began = 0, 1.0, 0, fresh.collector.trials
     while True:
         looks += 1
-        until = trials * 2 ** (looks - 1)
-        collector.allowed = collector.trials + until
-        why = why or fresh.more(until - made, tested, level, lambda: tell(collector, collector.allowed, progress))
+        until, share = trials * 2 ** (looks - 1), 2.0 ** (looks + extend)  # share of the level; see the theorem
+        allowed = began + until
+
+        def told(runs: int, before: int = began + made, allowed: int = allowed) -> None:
+            tell(before + runs, allowed, progress)
+
+        invalid: list[str] = []
+        try:
+            fresh.more(until - made, tested, level / share, told)
+            invalid = fresh.doubts(tested, level / share)
+        except NotPossible as error:
+            invalid = [str(error)]
         made = until
-        p_now = fresh.p_value(tested)
-        p_value = min(p_value, 2 ** (looks + extend) * p_now)
+        p_value = min(p_value, share * fresh.p_value(tested))
         needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=MAX_RUNS)
-        invalid = fresh.doubts(tested, level)
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or invalid or p_value <= level or hopeless or looks == _LOOKS:
-            notes = [f"fresh runs were made in this process only: {why}"] if why else []
+            notes = [f"fresh runs were made in this process only: {fresh.why}"] if fresh.why and not invalid else []
             return _Looks(looks, p_value, needed, invalid, notes)
 
 
@@ -212,7 +219,7 @@ def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCa
     found: list[Block] = []
     for block in collector.blocks(0, until):
         found.append(block)
-        tell(collector, collector.allowed, progress)
+        tell(collector.trials, collector.allowed, progress)
     return found
 
 
@@ -221,4 +228,4 @@ def _learn(collector: Collector, trials: int, progress: ProgressCallback | None)
     until = collector.allowed
     with collector.limited(trials):
         for _ in collector.learn(lambda: Turn(pair=0)):
-            tell(collector, until, progress)
+            tell(collector.trials, until, progress)

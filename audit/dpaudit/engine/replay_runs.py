@@ -70,8 +70,9 @@ def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) ->
             None and the result states more runs than its evidence supports.
     """
     rows = [row.trials for row in result.pairs if row.label == witness.pair]
-    _check_stated(result, max([witness.counts.n0, *(row.trials for row in result.pairs)]))
-    before = 0 if result.evidence.anytime else witness.counts.n0  # runs after the score was frozen
+    fresh = result.confirmation is not None and result.confirmation.counts is not None
+    _check_stated(result, max([0 if fresh else witness.counts.n0, *(row.trials for row in result.pairs)]))
+    before = 0 if result.evidence.anytime else result.evidence.trials  # runs after the score was frozen
     learned, learned_from = max(
         [(_MIN_LEARNED, "the minimum"), *((row - before, "as many as the audit used") for row in rows)]
     )

@@ -115,18 +115,20 @@ class SequentialAudit:
         """Make further runs after a refutation that ended the audit early.
 
         The tests of independence need some on each pair, because dependent runs may have caused the early end.  On
-        the strongest pair, the attacks learn from up to half of the runs that are left, for the sake of the region that
-        fresh runs will count.
+        the strongest pair, the attacks learn from more of them, for the sake of the region that fresh runs will count.
+        At least half of the runs that are left remain for the fresh runs.
         """
         if not self.refuted or self.measure or self.collector.void or self.collector.interrupted:
             return
-        collector = self.collector
+        collector, strongest = self.collector, self.strongest
+        left = collector.allowed - collector.trials
+        pairs = sorted(map(int, self._left), key=lambda pair: pair != strongest)
         try:
-            for pair in map(int, self._left):
-                if self._counts[pair].any():
-                    learned = MAX_LEARNED if self.confirms and pair == self.strongest and not collector.slow else 0
-                    left = collector.allowed - collector.trials - collector.observed
-                    collector.observe(pair, max(MIN_RUNS, min(learned, collector.spent[pair] + left // 2)))
+            with collector.limited(collector.allowed - left // 2 if self.confirms else collector.allowed):
+                for pair in pairs:
+                    if self._counts[pair].any():
+                        learns = self.confirms and pair == strongest and not collector.slow
+                        collector.observe(pair, collector.spent[pair] + MAX_LEARNED if learns else MIN_RUNS)
         except KeyboardInterrupt:
             collector.interrupted = True
 

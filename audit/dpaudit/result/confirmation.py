@@ -39,14 +39,19 @@ from typing import Literal, get_args
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.histograms import Counts as Histogram
+from dpaudit.result.histograms import sha256
 from dpaudit.result.values import Counts
+from dpaudit.text.reasons import FromFile
 from dpaudit.text.rounding import upper
 from dpaudit.values import Json, JsonObject
 
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
+LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
 _OTHER_BOUNDS = 0.1  # share r / s of the significance for bounds outside the family of the claim
 
 
@@ -89,15 +94,19 @@ class Confirmation:
         """
         if not isinstance(values, Mapping) or values.get("outcome") not in get_args(ConfirmationOutcome):
             raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
-        stated = values.get("counts")
+        outcome, stated, p_value = values["outcome"], values.get("counts"), float(values["p_value"])
         counts = None if stated is None else _counts(stated)
+        if counts is None and outcome in ("confirmed", "consistent"):
+            raise ValueError(f"a confirmation must have counts if its outcome is {outcome!r}")
+        if not 0 <= p_value <= 1:
+            raise ValueError(f"the p-value of a confirmation must be between 0 and 1, got {p_value}")
         return cls(
-            outcome=values["outcome"],
+            outcome=outcome,
             runs=_whole(values["runs"]),
             processes=_whole(values["processes"]),
             counts=counts,
-            p_value=float(values["p_value"]),
-            reason=str(values["reason"]),
+            p_value=p_value,
+            reason=FromFile(str(values["reason"])),
         )
 
 
@@ -129,6 +138,21 @@ def _counts(stated: Json) -> Counts:
     return Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1)
 
 
+def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
+    """Return the exact p-value of a claim from the counts of fresh runs alone."""
+    y = counts.n1 - counts.false_negatives
+    return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
+
+
+def fingerprint(counts: Histogram, found: Confirmation | None) -> str:
+    """Return the SHA-256 hash of the counts of an audit and of its fresh runs, in hexadecimal."""
+    if found is None or found.counts is None:
+        return sha256(counts)
+    fresh = found.counts
+    more = [fresh.false_positives, fresh.n0, fresh.false_negatives, fresh.n1]
+    return sha256(np.concatenate([counts.ravel(), more]))
+
+
 def bounds_significance(significance: float) -> float:
     """Return the significance r of bounds outside the family of the claim; see the theorem of this module."""
     return _OTHER_BOUNDS * significance
@@ -143,6 +167,11 @@ def sizes_significance(significance: float) -> float:
 def in_family(claim: TradeoffFunction, delta: float | None) -> bool:
     """Return whether a bound is about the family of a claim: epsilon at a given delta, or mu if `delta` is None."""
     return isinstance(claim, GaussianDP) if delta is None else delta_of(claim) == delta
+
+
+def claimed_parameter(claim: TradeoffFunction) -> float:
+    """Return mu of a Gaussian claim, or epsilon of a claim with a `delta_of`."""
+    return float(claim.parameters["mu" if isinstance(claim, GaussianDP) else "epsilon"])
 
 
 def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
@@ -177,4 +206,5 @@ def band_of(sizes: Sizes, alpha: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         left = 1 - (1 - b) * alpha[..., None] / a
         right = b * (1 - alpha[..., None]) / (1 - a)
-    return np.asarray(np.nan_to_num(np.where(alpha[..., None] <= a, left, right), nan=1.0).max(axis=-1))
+    each = np.nan_to_num(np.where(alpha[..., None] <= a, left, right), nan=1.0)
+    return np.asarray(np.minimum(each.max(axis=-1, initial=0.0), 1 - alpha))

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.inference.sequential.strategy import p_value_of
+from dpaudit.result.confirmation import fresh_p_value
 from dpaudit.result.drawn import of_drawn, of_far, of_form
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
@@ -111,6 +112,7 @@ def _differences(result: AuditResult) -> list[str]:
         *_of_path(result),
         *_of_choices(result),
         *of_drawn(result),
+        *_of_confirmation(result),
     ]
 
 
@@ -163,7 +165,11 @@ def _of_witness(result: AuditResult) -> list[str]:
         if max(stated.n0, stated.n1) > max(most, _runs_of_pair(result, witness)):
             found.append(f"the witness counts {count(stated.n0)} outputs, but the evidence only {count(most)}")
         counts = own
-    if not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != stated:
+    fresh = result.confirmation
+    if fresh is not None and fresh.counts is not None:
+        if fresh.counts != stated:
+            found.append(f"the witness counts {row(stated)}, but the confirmation {row(fresh.counts)}")
+    elif not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != stated:
         found.append(f"the witness counts {row(stated)}, but the evidence {row(given_counts)}")
     rates = (stated.false_positives / max(1, stated.n0), stated.false_negatives / max(1, stated.n1))
     for name, rate, stated_rate in zip(("alpha", "beta"), rates, (witness.alpha, witness.beta), strict=True):
@@ -175,6 +181,20 @@ def _of_witness(result: AuditResult) -> list[str]:
             f"at the witness's alpha, the claim allows a beta of {lower(claimed, 6)}, not "
             f"{lower(witness.claimed_beta, 6)}"
         )
+    return found
+
+
+def _of_confirmation(result: AuditResult) -> list[str]:
+    """Recompute what the fresh runs say alone."""
+    fresh = result.confirmation
+    if fresh is None or fresh.counts is None:
+        return []
+    p_value, found = fresh_p_value(fresh.counts, result.claim.symmetrized()), []
+    if not math.isclose(p_value, fresh.p_value, rel_tol=NEARLY, abs_tol=1e-300):
+        words = "the p-value of the fresh runs is {}, but their counts give {}"
+        found.append(words.format(upper(fresh.p_value, 6), upper(p_value, 6)))
+    if fresh.outcome == "confirmed" and p_value > (1 - result.confidence) * (1 + NEARLY):
+        found.append("fresh runs are said to confirm the violation, but their counts do not refute the claim")
     return found
 
 

@@ -16,9 +16,9 @@ from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.confirmation import Confirmation
+from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation, fingerprint
 from dpaudit.result.counted_evidence import CountedEvidence
-from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
@@ -40,9 +40,6 @@ _WORDS = Words(
     proof="the exact test of the witness's fresh counts",
     **OF_PAIRS,
 )
-
-
-_LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,7 +114,7 @@ class FixedEvidence(CountedEvidence):
         The exact p-value may fall as claims weaken, so the largest refuted member is no valid bound.
         """
         return exact_binomial.parameter_lower(
-            lambda t: family(max(t, _LEAST_PARAMETER)), *self.outcome, significance=significance
+            lambda t: family(max(t, LEAST_PARAMETER)), *self.outcome, significance=significance
         )
 
     def proves_peak(self, path: Array, *, went_on: bool) -> bool:
@@ -163,7 +160,7 @@ class FixedEvidence(CountedEvidence):
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
 
     def fingerprint(self) -> str:
-        return sha256(self.counts)
+        return fingerprint(self.counts, self.confirmation)
 
     def to_json(self) -> JsonObject:
         chosen: JsonObject = {"pair": self.pair, "threshold": self.threshold}

@@ -71,6 +71,9 @@ def _refuted(result: Stated) -> float:
 def _most(result: Stated) -> float:
     """Return an upper bound on the epsilon that any audit with as many counts certifies, with a rounding tolerance."""
     counted = sum(counts.sum() for counts in result.evidence.histograms) / 2
+    confirmation = getattr(result.evidence, "confirmation", None)  # only evidence of pairs may have one
+    if confirmation is not None and confirmation.counts is not None:
+        counted = max(counted, confirmation.counts.n0)
     return largest_epsilon(counted, significance=1 - result.confidence) * (1 + NEARLY)
 
 

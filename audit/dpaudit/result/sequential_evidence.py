@@ -13,6 +13,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
+from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.alternatives import EDITION, scaled
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.late_bets import forecast
@@ -20,9 +21,18 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
-from dpaudit.result.confirmation import Confirmation, band_of, bounds_significance, in_family, sizes_of
+from dpaudit.result.confirmation import (
+    LEAST_PARAMETER,
+    Confirmation,
+    band_of,
+    bounds_significance,
+    claimed_parameter,
+    fingerprint,
+    in_family,
+    sizes_of,
+)
 from dpaudit.result.counted_evidence import CountedEvidence
-from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
 from dpaudit.result.late_bets import LateBets
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -151,19 +161,32 @@ class SequentialEvidence(CountedEvidence):
         return margin >= -MARGIN_TOLERANCE
 
     def mu_lower(self, *, confidence: float) -> float:
-        if (sizes := self._sizes(confidence)) is not None:
-            return sizes.parameter(GaussianDP)
-        wealth, enough = self._largest(), self._enough(None, confidence)
-        return last_that_holds(lambda mu: wealth(GaussianDP(mu)) >= enough, precision=_PRECISION)
+        return max(self._claimed(None, confidence), self._parameter(GaussianDP, None, confidence))
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         def member(epsilon: float) -> TradeoffFunction:
             return ApproxDP(epsilon=epsilon, delta=delta)
 
+        return max(self._claimed(delta, confidence), self._parameter(member, delta, confidence))
+
+    def _parameter(self, family: Family, delta: float | None, confidence: float) -> float:
         if (sizes := self._sizes(confidence)) is not None:
-            return sizes.parameter(member)
+            return sizes.parameter(family)
         wealth, enough = self._largest(), self._enough(delta, confidence)
-        return last_that_holds(lambda epsilon: wealth(member(epsilon)) >= enough, precision=_PRECISION)
+        return last_that_holds(lambda t: wealth(family(t)) >= enough, precision=_PRECISION)
+
+    def _claimed(self, delta: float | None, confidence: float) -> float:
+        """Return the parameter of the audited claim if the claim was refuted and is of this family, and else 0."""
+        if self.confirmation is None or not self.confirms or not in_family(self.target, delta):
+            return 0.0
+        return claimed_parameter(self.target) if self.refutes(self.target, confidence=confidence) else 0.0
+
+    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
+        """Return a lower confidence bound, like the other bounds; after fresh runs, `precision` has no effect."""
+        if (sizes := self._sizes(1 - significance)) is not None:
+            return sizes.parameter(lambda t: family(max(t, LEAST_PARAMETER)))
+        level = bounds_significance(significance) if self.confirms else significance
+        return CountedEvidence.parameter_lower(self, family, significance=level, precision=precision)
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         total = self.counts.sum(axis=0)
@@ -176,9 +199,9 @@ class SequentialEvidence(CountedEvidence):
         return anytime_band(*total, significance=bounds_significance(significance) if self.confirms else significance)
 
     def _sizes(self, confidence: float) -> Sizes | None:
-        """Return what the fresh runs prove after a refutation; None without fresh counts."""
+        """Return what the fresh runs prove after a refutation; None if other bounds are stated."""
         found = self.confirmation
-        if found is None or found.counts is None:
+        if found is None or found.counts is None or not self.confirms:
             return None
         return sizes_of(found.counts, self.target, 1 - confidence)
 
@@ -193,7 +216,7 @@ class SequentialEvidence(CountedEvidence):
         return [bets.log_wealth(one[None, :]) for one in gains]
 
     def fingerprint(self) -> str:
-        return sha256(self.counts)
+        return fingerprint(self.counts, self.confirmation)
 
     def to_json(self) -> JsonObject:
         peak = {} if self.peak is None else {"peak": [sparse(sides) for sides in self.peak]}

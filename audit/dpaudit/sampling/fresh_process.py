@@ -11,8 +11,10 @@ a file that was written after the audit began.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -23,11 +25,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.memory import memory_limited
 from dpaudit.mechanisms.modules import address, module_file
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling.global_randomness import seed_global_randomness
 from dpaudit.sampling.runs import Outcome, Runs, resolved
 from dpaudit.values import Foreign
 
@@ -88,9 +93,29 @@ def sent(mechanism: object) -> object:
     if (named := _by_name(mechanism)) is not None:
         return named
     try:
-        return Copied(_cloudpickle().dumps(mechanism))
+        return Copied(_copy(mechanism))
     except Exception as error:  # pickling runs code of the mechanism's class, which may raise any exception
         raise NotPossible(f"the mechanism cannot be sent to a new process ({in_words(error)})") from None
+
+
+def _copy(mechanism: object) -> bytes:
+    """Pickle a mechanism whose random generators get new seeds on loading, or all processes would repeat each other."""
+
+    class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
+        def reducer_override(self, obj: Foreign) -> Foreign:
+            if isinstance(obj, np.random.BitGenerator) or type(obj) in (random.Random, np.random.RandomState):
+                return _seeded, (type(obj),)
+            return super().reducer_override(obj)
+
+    file = io.BytesIO()
+    Pickler(file).dump(mechanism)
+    return file.getvalue()
+
+
+def _seeded(kind: type) -> Foreign:
+    """Return a random generator with a seed from the global state of `random`."""
+    seed = random.getrandbits(128)
+    return kind(np.random.MT19937(seed)) if kind is np.random.RandomState else kind(seed)
 
 
 def _by_name(mechanism: object) -> ByName | None:
@@ -217,6 +242,7 @@ class _Reads:
 def _made(runs: Sequence[Runs], since: float, hook: Callable[[_Reads], None]) -> Made | str:
     mechanism = runs[0].mechanism
     if isinstance(mechanism, ByName | Copied):
+        seed_global_randomness(runs[0].seed, "loaded", runs[0].start)
         mechanism = mechanism.loaded
     resolved(mechanism)
     reads = _Reads(since)

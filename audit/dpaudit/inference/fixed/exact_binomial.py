@@ -291,7 +291,8 @@ class Sizes:
             middle = (low + high) / 2
             refuted = self.outcomes.probability(a[:-1], middle) <= self.allowed
             low, high = np.where(refuted, low, middle), np.where(refuted, middle, high)
-        return a[1:], high
+        possible = self.outcomes.probability(a[:-1], np.zeros(_CORNERS)) > self.allowed  # for some beta
+        return a[1:][possible], high[possible]
 
     def parameter(self, family: Callable[[float], TradeoffFunction], *, most: float = 64.0) -> float:
         """Return the largest refuted parameter of a nested family, rounded down and at most `most`; 0 without one."""
