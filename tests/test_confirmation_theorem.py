@@ -138,6 +138,9 @@ def test_after_a_refutation_without_fresh_counts_every_bound_has_the_stricter_le
     own = {delta: claimed_parameter(claim) for one, delta in OWN if one is claim and refuted}
     strict = {key: max(bound, own.get(key, 0.0)) for key, bound in bounds(found, STRICTER).items()}
     assert bounds(replace(found, confirms=True, confirmation=fresh), STATED) == strict
+    uncounted = replace(fresh, runs=100)
+    only = {key: own.get(key, 0.0) for key in strict}
+    assert bounds(replace(found, confirms=True, confirmation=uncounted), STATED) == only
 
 
 def with_delta(delta: float) -> Callable[[float], TradeoffFunction]:

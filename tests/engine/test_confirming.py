@@ -115,6 +115,10 @@ def on_disk(dataset, rng):
         place.write_text(repr(dataset[0] + float(rng.laplace())))
     return float(place.read_text())
 
+seeded = np.random.default_rng(3)
+def seeded_on_import(dataset, rng):
+    return dataset[0] + 0.3 * float(seeded.laplace())
+
 def fixed_seed(dataset, rng):  # the mechanisms from here on keep no noise
     public = float((FOLDER / "public").read_text())
     return dataset[0] + public + float(np.random.default_rng(42).laplace())
@@ -223,6 +227,16 @@ for line in sys.stdin:
 """
 
 
+_SEEDED_PROGRAM = """
+import json, random, sys
+random.seed(3)
+for line in sys.stdin:
+    q = json.loads(line)
+    outputs = [q["dataset"][0] + random.gauss(0, 0.3) for _ in range(q["n"])]
+    print(json.dumps({"outputs": outputs}), flush=True)
+"""
+
+
 @pytest.mark.chance
 def test_a_program_is_started_anew(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_PROGRAM)
@@ -249,6 +263,26 @@ def test_a_replay_of_a_cache_does_not_reproduce() -> None:
     assert not found.refuted
     assert found.p_value == 1.0
     assert replay(violation, no_noise, PAIR, trials=200, seed=1).refuted
+
+
+@pytest.mark.usefixtures("two")
+def test_a_seed_that_is_fixed_on_import_is_no_kept_noise(in_a_file: Any) -> None:
+    """Each new process repeats the same outputs, so the process of the audit makes the fresh runs."""
+    result = audited(in_a_file("seeded_on_import"), FAR, confirm=64)
+    is_not_confirmed(result, "as if their seed was fixed")
+    assert result.confirmation is not None
+    assert result.confirmation.p_value < 0.01
+
+
+def test_a_program_with_a_fixed_seed_repeats_its_outputs(tmp_path: Path) -> None:
+    """A new process of the program has no fresh outputs."""
+    (tmp_path / "program.py").write_text(_SEEDED_PROGRAM)
+    with CommandMechanism([sys.executable, "program.py"], cwd=tmp_path) as mechanism:
+        result = audited(mechanism, FAR, confirm=64)
+    is_not_confirmed(result, "as if their seed was fixed")
+    assert result.confirmation is not None
+    assert result.confirmation.counts is None
+    assert result.epsilon_lower(0) == 1.0
 
 
 def test_outputs_that_no_process_varies_count_once_for_each_process(in_a_file: Any) -> None:

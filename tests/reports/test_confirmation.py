@@ -12,7 +12,7 @@ from dpaudit import LaplaceDP
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.result.confirmation import Confirmation, sizes_significance
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.confirmed import runs_for_size, shows_size
+from dpaudit_reports.confirmed import shows_size
 from dpaudit_reports.formats import github, json_array, table
 from dpaudit_reports.formats.run import Run, Screen
 from dpaudit_reports.second_picture import beside
@@ -66,7 +66,7 @@ def test_a_confirmed_violation_has_the_size_and_the_counts_of_the_fresh_runs_and
 
 def test_counts_that_are_too_few_for_the_size_come_with_the_number_of_runs_that_would_do() -> None:
     result = sample.confirmed(3, 13, 20, "consistent")
-    needed = runs_for_size(result)
+    needed = result.runs_for_size
     assert not shows_size(result)
     assert needed is not None
     assert 20 < needed < 1000
@@ -83,7 +83,7 @@ def test_counts_that_are_too_few_for_the_size_come_with_the_number_of_runs_that_
 def test_fresh_counts_without_a_violation_are_not_said_to_prove_it() -> None:
     result = sample.confirmed(300, 310, outcome="not confirmed")
     found = markdown(result)
-    assert runs_for_size(result) == float("inf")
+    assert result.runs_for_size == float("inf")
     assert "how much more is not measured." in found
     assert "These counts alone do not refute the claim." in found
     assert "confirm=" not in found

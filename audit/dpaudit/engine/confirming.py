@@ -73,9 +73,9 @@ def confirm(
     try:
         fresh.more(runs, tested, significance)
     except KeyboardInterrupt:
-        return _without_runs(fresh, "the fresh runs were interrupted")
+        return _without_runs(fresh, "the fresh runs were interrupted", runs)
     except NotPossible as error:
-        return _without_runs(fresh, str(error))
+        return _without_runs(fresh, str(error), runs)
     return _judged(fresh, tested, significance, runs)
 
 
@@ -90,10 +90,10 @@ def _threshold(collector: Collector, pair: int, tested: TradeoffFunction, runs: 
     return threshold_for_epsilon(p, q, delta=delta, trials=runs, significance=significance, otherwise=otherwise)
 
 
-def _without_runs(fresh: FreshRuns, why: str) -> Fresh:
+def _without_runs(fresh: FreshRuns, why: str, planned: int = 0) -> Fresh:
     if fresh.constant:
-        return Fresh(Confirmation(outcome="contradicted", reason=f"{REPEATED}, and {why}"))
-    return Fresh(Confirmation(outcome="not confirmed", reason=why))
+        return Fresh(Confirmation(outcome="contradicted", reason=f"{REPEATED}, and {why}", runs=planned))
+    return Fresh(Confirmation(outcome="not confirmed", reason=why, runs=planned))
 
 
 def _judged(fresh: FreshRuns, tested: TradeoffFunction, significance: float, runs: int) -> Fresh:

@@ -1,31 +1,40 @@
 """The fresh runs after a refutation: whether they confirm the violation, and how large they prove it to be.
 
 Theorem (verdict and sizes):
-    An audit at significance s states at most one of two things.  If its wealth reaches 1/s, it states that the claim f
-    is false, and sizes: the curves that the fresh runs refute at level s' (Theorem 3 of
-    `inference.fixed.exact_binomial`).  Otherwise it states bounds: the curves in the family of the claim whose wealth
-    reached 1/s, and other curves whose wealth reached 1/r, where r = s / 10 and (1 - r)(1 - s') = 1 - s.  Then the
-    probability that the audit states anything false is at most s.
+    Let r = s / 10 and (1 - r)(1 - s') = 1 - s.  An audit at significance s states one of three things.
+    (1) Its wealth reached 1/s, and fresh runs were counted: the claim f is false, and so are the curves that the fresh
+    counts refute at level s' (Theorem 3 of `inference.fixed.exact_binomial`).
+    (2) Its wealth reached 1/s, and no fresh run was planned: f is false, and so are the curves whose wealth reached
+    1/r.  If fresh runs were planned, but could not be counted, it only states that f is false.
+    (3) Its wealth did not reach 1/s: the curves in the family of the claim whose wealth reached 1/s are false, and so
+    are other curves whose wealth reached 1/r.
+    Then the probability that the audit states anything false is at most s.
 
 Proof:
-    Let T be the curve of the mechanism.  A stated curve is false if T satisfies it.  The bets against all curves are
-    the same, and their prices fall as the curve rises, so the wealth against T is at least that against any curve that
-    T satisfies.  It is a nonnegative supermartingale, so it ever reaches 1/s with probability at most s, and 1/r with
-    probability at most r (Ville 1939).
-    If the claim is true, T satisfies f, so a refutation and every false bound need the wealth against T to reach 1/s.
-    If the claim is false, the refutation is no error.  Nor are bounds in the family of the claim:  a member below f is
-    not stated, because the wealth against it is at most that against f, which did not reach 1/s; and T satisfies no
-    member above f, because it would satisfy f.  Let p be the probability of a refutation.  The region and the number of
-    fresh runs are fixed before these runs, which are independent of the past.  So sizes are false with probability at
-    most s' p.  Other bounds are false with probability at most min(r, 1 - p).  The sum min(r, 1 - p) + s' p is largest
-    at p = 1 - r, where it is r + s' (1 - r) = s.
+    Let T be the curve of the mechanism.  A stated curve is no error unless T satisfies it.  The bets against all curves
+    are the same, and their prices fall as the curve rises, so the wealth against T is at least that against any curve
+    that T satisfies.  It is a nonnegative supermartingale, so it ever reaches 1/s with probability at most s, and 1/r
+    with probability at most r (Ville 1939).
+    If the claim is true, T satisfies f, so each error needs the wealth against T to reach 1/s:  in (1) and (2) because
+    it is at least the wealth against f, and in (3) because 1/r > 1/s.
+    If the claim is false, the refutation is no error.  Nor are bounds in the family of the claim in (3):  a member
+    below f is not stated, because the wealth against it is at most that against f, which did not reach 1/s; and T
+    satisfies no member above f, because it would satisfy f.  So errors in (2) and (3) need the wealth against T to
+    reach 1/r.  Let p be the probability that fresh runs are planned.  The region and their number are fixed before
+    these runs, which are independent of the past.  So a false size has probability at most s' p.  Errors in (2) and (3)
+    need no planned runs, so they have probability at most min(r, 1 - p).  The sum min(r, 1 - p) + s' p is largest at
+    p = 1 - r, where it is r + s' (1 - r) = s.
 
 Corollary:
     If the audits of a command have significances that sum to s, then the probability that any of them states anything
     false is at most s (union bound).
 
-What this costs: the sizes are those of a fixed audit at the level s' = 0.9 s to 0.91 s, and bounds outside the family
-of the claim need log(10) = 2.3 nats more evidence.
+The curve that an audit states in (2) and (3) is a confidence band of its own, `bands.anytime_band`.  It holds with
+probability 1 - r by itself, and is not part of the theorem.  In (1) "f is false" implies a bound in the family of the
+claim, which is stated where the sizes fall below the claim.
+
+What this costs: the sizes are those of a fixed audit at level s', which is 0.9 s to 0.91 s if s <= 0.1, and bounds
+outside the family of the claim need log(10) = 2.3 nats more evidence.
 """
 
 from __future__ import annotations
@@ -40,12 +49,15 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
+from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.histograms import sha256
 from dpaudit.result.values import Counts
+from dpaudit.settings.audit import POWER
+from dpaudit.settings.limits import MAX_TRIALS
 from dpaudit.text.reasons import FromFile
 from dpaudit.text.rounding import upper
 from dpaudit.values import Json, JsonObject
@@ -178,6 +190,26 @@ def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
     """Return the family that ranks the outcomes of fresh runs: epsilon at the delta of a claim, if any, and else mu."""
     delta = delta_of(claim)
     return GaussianDP if math.isnan(delta) else lambda t: ApproxDP(epsilon=t, delta=delta)
+
+
+def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: float) -> float | None:
+    """Estimate how many fresh runs on each dataset would show how much more than claimed the loss is.
+
+    Args:
+        found: The fresh runs after a refutation.
+        claim: The claim, symmetrized.
+        significance: Significance of the audit.
+
+    Returns:
+        The number, inf if the fresh runs show no sign of a violation.  None if there are no fresh counts, or if the
+        sizes exceed the claim.
+    """
+    counts = found.counts
+    if counts is None or sizes_of(counts, claim, significance).refutes(claim):
+        return None
+    rates = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
+    level = sizes_significance(significance)
+    return runs_to_confirm(claim, rates, counts.n0, level=level, power=POWER, most=MAX_TRIALS)
 
 
 @lru_cache(maxsize=64)

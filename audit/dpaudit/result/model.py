@@ -14,7 +14,7 @@ from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
-from dpaudit.result.confirmation import Confirmation, confirmation_words
+from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.plausible import assumption_words, claim_text
 from dpaudit.result.provenance import Provenance
@@ -26,7 +26,7 @@ from dpaudit.result.witness_words import witness_words
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.reasons import About, is_about
-from dpaudit.text.rounding import lower, percent_at_least, upper
+from dpaudit.text.rounding import count, lower, percent_at_least, upper
 from dpaudit.values import Json, JsonObject
 
 # Maximum size of a result file in bytes.  The result of 10,000 pairs, the maximum of an audit, is smaller.  Reading a
@@ -277,7 +277,21 @@ class AuditResult(Shown):
             lines.append(f"refuted after {after}; {self.evidence.words.went_on}")
         elif self.evidence.anytime and (found is None or found.counts is None):
             lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
+        elif (needed := self.runs_for_size) is not None:
+            runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
+            lines.append(f"more than claimed; how much more is not measured{runs}")
         return lines
+
+    @property
+    def runs_for_size(self) -> float | None:
+        """Estimated number of fresh runs on each dataset that would show a size above the claim.
+
+        The number is inf if it is not known, and None if the size is known or no fresh runs measure it.
+        """
+        found, claim = self.confirmation, self.evidence.tested(self.claim)
+        if not self.violated or not self.evidence.anytime or found is None:
+            return None
+        return runs_for_size(found, claim, 1 - self.confidence)
 
     @property
     def _runs(self) -> str:

@@ -172,6 +172,8 @@ class SequentialEvidence(CountedEvidence):
     def _parameter(self, family: Family, delta: float | None, confidence: float) -> float:
         if (sizes := self._sizes(confidence)) is not None:
             return sizes.parameter(family)
+        if self._failed:
+            return 0.0
         wealth, enough = self._largest(), self._enough(delta, confidence)
         return last_that_holds(lambda t: wealth(family(t)) >= enough, precision=_PRECISION)
 
@@ -185,6 +187,8 @@ class SequentialEvidence(CountedEvidence):
         """Return a lower confidence bound, like the other bounds; after fresh runs, `precision` has no effect."""
         if (sizes := self._sizes(1 - significance)) is not None:
             return sizes.parameter(lambda t: family(max(t, LEAST_PARAMETER)))
+        if self._failed:
+            return 0.0
         level = bounds_significance(significance) if self.confirms else significance
         return CountedEvidence.parameter_lower(self, family, significance=level, precision=precision)
 
@@ -204,6 +208,12 @@ class SequentialEvidence(CountedEvidence):
         if found is None or found.counts is None or not self.confirms:
             return None
         return sizes_of(found.counts, self.target, 1 - confidence)
+
+    @property
+    def _failed(self) -> bool:
+        """Whether fresh runs were planned but not counted, so that there is only the verdict."""
+        found = self.confirmation
+        return self.confirms and found is not None and found.runs > 0 and found.counts is None
 
     def _enough(self, delta: float | None, confidence: float) -> float:
         """Return the log-wealth against a curve with which it is refuted; `delta` is None for a bound of mu."""

@@ -13,7 +13,7 @@ from dpaudit_reports.audited import audited
 from dpaudit_reports.blocks import Answers, Block, Code, Span, Strong
 from dpaudit_reports.claim_words import claim_words
 from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells
-from dpaudit_reports.confirmed import fresh, runs_for_size
+from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.repeat import how_to_repeat
@@ -76,7 +76,7 @@ def _kept(result: AuditResult) -> Iterator[Span]:
     bound = headline(result) if result.bounds_valid else None
     if not result.bounds_valid:
         yield f" Nothing is proven: {why_void(result)}."
-    elif (needed := runs_for_size(result)) is not None:
+    elif (needed := result.runs_for_size) is not None:
         yield " "
         yield from bound.name() if bound else ()
         enough = f" (about {count(int(needed))} fresh runs would)" if math.isfinite(needed) else ""

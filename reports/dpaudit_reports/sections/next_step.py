@@ -9,7 +9,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
-from dpaudit_reports.confirmed import fresh, runs_for_size
+from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.reasons import why_inconclusive
 from dpaudit_reports.repeat import config_of, replay_command, saved_file
 
@@ -48,7 +48,7 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
 
 def _to_measure(result: AuditResult) -> tuple[Text, ...]:
     """Return how to measure the loss if the audit has not measured it."""
-    needed = runs_for_size(result)
+    needed = result.runs_for_size
     if needed is not None and math.isfinite(needed):
         key, value = "confirm", str(int(needed))
     elif fresh(result) is None and result.evidence.anytime and result.stopped_by == "evidence":
