@@ -1,25 +1,26 @@
 """Datasets in files: `d0: people.csv` names a file, and `d1: {drop: 17}` the change that makes the neighbour.
 
-A file holds data only, so reading it runs no code.  A config of a stranger may lie beside links to other files
-of yours, so a relative name leads to a file in the folder of the config, and not through a link.
+A file holds data only, so reading it runs no code.  A config of a stranger may name any file of yours, also through a
+link, so no message quotes the content of a file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import hashlib
 import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from dpaudit.pairs.pair import Relation
 from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.printable import one_line
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign
 
@@ -30,13 +31,12 @@ Change = Literal["drop", "replace", "add"]
 CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_one", "add": "add_remove"}
 """The changes that make a neighbour, and the neighbouring relation of each."""
 
-_MAX_FILE_BYTES = 2**24  # larger files would fill the memory of every process that runs the mechanism
-_MAX_CELLS = 500_000  # maximum number of values of a CSV file, as in the searches of a config
-_MAX_ALL_BYTES = 2**25  # maximum size of all files of a config together
-_MAX_RECORDS = 5_000_000  # maximum number of records of the neighbours of a config together
-_MAX_NAME = 60  # maximum number of characters of a column's name in a message
+_MAX_BYTES = 2**30  # maximum size of all files of a config together; reading them takes several times this memory
+_MISSING = ("", "NA")  # cells of a numeric column without a value; R writes NA
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")
+_NOT_FINITE = ("nan", "NaN", "inf", "-inf")  # what numpy and pandas write
 
 
 def is_file(dataset: Foreign) -> bool:
@@ -89,7 +89,7 @@ class DatasetFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._found: dict[str, tuple[Foreign, str]] = {}
-        self._bytes = self._records = 0
+        self._left = _MAX_BYTES
 
     def read(self, name: str) -> tuple[Foreign, str]:
         """Return the dataset of a file and the SHA-256 of its text, as `read_dataset` does.
@@ -98,36 +98,19 @@ class DatasetFiles:
             ValueError: If the file cannot be read, or all files together are too large.
         """
         if name not in self._found:
-            with contextlib.suppress(OSError, ValueError):  # `read_dataset` states the reason
-                self._bytes += os.stat(self._folder / name).st_size
-            if self._bytes > _MAX_ALL_BYTES:
-                raise ValueError(
-                    f"{name}: the files with datasets of this config have {self._bytes:,} bytes up to this one; the "
-                    f"maximum is {_MAX_ALL_BYTES:,} together"
-                )
-            self._found[name] = read_dataset(name, self._folder)
+            self._found[name] = read_dataset(name, self._folder, self._left)
+            with contextlib.suppress(OSError):  # the file may be gone by now
+                self._left -= os.stat(self._folder / name).st_size
         return self._found[name]
 
-    def count(self, dataset: Foreign) -> None:
-        """Count the records of a neighbour.
 
-        Raises:
-            ValueError: If the neighbours of the config have too many records together.
-        """
-        self._records += len(dataset) if isinstance(dataset, list) else 1
-        if self._records > _MAX_RECORDS:
-            raise ValueError(
-                f"the pairs of this config up to this one have {self._records:,} records; the maximum is "
-                f"{_MAX_RECORDS:,} together, so use fewer pairs or smaller files"
-            )
-
-
-def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
+def read_dataset(name: str, folder: Path, max_bytes: int = _MAX_BYTES) -> tuple[Foreign, str]:
     """Read the dataset of a file.
 
     Args:
         name: The file, relative to `folder`, or an absolute path.
         folder: The folder of the config.
+        max_bytes: Maximum size of the file.
 
     Returns:
         The dataset, which is the rows of a CSV file as dictionaries, or the content of a JSON file; and the SHA-256 of
@@ -137,40 +120,25 @@ def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
         ValueError: If the file cannot be read; the message states where and why, and quotes no content.
     """
     try:
-        text = read_foreign(_located(name, folder), _MAX_FILE_BYTES)
+        text = read_foreign(folder / name, max_bytes)
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         content = text.removeprefix("\ufeff")
         return _rows(content) if name.endswith(".csv") else json.loads(content), digest
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise ValueError(
+                f"{name}: the files with datasets of a config may have {_MAX_BYTES:,} bytes together; read larger "
+                "files in Python, and pass the datasets to dpaudit.audit"
+            ) from None
         raise ValueError(f"{name}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{name}: cannot be read: the text is not encoded as UTF-8") from None
+        raise ValueError(f"{name}: cannot be read: the text is not encoded as UTF-8; save it as UTF-8") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}:{error.lineno}: is not valid JSON: {error.msg}") from None
     except RecursionError:
         raise ValueError(f"{name}: is nested too deeply") from None
     except (csv.Error, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def _located(name: str, folder: Path) -> Path:
-    """Return the real path of a file.
-
-    Raises:
-        ValueError: If a relative name leads through a link or out of the folder, or if the file that a link names has
-            another ending than the files of datasets.
-    """
-    inside = Path(os.path.realpath(folder))
-    real = Path(os.path.realpath(inside / name))
-    if not Path(name).is_absolute():
-        plain = Path(os.path.normpath(inside / name))
-        if not plain.is_relative_to(inside):
-            raise ValueError("lies outside the folder of the config; name such a file by its absolute path")
-        if real != plain:
-            raise ValueError("is a symbolic link, or lies behind one; name the file itself")
-    if real.suffix not in ENDINGS:
-        raise ValueError(f"is a symbolic link to a file whose name does not end in {' or '.join(ENDINGS)}")
-    return real
 
 
 def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
@@ -209,27 +177,20 @@ def _record(given: Foreign, like: Foreign, name: str, *, whole: bool) -> Foreign
     """
     if not isinstance(like, dict):
         return given
-    columns = list(like)
     if not isinstance(given, dict):
-        raise ValueError(
-            f"{name}: a record must be a mapping of columns to values, such as {{{_shown(columns[0])}: ...}}"
-        )
+        raise ValueError(f"{name}: a record must be a mapping of columns to values, such as {{age: 90}}")
     for column in given:
         if column not in like:
-            known = list(map(_shown, columns))
-            raise ValueError(f"{name}: has no column {column!r:.80}; {hint(str(column), known, _listed(known))}")
-    if whole and (missing := [column for column in columns if column not in given]):
-        raise ValueError(f"{name}: the added record lacks {', '.join(map(_shown, missing))[:200]}")
+            meant = hint(str(column), map(one_line, like), f"it has {_columns(len(like))}, which its records name")
+            raise ValueError(f"{name}: has no column {column!r:.80}; {meant}")
+    if whole and (missing := like.keys() - given.keys()):
+        unnamed = ', one of which has the name ""' * ("" in missing)
+        raise ValueError(f"{name}: the added record lacks {len(missing):,} of {_columns(len(like))}{unnamed}")
     return {**like, **given}
 
 
-def _listed(columns: Sequence[str]) -> str:
-    return f"its columns are {', '.join(columns)}"[:200]
-
-
-def _shown(column: Foreign) -> str:
-    """Return the name of a column for a message, which must not quote a whole line of a file."""
-    return one_line(shortened(str(column), _MAX_NAME))
+def _columns(count: int) -> str:
+    return f"{count:,} column{'s' * (count != 1)}"
 
 
 def _is_place(value: Foreign) -> bool:
@@ -242,23 +203,25 @@ def _rows(text: str) -> list[Foreign]:
     header = next(reader, [])
     if not any(header):
         raise ValueError("must begin with a line of column names")
-    if len(set(header)) < len(header) or not all(header):
-        raise ValueError("every column must have a name, and no two columns the same name")
+    if len(header) == 1 and (mark := re.search("[;\t]", header[0])):
+        raise ValueError(f"its cells are separated by {_SEPARATORS[mark[0]]}; separate them by commas")
+    if len(set(header)) < len(header):
+        raise ValueError("no two columns may have the same name; rename one in the first line")
     rows: list[list[str]] = []
     for row in reader:
         if row and len(row) != len(header):
             raise ValueError(f"line {reader.line_num} has {len(row)} cells, but there are {len(header)} columns")
         rows += [row] if row else []
-        if len(rows) * len(header) > _MAX_CELLS:
-            raise ValueError(f"has more than {_MAX_CELLS:,} values")
     columns = [_values([row[i] for row in rows]) for i in range(len(header))]
     return [dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _values(cells: list[str]) -> list[Foreign]:
     """Return a column.  Texts such as 007, which are no plain numbers, make the whole column text."""
-    filled = [cell for cell in cells if cell]
-    for form, convert in ((_WHOLE, int), (_NUMBER, float)):
-        if filled and all(form.fullmatch(cell) for cell in filled):
-            return [convert(cell) if cell else None for cell in cells]
+    stated = [cell for cell in cells if cell not in _MISSING]
+    finite = [cell for cell in stated if cell not in _NOT_FINITE]
+    if finite and len(finite) == len(stated) and all(map(_WHOLE.fullmatch, finite)):
+        return [None if cell in _MISSING else int(cell) for cell in cells]
+    if finite and all(map(_NUMBER.fullmatch, finite)):
+        return [None if cell in _MISSING else float(cell) for cell in cells]
     return list(cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -14,7 +15,6 @@ from pydantic_core import ErrorDetails
 from dpaudit.config.dataset_files import DatasetFiles
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.numbers import Loader
-from dpaudit.config.pair_models import MAX_CELLS
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import brief_text, explained
 from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file
@@ -29,6 +29,7 @@ _MAX_NODES = 100_000  # maximum number of keys and list entries of a file, with 
 _SECOND_DOCUMENT = "but found another document"  # words of PyYAML's error for a second document
 _MAX_LETTERS = 2**22  # maximum length of all keys and values of a file, with aliases expanded
 _MAX_TEXT = 2**22  # maximum length of an audit in a result; a result repeats a config with more spaces
+_SMALLER = "use several configs, or write large datasets into .csv or .json files"
 _MAX_PROBLEM = 300  # maximum number of characters of a message of PyYAML, which may quote the file
 
 
@@ -161,7 +162,8 @@ def _text_of(file: Path) -> str:
     try:
         return read_foreign(file, _MAX_FILE_BYTES)
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from None
+        remedy = f"; {_SMALLER}" if error.errno == errno.EFBIG else ""
+        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}{remedy}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
 
@@ -190,7 +192,9 @@ def _loaded(text: str, file: Path) -> tuple[object, dict[tuple[str | int, ...], 
         lines = _Lines(file).of(root)
         return yaml.load(text, Loader=Loader), lines
     except _TooManyNodes:
-        raise ConfigError(f"{file}: has more than {_MAX_NODES:,} keys and list entries (aliases expanded)") from None
+        raise ConfigError(
+            f"{file}: has more than {_MAX_NODES:,} keys and list entries (aliases expanded); {_SMALLER}"
+        ) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         if error.problem == _SECOND_DOCUMENT:
@@ -234,12 +238,6 @@ def _audits(text: str, file: Path) -> list[PlannedAudit]:
             # a missing key may stand in the file under a misspelled name, so its message comes last
             found = sorted(_distinct(error.errors()), key=lambda one: one["type"] == "missing")
             problems += [explained(details, path, lines, file) for details in found]
-    cells = sum(pair.search.cells for audit in audits for pair in audit.config.pairs or () if pair.search is not None)
-    if cells > MAX_CELLS:
-        problems.append(
-            f"{file}: the searches of this file have {cells:,} values together; the maximum is {MAX_CELLS:,}.  The "
-            "values of a search are its size times its columns"
-        )
     if problems:
         raise ConfigError(*problems)
     return audits
@@ -311,7 +309,7 @@ class _Lines:
             return
         self._letters += len(node.value)
         if self._letters > _MAX_LETTERS:
-            raise ConfigError(f"{self._file}: has more than {_MAX_LETTERS:,} letters (aliases expanded)")
+            raise ConfigError(f"{self._file}: has more than {_MAX_LETTERS:,} letters (aliases expanded); {_SMALLER}")
         if id(node) not in self._checked:
             self._checked.add(id(node))
             _check_characters(node, self._file)

@@ -14,11 +14,7 @@ from dpaudit.pairs.records import bounds_or_list
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.values import Dataset, Foreign, Record
 
-MAX_CELLS = 500_000
-"""Maximum number of values in the searches of a file, to limit memory.
-
-Only the values of a search's largest dataset are counted, although a search may create about 40 datasets.
-"""
+_MAX_CELLS = 5_000_000  # maximum number of values in the largest dataset of a search, which may create 40 datasets
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number
 
@@ -60,10 +56,10 @@ class SearchConfig(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> SearchConfig:
-        if self.cells > MAX_CELLS:
+        if self.cells > _MAX_CELLS:
             raise ValueError(
-                f"datasets of {self.cells:,} values are too large: size times the columns must be {MAX_CELLS:,} at "
-                "most (a long category counts as several values)"
+                f"datasets of {self.cells:,} values are too large: size times the columns must be {_MAX_CELLS:,} at "
+                "most (a long category counts as several values); for larger ones, pass SearchPairs to dpaudit.audit"
             )
         list(SearchPairs(**self._settings | {"size": min(self.size, _CHECKED_SIZE)}))
         return self
@@ -146,7 +142,7 @@ class PairConfig(Strict):
 
         Raises:
             ValueError: If a file cannot be read or lacks the record that is changed, if the records contradict the
-                relation, or if the files or pairs of the config are too large.
+                relation, or if the files of the config are too large.
         """
         if self.from_library:
             return []
@@ -157,11 +153,9 @@ class PairConfig(Strict):
         d0 = self._read(self.d0, files) if is_file(self.d0) else self.d0
         if is_file(self.d1):
             pair = Pair(d0, self._read(self.d1, files), self.relation, self.label)
-            files.count(pair.d1)
             check_relation(pair)
             return [pair]
         relation = self.relation if "relation" in self.model_fields_set else CHANGES[check_change(self.d1)]
-        files.count(d0)
         pair = Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))
         check_relation(pair)
         return [pair]

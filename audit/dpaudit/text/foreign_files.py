@@ -40,7 +40,8 @@ def read_foreign(path: str | Path, max_bytes: int) -> str:
         UnicodeDecodeError: If the file is not UTF-8.
     """
     with open_foreign(path) as file:
-        content = file.read(max_bytes + 1)
+        # in pieces, because one call would reserve memory for the maximum size
+        content = b"".join(iter(lambda: file.read(min(2**20, max_bytes + 1 - file.tell())), b""))
     if len(content) > max_bytes:
         raise OSError(errno.EFBIG, f"is larger than {max_bytes:,} bytes, the maximum size of a file to read", str(path))
     return content.decode("utf-8")
