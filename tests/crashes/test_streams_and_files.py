@@ -43,6 +43,26 @@ def test_streams_that_cannot_be_written_do_not_change_the_exit_code(folder: Path
     assert AuditResult.from_json(folder / "dpaudit-results" / "noise.json").name == "noise"
 
 
+LOUD = """
+import os, subprocess, sys
+subprocess.run(["echo", "from a child"])
+def release(dataset, rng):
+    os.write(1, b"from C\\n")
+    sys.__stdout__.write("from Python\\n")
+    return dataset[0] + rng.normal()
+"""
+
+
+def test_stdout_holds_results_only(folder: Path) -> None:
+    """Compiled code and child processes write to descriptor 1 itself.  The seed is fixed."""
+    (folder / "loud.py").write_text(LOUD)
+    config = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "loud.py:release"}')
+    (folder / "c.yaml").write_text(config)
+    done = dpaudit("run", "c.yaml", "--no-pdf", "--format", "json", cwd=folder)
+    assert (json.loads(done.stdout)[0]["name"], done.returncode) == ("noise", 0)
+    assert {b"from a child", b"from C", b"from Python"} <= set(done.stderr.splitlines())
+
+
 def test_a_closed_pipe_does_not_change_the_exit_code(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.terminal import say
+from dpaudit.cli.terminal import keep_stdout, say
 from dpaudit.config import MAX_NAME_BYTES, PlannedAudit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.error_state import foreign_error_state
@@ -200,6 +200,7 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
         NotReady: If the mechanism or the claim cannot be loaded.
     """
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
+    keep_stdout()
     try:
         with (
             _sign_of_life(planned, command),

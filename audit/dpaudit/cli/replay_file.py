@@ -10,6 +10,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.hidden_parts import NOTHING, is_hidden_in
 from dpaudit.cli.progress import progress_bar
 from dpaudit.cli.replay_lock import UNLOCKED, with_lock_of
+from dpaudit.cli.terminal import keep_stdout
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
@@ -87,6 +88,7 @@ class PlannedReplay:
             ValueError: If the result has no witness that can be replayed.
             MechanismError: If the mechanism cannot be loaded, or fails on its first run.
         """
+        keep_stdout()
         if self.audit is None:
             return replay_in_test(self.result, trials=trials, extend=extend, seed=seed, jobs=jobs)
         mechanism, claim = self.audit.load()

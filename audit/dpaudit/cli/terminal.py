@@ -34,6 +34,19 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
+def keep_stdout() -> None:
+    """Keep stdout for results, before foreign code runs: what it writes to descriptor 1 goes to stderr from now on.
+
+    Replacing `sys.stdout` is not enough for compiled code and child processes.
+    """
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if sys.stdout.fileno() == 1:
+            finish()
+            own = open(os.dup(1), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115
+            os.dup2(2, 1)
+            sys.stdout = own
+
+
 def finish() -> None:
     """Flush stdout and stderr; drop text that cannot be written, so that an error does not change the exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -143,7 +156,7 @@ def _drop(stream: IO[str]) -> None:
     """Discard the stream's buffer and all later output to the stream."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         number = stream.fileno()
-        if number in (1, 2):
+        if number in (1, 2) or stream is sys.stdout:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, number)
             os.close(nothing)
