@@ -1,4 +1,4 @@
-"""An untrusted checkout may hold symbolic links, and dpaudit writes nothing through them."""
+"""An untrusted checkout may hold symbolic links, and dpaudit replaces no file of others behind them."""
 
 from __future__ import annotations
 
@@ -35,26 +35,30 @@ def test_no_result_is_written_through_a_link(name: str, folder: Path, command: C
     assert (folder / "dpaudit-results" / name).is_symlink()
 
 
-def test_an_output_folder_that_is_a_link_is_refused_with_its_target(folder: Path, command: Command) -> None:
-    (folder / "elsewhere").mkdir()
-    (folder / "dpaudit-results").symlink_to(folder / "elsewhere")
-    done = command("run", "c.yaml")
-    assert done.exit_code == 2
-    assert f"--output dpaudit-results is a symbolic link to {folder / 'elsewhere'}" in done.stderr
-    assert "name the real folder with -o" in done.stderr
-    assert not list((folder / "elsewhere").iterdir())
-    assert command("run", "c.yaml", "-o", "elsewhere", "--no-pdf").exit_code == 0
+@pytest.mark.parametrize("output", ["dpaudit-results", "dpaudit-results/today", "absolute"])
+def test_results_may_be_kept_behind_a_link(output: str, folder: Path, command: Command) -> None:
+    """The results of clusters lie on a large disk, and a link in the project leads there."""
+    scratch = folder / "scratch"
+    (folder / "dpaudit-results").symlink_to(scratch)
+    given = str(folder / "dpaudit-results") if output == "absolute" else output
+    for _ in range(2):  # the folder is missing, and then it holds a result
+        assert command("run", "c.yaml", "-o", given, "--no-pdf").exit_code == 0
+    assert [file.name for file in scratch.rglob("*.json")] == ["noise.json"]
 
 
-def test_a_folder_above_the_output_folder_may_not_be_a_link_of_the_checkout(folder: Path, command: Command) -> None:
-    """The user typed `results/today`; the checkout decides where `results` leads."""
-    (folder / "elsewhere" / "today").mkdir(parents=True)
-    (folder / "results").symlink_to(folder / "elsewhere")
-    done = command("run", "c.yaml", "-o", "results/today")
+@pytest.mark.parametrize("output", ["dpaudit-results", "dpaudit-results/today"])
+def test_a_link_to_a_folder_of_other_files_is_refused(output: str, folder: Path, command: Command) -> None:
+    """The checkout decides where its links lead, and it names the audits.  The file is not a result of dpaudit."""
+    mine = folder / "mine" / output.partition("/")[2]
+    mine.mkdir(parents=True)
+    (mine / "noise.json").write_text("precious")
+    (folder / "dpaudit-results").symlink_to(folder / "mine")
+    done = command("run", "c.yaml", "-o", output)
     assert done.exit_code == 2
-    assert f"leads through results, which is a symbolic link to {folder / 'elsewhere'}" in done.stderr
-    assert not list((folder / "elsewhere" / "today").iterdir())
-    assert command("run", "c.yaml", "-o", str(folder / "results" / "today"), "--no-pdf").exit_code == 0
+    assert f"leads through a symbolic link to {folder / 'mine'}, and the folder {mine} holds" in done.stderr
+    assert [(file.name, file.read_text()) for file in mine.iterdir()] == [("noise.json", "precious")]
+    (mine / "noise.json").rename(mine / "other.json")
+    assert command("run", "c.yaml", "-o", str(mine), "--no-pdf").exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["noise.json", "noise.pdf"])

@@ -154,9 +154,9 @@ class RunOptions:
     shown: str = field(default="", init=False)  # the output folder as the user wrote it
 
     def __post_init__(self) -> None:
-        """Make the paths absolute now, because a mechanism may change the current folder when it is loaded."""
+        """Resolve the paths now, because a mechanism may change the current folder or links when it is loaded."""
         object.__setattr__(self, "shown", str(self.output))
-        object.__setattr__(self, "output", absolute(self.output))
+        object.__setattr__(self, "output", Path(os.path.realpath(absolute(self.output))))
         if self.log_json is not None:
             object.__setattr__(self, "log_json", absolute(self.log_json))
 

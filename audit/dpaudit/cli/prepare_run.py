@@ -24,6 +24,7 @@ from dpaudit.result.atomic_write import link_in, open_folder
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Confirm, Resume
+from dpaudit.text.foreign_files import open_foreign
 from dpaudit.text.papers import PAPERS
 from dpaudit.values import Foreign
 
@@ -123,10 +124,14 @@ def prepare_folder(
         The names of audits whose results the folder already holds.
     """
     shown = command.shown or str(command.output)
-    _refuse_linked(Path(shown))
     if os.path.isfile(command.output):
         raise NotReady(f"--output {shown}: is a file; name a folder, which will be created")
     try:
+        if (link := link_in(Path(shown))) is not None and _is_of_others(command.output):
+            raise NotReady(
+                f"--output {shown} leads through a symbolic link to {os.readlink(link)}, and the folder {command.output} "
+                "holds files but no result of dpaudit; if it is the right folder, name it with -o"
+            )
         command.output.mkdir(parents=True, exist_ok=True)
         with open_folder(command.output):
             pass
@@ -168,13 +173,18 @@ def _unwritable(command: CommandSettings, name: str) -> str:
     return ""
 
 
-def _refuse_linked(output: Path) -> None:
-    """Refuse an output folder that is a link, or that a relative path reaches through a link in the current folder."""
-    if (link := link_in(output)) is not None:
-        words = "is" if link == output else f"leads through {link}, which is"
-        raise NotReady(
-            f"--output {output} {words} a symbolic link to {os.readlink(link)}; name the real folder with -o"
-        )
+def _is_of_others(folder: Path) -> bool:
+    """Whether a folder holds files, but no result or store: a link in a checkout may lead to any folder of its user."""
+    files = list(folder.iterdir()) if folder.is_dir() else []
+    return bool(files) and not any(map(_is_own, files))
+
+
+def _is_own(file: Path) -> bool:
+    if file.suffix != ".json":
+        return file.suffix == ".trials"
+    with contextlib.suppress(OSError), open_foreign(file) as stream:
+        return b'"format": "dpaudit-' in stream.read(100)
+    return False
 
 
 @contextlib.contextmanager
