@@ -129,8 +129,8 @@ def prepare_folder(
     try:
         if (link := link_in(Path(shown))) is not None and _is_of_others(command.output):
             raise NotReady(
-                f"--output {shown} leads through a symbolic link to {os.readlink(link)}, and the folder {command.output} "
-                "holds files but no result of dpaudit; if it is the right folder, name it with -o"
+                f"--output {shown} leads through a symbolic link to {os.readlink(link)}, and the folder "
+                f"{command.output} holds files but no result of dpaudit; if it is the right folder, name it with -o"
             )
         command.output.mkdir(parents=True, exist_ok=True)
         with open_folder(command.output):
