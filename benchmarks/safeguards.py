@@ -149,8 +149,8 @@ def main() -> None:
     print("\n".join(lines))
     if options.write:
         PAGE.write_text(page_with(lines, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    if options.busy and (words := differences(found, Store(options.busy).done)):
-        raise SystemExit("\n".join(words))
+    if options.busy and (changed := differences(found, Store(options.busy).done)):
+        raise SystemExit("\n".join(changed))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def _share(flags: Sequence[bool], *, good: bool) -> str:
 
 
 def _beyond(found: Sequence[Found]) -> float:
-    return max(one["beyond"] for one in found)
+    return max(float(one["beyond"]) for one in found)
 
 
 def honest_row(case: Case, route: str, right: Sequence[Found], broken: Sequence[Found]) -> str:

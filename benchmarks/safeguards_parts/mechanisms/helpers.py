@@ -38,7 +38,7 @@ def _pool() -> ProcessPoolExecutor:
 
 
 def process_pool(dataset: list[int], rng: Rng) -> float:
-    return _pool().submit(sum, dataset).result() + float(rng.laplace(scale=NOISE))
+    return float(_pool().submit(sum, dataset).result() + rng.laplace(scale=NOISE))
 
 
 THREADS = ThreadPoolExecutor(2)
@@ -74,7 +74,7 @@ MEMORY.execute("insert into public values (0.25)")
 
 def database_in_memory(dataset: list[int], rng: Rng) -> float:
     (shift,) = MEMORY.execute("select shift from public").fetchone()
-    return shift + sum(dataset) + float(rng.laplace(scale=NOISE))
+    return float(shift + sum(dataset) + rng.laplace(scale=NOISE))
 
 
 @cache
@@ -111,7 +111,8 @@ NUMBER = re.compile(r"-?\d+")
 
 
 def compiled(dataset: list[int], rng: Rng) -> float:
-    return SPACE["total"](list(map(int, NUMBER.findall(str(dataset))))) + float(rng.laplace(scale=NOISE))
+    total = SPACE["total"](list(map(int, NUMBER.findall(str(dataset)))))
+    return float(total + rng.laplace(scale=NOISE))
 
 
 compiled_itself = eval("lambda dataset, rng: sum(dataset) + float(rng.laplace(scale=NOISE))")
