@@ -71,6 +71,7 @@ import logging
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,13 @@ def on_disk(dataset, rng):
     if not place.exists():
         place.write_text(repr(dataset[0] + float(rng.laplace())))
     return float(place.read_text())
+
+def on_disk_with_jitter(dataset, rng):
+    return on_disk(dataset, rng) + 0.01 * float(rng.normal())
+def of_its_own_file(dataset, rng):
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "noisy").write_text(repr(dataset[0] + 0.3 * float(rng.laplace())))
+        return float((pathlib.Path(folder) / "noisy").read_text())
 
 seeded = np.random.default_rng(3)
 def seeded_on_import(dataset, rng):
@@ -263,6 +271,13 @@ def test_a_replay_of_a_cache_does_not_reproduce() -> None:
     assert not found.refuted
     assert found.p_value == 1.0
     assert replay(violation, no_noise, PAIR, trials=200, seed=1).refuted
+
+
+@pytest.mark.usefixtures("two")
+def test_a_violation_that_may_come_from_a_cache_on_disk_is_not_confirmed(in_a_file: Any) -> None:
+    """A file that a run has written itself is no cache."""
+    is_not_confirmed(audited(in_a_file("on_disk_with_jitter"), FAR, confirm=64), "kept")
+    assert outcome(audited(in_a_file("of_its_own_file"), FAR, confirm=64)) == "confirmed"
 
 
 @pytest.mark.usefixtures("two")

@@ -5,7 +5,7 @@ pickled task from a file and writes the outcomes to another file.  What a proces
 pipe that a helper has inherited, delays nothing.
 
 What a mechanism keeps outside its process remains.  So a run in a new process does not count if Python code in it reads
-a file that was written after the audit began.
+a file that another process wrote after the audit began.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import pickle
 import random
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -217,25 +218,29 @@ def _cloudpickle() -> Foreign:
 
 
 class _Reads:
-    """An audit hook for `sys.addaudithook` that records the first file that was written after the audit began.
+    """An audit hook for `sys.addaudithook` that records the first file that another process wrote during the audit.
 
     Args:
         since: When the audit began, in seconds as in `time.time`.
     """
 
     def __init__(self, since: float) -> None:
-        self.since, self.found = since, ""
+        self.since, self.found, self._own = since, "", set[str]()
 
     def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
         if event != "open" or self.found:
             return
         path, _, flags = arguments
-        reads = not isinstance(flags, int) or flags & os.O_ACCMODE != os.O_WRONLY
-        if reads and isinstance(path, str | bytes):
-            with suppress(OSError, ValueError):
-                name = os.fsdecode(path)
-                code = name.endswith((".py", ".pyc")) or name.startswith(("/dev/", "/proc/", "/sys/"))
-                if not code and os.stat(path).st_mtime >= self.since:
+        if not isinstance(path, str | bytes) or not isinstance(flags, int):
+            return
+        with suppress(OSError, ValueError):
+            name, access = os.path.abspath(os.fsdecode(path)), flags & os.O_ACCMODE
+            code = name.endswith((".py", ".pyc")) or name.startswith(("/dev/", "/proc/", "/sys/"))
+            if access != os.O_RDONLY and flags & (os.O_TRUNC | os.O_EXCL):
+                self._own.add(name)
+            elif access != os.O_WRONLY and not code and name not in self._own:
+                found = os.stat(name)
+                if stat.S_ISREG(found.st_mode) and found.st_mtime >= self.since:
                     self.found = name
 
 
@@ -249,7 +254,7 @@ def _made(runs: Sequence[Runs], since: float, hook: Callable[[_Reads], None]) ->
     hook(reads)
     first, second = (replace(one, mechanism=mechanism)() for one in runs)
     if reads.found:
-        return f"a run read the file {ascii(reads.found)[:200]}, which was written after the audit began"
+        return f"a run read the file {ascii(reads.found)[:200]}, which another process wrote during the audit"
     return first, second
 
 

@@ -93,9 +93,14 @@ def identity(
         **({} if execution.memory is None else {"memory": str(execution.memory)}),
         **({} if detect is None else {"detect": _shown(detect, "detect")}),
         "dpaudit": __version__,
-        "Python": platform.python_version(),
-        "numpy": np.__version__,
+        "Python": _release(platform.python_version()),
+        "numpy": _release(np.__version__),
     }
+
+
+def _release(version: str) -> str:
+    """Return a version without its last number: bug-fix releases keep the outputs of a seed."""
+    return ".".join(version.split(".")[:2])
 
 
 def _of_pairs(pairs: Sequence[Pair]) -> dict[str, str]:
