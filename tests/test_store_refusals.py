@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import platform
+import re
 import sqlite3
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -112,17 +117,43 @@ def test_all_differences_are_named(tmp_path: Path) -> None:
 
 
 def test_a_value_with_uncertain_content_is_refused_with_advice(tmp_path: Path) -> None:
-    lock = threading.Lock()
+    text = io.StringIO()
 
-    def locked(dataset: list[float], rng: np.random.Generator) -> float:
-        with lock:
-            return float(rng.normal())
+    def writing(dataset: list[float], rng: np.random.Generator) -> float:
+        text.write("called")
+        return float(rng.normal())
 
-    with pytest.raises(ValueError, match=r"the variable lock of .*FILE\.py:OBJECT"):
-        stored(locked, tmp_path / "s")
+    with pytest.raises(ValueError, match=r"the variable text of .*FILE\.py:OBJECT"):
+        stored(writing, tmp_path / "s")
     with pytest.raises(ValueError, match=r"d0 of pair 1 holds .*plain values, arrays or data frames"):
         stored(Gaussian(1.0), tmp_path / "s", Pair(iter([1]), [2]))
     assert not (tmp_path / "s").exists()
+
+
+def test_a_mechanism_with_a_lock_a_pattern_and_a_cached_function_is_resumed(tmp_path: Path) -> None:
+    """The seed is fixed."""
+
+    def mechanism(pattern: str, scale: float) -> Callable[[list[float], np.random.Generator], float]:
+        digits, lock, cached = re.compile(pattern), threading.Lock(), functools.lru_cache(lambda n: scale * n)
+
+        def made(dataset: list[float], rng: np.random.Generator) -> float:
+            with lock:
+                return float(cached(1.0) * rng.normal() + bool(digits.match("7")))
+
+        return made
+
+    for _ in range(2):
+        assert stored(mechanism("[0-9]", 1.0), tmp_path / "s").trials_used > 0
+    refused(mechanism("[1-9]", 1.0), tmp_path / "s", "code")
+    refused(mechanism("[0-9]", 2.0), tmp_path / "s", "code")
+
+
+def test_a_bug_fix_release_of_python_or_numpy_resumes_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seed is fixed."""
+    stored(Gaussian(1.0), tmp_path / "s")
+    monkeypatch.setattr(np, "__version__", ".".join([*np.__version__.split(".")[:2], "99"]))
+    monkeypatch.setattr(platform, "python_version", lambda: ".".join(map(str, [*sys.version_info[:2], 99])))
+    stored(Gaussian(1.0), tmp_path / "s")
 
 
 @pytest.mark.parametrize("version", [1, 2])

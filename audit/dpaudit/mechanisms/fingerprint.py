@@ -11,8 +11,8 @@ fingerprints that cover:
 
 A function or class of an installed library is represented by its address and the SHA-256 of its module's file.
 The state of a random generator is left out, because it does not change the distribution of the outputs.
-A value with hidden state has no fingerprint and raises `Unknowable`.  Hidden state is, for example, an open file, a
-pointer of a compiled library or a cache.
+A value with hidden state has no fingerprint and raises `Unknowable`.  Hidden state is, for example, an open file or a
+pointer of a compiled library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ import enum
 import functools
 import logging
 import random
+import re
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +50,7 @@ from dpaudit.values.content import joined
 
 __all__ = ["Unknowable", "fingerprint", "same_content"]
 
+_LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
 _MANY_TEXTS = 256  # from this number on, the texts of a list are digested together, which is faster
 
 
@@ -154,6 +157,12 @@ class _Walk:
                 return digest("generator", type(value).__name__.encode())
             case logging.Logger():
                 return digest("logger", value.name.encode())
+            case re.Pattern():
+                return self._many("pattern", [value.pattern, value.flags], where)
+            case _LOCK() | _RLOCK():  # a lock has no content
+                return digest("lock", type(value).__name__.encode())
+            case functools._lru_cache_wrapper():  # what it has kept is not compared
+                return self._many("lru_cache", [value.__wrapped__, value.cache_parameters()], where)
             case staticmethod() | classmethod():
                 return self._many(type(value).__name__, [value.__func__], where)
             case property():
