@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,19 @@ def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
     usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
     assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
     assert seen == {"raise", "ignore"}
+
+
+def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: Path) -> None:
+    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
+        sys.setrecursionlimit(len(inspect.stack(0)) + 30)
+        return float(dataset[0] + rng.normal())
+
+    before = sys.getrecursionlimit()
+    try:
+        audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=60, seed=1).to_json(tmp_path / "r.json")
+        assert sys.getrecursionlimit() == before
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_an_error_state_that_a_run_sets_lasts_until_the_audit_ends() -> None:

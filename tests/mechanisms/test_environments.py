@@ -203,6 +203,22 @@ def test_a_cache_into_which_others_can_write_is_refused(
         environment([])
 
 
+def test_beside_a_default_cache_of_another_user_is_an_own_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that runs as root may have a home folder of the user outside."""
+    monkeypatch.delenv("DPAUDIT_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert environments.named_cache() == tmp_path / "dpaudit"
+    (tmp_path / "dpaudit").mkdir(mode=0o700)
+    assert environments.named_cache() == tmp_path / "dpaudit"
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "dpaudit", 12345, -1)
+    else:  # the folder then belongs to another user than this process seems to have
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert environments.named_cache() == tmp_path / f"dpaudit-{os.geteuid()}"
+
+
 @pytest.mark.parametrize("inside", ["", "environments"])
 def test_a_cache_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str) -> None:
     monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))

@@ -22,7 +22,7 @@ from dpaudit.mechanisms.installer import run as _run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
 from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.locks import Lock, lock_of, read_lock
-from dpaudit.mechanisms.own_folder import check_own_folders, make_own_folders, resolved_cache
+from dpaudit.mechanisms.own_folder import check_own_folders, is_trusted, make_own_folders, resolved_cache
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.requirements import pinned_version, project_name, unmet
 
@@ -69,17 +69,21 @@ def cache_folder() -> Path:
 def named_cache() -> Path:
     """Return the absolute folder of the environments: $DPAUDIT_CACHE, or dpaudit in the user's cache folder.
 
+    If that folder belongs to another user, as the mounted home folder of a container may, the folder dpaudit-UID beside
+    it is used.
+
     Raises:
         MechanismError: If the user has no home folder and DPAUDIT_CACHE is not set.
     """
     if os.environ.get("DPAUDIT_CACHE"):
         return Path(os.path.abspath(os.environ["DPAUDIT_CACHE"]))
     try:
-        return Path(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")) / "dpaudit"
+        default = Path(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")) / "dpaudit"
     except RuntimeError:  # the user of a container may have neither HOME nor an entry in passwd
         raise MechanismError(
             "this user has no home folder for the environments; set DPAUDIT_CACHE to a writable folder"
         ) from None
+    return default if is_trusted(default) else default.with_name(f"dpaudit-{os.geteuid()}")
 
 
 def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,10 +28,15 @@ def own_error_state() -> Iterator[None]:
 
 @contextmanager
 def foreign_error_state() -> Iterator[None]:
-    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end."""
+    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end.
+
+    Foreign code may also lower the recursion limit so far that dpaudit could not write a result.
+    """
     global _foreign
+    limit = sys.getrecursionlimit()
     with np.errstate(**_foreign):
         try:
             yield
         finally:
             _foreign = {**np.geterr()}
+            sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))

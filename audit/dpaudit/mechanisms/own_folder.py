@@ -33,6 +33,11 @@ def resolved_cache(cache: Path) -> Path:
     return Path(os.path.realpath(cache))
 
 
+def is_trusted(folder: Path) -> bool:
+    """Whether a folder or link belongs to this user or root, or does not exist."""
+    return not os.path.lexists(folder) or folder.lstat().st_uid in _trusted()
+
+
 def make_own_folders(cache: Path, *inside: Path) -> None:
     """Create folders that only this user can write to, and check existing folders.
 

@@ -17,7 +17,7 @@ from dpaudit.values import Foreign, JsonObject
 
 FORMAT = "dpaudit-sweep/1"
 
-MAX_SWEEP_BYTES = 2**24
+MAX_SWEEP_BYTES = 2**28
 """Maximum size of the file of a sweep, in bytes."""
 
 _MAX_KEYS = 64  # maximum number of keys of an object

@@ -34,7 +34,7 @@ from dpaudit.text.formats import is_later
 from dpaudit.values import Json
 
 FORMAT = "dpaudit-baseline/2"
-MAX_BASELINE_BYTES = 2**25
+MAX_BASELINE_BYTES = 2**28
 _MAX_WHOLE = 2**53  # largest whole number allowed in a file
 _MAX_FINGERPRINTS = 2000  # maximum number of fingerprints kept for one test; each audit has at most four
 
