@@ -12,7 +12,7 @@ from scipy.stats import binom, hypergeom
 
 from dpaudit.inference.independence import hypergeometric
 from dpaudit.inference.independence.hypergeometric import two_sided
-from dpaudit.inference.independence.same_law import differences
+from dpaudit.inference.independence.same_law import differences, repeats
 from dpaudit.numerics.arrays import Array
 from dpaudit.values.content import key
 
@@ -24,7 +24,7 @@ def compared(outputs: Any, process: Any, significance: float) -> list[str]:
     """Compare outputs that are rows of numbers."""
     columns = np.asarray(outputs, dtype=float).reshape(len(outputs), -1)
     keys: list[Hashable] = [key(one) for one in columns.tolist()]
-    return differences(keys, columns, np.asarray(process), significance)
+    return differences(keys, columns, np.asarray(process), significance, np.random.default_rng(0))
 
 
 @pytest.fixture
@@ -167,4 +167,36 @@ def test_new_values_are_found_where_the_numbers_are_equal() -> None:
     for new, found in (("new", True), ("old", False)):
         keys: list[Hashable] = [f"old {i % 10}" for i in range(400)]
         keys += [f"{new} {i if found else i % 10}" for i in range(64)]
-        assert bool(differences(keys, blind, process, LEVEL)) == found
+        assert bool(differences(keys, blind, process, LEVEL, np.random.default_rng(0))) == found
+
+
+# --- repeats within a process
+
+
+@pytest.mark.parametrize("keys", [[0, 0, 1, 1, 2, 3, 4, 5], [0] * 5 + [1, 2, 3], [0] * 8, [0, 0, 0, 1, 1, 2, 2, 3]])
+@pytest.mark.parametrize("sizes", [(4, 4), (2, 3, 3), (2, 2, 2, 2), (1, 7)])
+def test_the_p_value_of_repeats_is_valid(keys: list[Hashable], sizes: tuple[int, ...]) -> None:
+    """Enumerates which outputs belong to which process; given the outputs, all are equally likely."""
+    labels = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    p_values = [
+        repeats(keys, np.array(process), np.random.default_rng(1))[2] for process in set(itertools.permutations(labels))
+    ]
+    for s in set(p_values):
+        assert np.mean(np.array(p_values) <= s) <= s
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize("size", [3, 30, 1000])
+def test_a_pool_in_each_process_is_found(size: int) -> None:
+    """Each of eight processes draws 128 values from a pool of its own.
+
+    Fails by chance < 1 in 10**9: of 1,000 values, fewer than 30 would have to repeat where 60 are expected.
+    """
+    rng = np.random.default_rng()
+    keys = [int(one) for k in range(8) for one in k * size + rng.integers(size, size=128)]
+    process = np.repeat(np.arange(8), 128)
+    within, pairs, p_value = repeats(keys, process, rng)
+    assert within == pairs > 0
+    assert p_value < 1e-12
+    shared = [one % size for one in keys]
+    assert repeats(shared, process, rng)[2] > 1e-9

@@ -246,7 +246,7 @@ class FreshRuns:
             keys: list[Hashable] = [key(output) for output in outputs[side]]
             sizes = [len(one) for one in each[side]]
             groups = np.repeat(np.arange(len(sizes)), sizes)
-            for words in differences(keys, columns[side], groups, DIFFERENT / choices):
+            for words in differences(keys, columns[side], groups, DIFFERENT / choices, rng):
                 return f"on d{side}, {words}: the mechanism keeps results or noise from run to run.  {WAY_OUT}"
         return ""
 

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binom
 
 from dpaudit.inference.fixed import newcomers
 from dpaudit.inference.independence.hypergeometric import most_suspicious, notable, two_sided
@@ -19,7 +20,11 @@ from dpaudit.numerics.arrays import Array
 
 
 def differences(
-    keys: Sequence[Hashable], columns: Array, process: npt.NDArray[np.intp], significance: float
+    keys: Sequence[Hashable],
+    columns: Array,
+    process: npt.NDArray[np.intp],
+    significance: float,
+    rng: np.random.Generator,
 ) -> list[str]:
     """Test whether the outputs of some process differ in law from those of all other processes.
 
@@ -30,7 +35,8 @@ def differences(
         The n outputs are exchangeable, and which of them belong to a process was fixed beforehand.  The questions
         (`questions.bits_of`) do not depend on the order of the outputs, so the number of outputs of a process with a
         given answer is hypergeometric given all outputs.  The theorem of `fixed.newcomers` covers values that occur in
-        one process only.  The Bonferroni correction covers all questions and all processes.
+        one process only, and that of `repeats` covers values that repeat within a process.  The Bonferroni correction
+        covers all questions and all processes.
 
     Args:
         keys: Keys of the n outputs; equal outputs have equal keys.
@@ -38,6 +44,7 @@ def differences(
             shape (n, k).
         process: The process of each output, 0 for that of the audit; shape (n,).
         significance: Joint significance of the tests.
+        rng: Source of randomness, which decides which equal outputs are compared.
 
     Returns:
         A list with the most significant difference, as the predicate of a sentence about a process; empty if no
@@ -61,7 +68,52 @@ def differences(
         if rest_keys and new:
             words = f"{_named(int(name))} gave {new} values in {size} runs that no other process gave"
             found.append((newcomers.p_value(rest_keys, own), words))
-    return most_suspicious(found, len(names) * (len(bits) + 1), significance)
+    new = process > 0
+    within, pairs, p_value = repeats([key for key, one in zip(keys, new, strict=True) if one], process[new], rng)
+    if pairs:
+        words = f"{within} of {pairs} pairs of equal outputs of new processes come from the same process"
+        found.append((p_value, words))
+    return most_suspicious(found, len(names) * (len(bits) + 1) + 1, significance)
+
+
+def repeats(
+    keys: Sequence[Hashable], process: npt.NDArray[np.intp], rng: np.random.Generator
+) -> tuple[int, int, float]:
+    """Test whether outputs repeat within a process more often than between processes, as those of a pool do.
+
+    Theorem:
+        Let all N outputs be exchangeable, and let the largest process have n of them.  Of disjoint pairs of equal
+        outputs, choose R <= N / 4 without regard to the processes.  Then the number W of pairs within a process is
+        stochastically at most Binomial(R, (n - 1) / (N - 2 R + 1)).
+
+    Proof:
+        Given the outputs, their processes are a uniformly random assignment.  Reveal it pair by pair.  After i pairs,
+        N - 2 i outputs are left.  If the next output belongs to process j, at most n - 1 of the other N - 2 i - 1
+        belong to it, too, whatever was revealed, and i <= R - 1.
+
+    Args:
+        keys: Keys of the outputs; equal outputs have equal keys.
+        process: The process of each output, shape (n,).
+        rng: Source of randomness, which chooses the pairs.
+
+    Returns:
+        W, R and the p-value P[Binomial >= W].
+    """
+    pairs: list[tuple[int, int]] = []
+    single: dict[Hashable, int] = {}
+    for place in map(int, rng.permutation(len(keys))):
+        other = single.pop(keys[place], None)
+        if other is None:
+            single[keys[place]] = place
+        else:
+            pairs.append((other, place))
+    del pairs[len(keys) // 4 :]
+    if not pairs:
+        return 0, 0, 1.0
+    within = sum(int(process[a] == process[b]) for a, b in pairs)
+    largest = int(np.bincount(process).max())
+    share = min(1.0, (largest - 1) / (len(keys) - 2 * len(pairs) + 1))
+    return within, len(pairs), float(binom.sf(within - 1, len(pairs), share)) * (1 + 1e-9)  # rounding
 
 
 def _named(process: int) -> str:
