@@ -62,7 +62,10 @@ def _written(file: Path, content: Callable[[], str | bytes]) -> str:
     """Write a file.  Return "", or the reason why the file could not be written."""
     try:
         if (link := link_in(file.parent)) is not None:
-            raise OSError(errno.ELOOP, f"{link} is a symbolic link to {os.readlink(link)}")
+            raise OSError(
+                errno.ELOOP,
+                f"{link} is a symbolic link to {os.readlink(link)}; name the real folder with --dpaudit-report",
+            )
         file.parent.mkdir(parents=True, exist_ok=True)
         write_placed(file, content())
     except Exception as error:
