@@ -258,7 +258,7 @@ class AuditResult(Shown):
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
         lines.append(f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}")
         if self.violated:
-            lines += [f"  {words}" for words in self._confirmed]
+            lines += [f"  {words}" for words in size_words(self)]
         if self.witness is not None:
             near = self.violated or self.witness.near or not self.bounds_valid
             far = "no region that was counted came near a violation"
@@ -266,21 +266,6 @@ class AuditResult(Shown):
         if not self.violated and self.bounds_valid and not self.measurement:
             lines.append(f"  {_seen(self.detectable)}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
-
-    @property
-    def _confirmed(self) -> list[str]:
-        """What the fresh runs say about a violation, and whether the bounds state its size."""
-        found = self.confirmation
-        lines = [] if found is None else [confirmation_words(found)]
-        if self.refuted_at is not None and self.stopped_by != "evidence":
-            after = spent(self.evidence, self.refuted_at, self.warnings)
-            lines.append(f"refuted after {after}; {self.evidence.words.went_on}")
-        elif self.evidence.anytime and (found is None or found.counts is None):
-            lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
-        elif (needed := self.runs_for_size) is not None:
-            runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
-            lines.append(f"more than claimed; how much more is not measured{runs}")
-        return lines
 
     @property
     def runs_for_size(self) -> float | None:
@@ -331,6 +316,25 @@ def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lowe
         write: Function that rounds a number down and converts it to text.
     """
     return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
+
+
+def size_words(result: AuditResult) -> list[str]:
+    """Write what the fresh runs say about a violation, and whether the bounds state its size, each on one line.
+
+    Args:
+        result: The result of an audit that found a violation.
+    """
+    found = result.confirmation
+    lines = [] if found is None else [confirmation_words(found)]
+    if result.refuted_at is not None and result.stopped_by != "evidence":
+        after = spent(result.evidence, result.refuted_at, result.warnings)
+        lines.append(f"refuted after {after}; {result.evidence.words.went_on}")
+    elif result.evidence.anytime and (found is None or found.counts is None):
+        lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
+    elif (needed := result.runs_for_size) is not None:
+        runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
+        lines.append(f"more than claimed; how much more is not measured{runs}")
+    return lines
 
 
 def certified_words(result: AuditResult) -> str:

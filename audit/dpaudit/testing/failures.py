@@ -14,7 +14,7 @@ from pathlib import Path
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import link_in, write_placed
 from dpaudit.result.files import as_text
-from dpaudit.result.model import AuditResult, certified_words
+from dpaudit.result.model import AuditResult, certified_words, size_words
 from dpaudit.result.witness_words import witness_words
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.printable import one_line
@@ -91,12 +91,11 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
     lines = [
         f"VIOLATION of {result.claim.label}",
         f"  certified  {certified_words(result).removeprefix('certified: ')}",
+        *(f"             {words}" for words in size_words(result)),
         f"  evidence   p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= "
         f"{lower(significance, 2)}; "
         f"{result.trials_used:,} runs per dataset",
     ]
-    if result.stopped_by == "evidence":
-        lines.insert(2, "             stopped at the first proof; the bounds do not estimate the size of the violation")
     if chain is not None and chain.runs > 1:
         lines.append(f"             together with {chain.runs - 1} earlier runs of the suite, under one budget")
         lines.append(
