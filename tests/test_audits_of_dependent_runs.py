@@ -62,15 +62,16 @@ def test_runs_that_fail_after_the_evidence_change_nothing() -> None:
 def test_an_audit_with_too_few_runs_for_a_test_of_independence_says_so() -> None:
     """The seed is fixed."""
     words = "no test checked whether runs are independent: fewer than 30 runs per dataset (pair "
+    options: dict[str, Any] = {"attacks": "threshold", "seed": 0, "confirm": "never"}
     for trials, untested in ((29, 1), (30, 0)):
-        result = audit(Counted(0.05), PureDP(1.0), PAIR, attacks="threshold", trials=trials, seed=0)
+        result = audit(Counted(0.05), PureDP(1.0), PAIR, trials=trials, **options)
         assert result.violated
         assert sum(warning.startswith(words) for warning in result.warnings) == untested
-    several = audit(Counted(0.05), PureDP(1.0), [PAIR] * 3, attacks="threshold", trials=45, seed=0)
+    several = audit(Counted(0.05), PureDP(1.0), [PAIR] * 3, trials=45, **options)
     assert several.violated
     (warning,) = (one for one in several.warnings if one.startswith(words.removesuffix("pair ")))
     assert re.search(r"\([23] of 3 pairs, the first is \[0\] \| \[1\]\)$", warning)
-    few = audit(Counted(1.0), PureDP(1.0), PAIR, attacks="threshold", trials=10, seed=0)
+    few = audit(Counted(1.0), PureDP(1.0), PAIR, trials=10, **options)
     assert few.verdict is Verdict.INCONCLUSIVE
     assert not any(warning.startswith(words) for warning in few.warnings)  # nothing is certified
 
@@ -88,7 +89,7 @@ class Walk:
 
 def test_an_early_violation_in_dependent_runs_is_none() -> None:
     """The seed is fixed.  The evidence suffices after 23 runs, which are too few to detect their dependence."""
-    result = audit(Walk(), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=21)
+    result = audit(Walk(), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=21, confirm="never")
     assert result.trials_used == 23
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid

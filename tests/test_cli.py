@@ -67,12 +67,12 @@ def test_no_violation_exits_with_0_and_writes_both_files(config: Path) -> None:
 
 def test_a_violation_exits_with_1_and_is_expected_or_not(config: Path, command: Command) -> None:
     """Fails by chance < 1 in 10**6."""
-    config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "expect: violation\n")
+    config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "confirm: never\nexpect: violation\n")
     done = command("run", "c.yaml", "--no-pdf", "-o", "out")
     assert done.exit_code == 1
     assert "violation" in done.stdout
     assert "yes" in done.stdout
-    config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "expect: no violation\n")
+    config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "confirm: never\nexpect: no violation\n")
     assert "NO" in command("run", "c.yaml", "--no-pdf").stdout
 
 
@@ -81,7 +81,7 @@ def test_the_most_serious_outcome_decides(config: Path, command: Command) -> Non
     one, other = CONFIG.replace("\n", "\n    "), CONFIG.replace("sigma: 1.0", "sigma: 0.3").replace("\n", "\n    ")
     short = one.replace("trials: 400", "trials: 5").replace("noise", "short")
     config.write_text(f"audits:\n  - {one}\n  - {other.replace('noise', 'bad')}\n  - {short}\n")
-    done = command("run", "c.yaml", "--no-pdf")
+    done = command("run", "c.yaml", "--no-pdf", "--confirm", "never")
     assert done.exit_code == 1
     assert (
         "1 of 3 claims refuted.  If all 3 claims were true, this command would refute one or more of them"

@@ -69,7 +69,7 @@ def test_a_promise_that_cannot_be_split_is_refused() -> None:
 def test_every_audit_of_run_is_made_at_its_share_and_records_the_command(tmp_path: Path, command: Command) -> None:
     """Fails by chance < 1 in 10**6: the seeds are fixed."""
     configs(tmp_path / "c.yaml", [1.0, 0.2, 1.0])
-    done = command("run", "c.yaml", "--no-pdf")
+    done = command("run", "c.yaml", "--no-pdf", "--confirm", "never")
     assert done.exit_code == 1
     found = [AuditResult.from_json(tmp_path / "dpaudit-results" / f"a{i}.json") for i in range(3)]
     assert {result.confidence for result in found} == set(shared_confidences([0.95] * 3))
@@ -90,7 +90,7 @@ def test_every_audit_of_run_is_made_at_its_share_and_records_the_command(tmp_pat
 def test_each_keeps_the_confidence_of_every_audit(tmp_path: Path, command: Command) -> None:
     """Fails by chance < 1 in 10**6: the seeds are fixed."""
     configs(tmp_path / "c.yaml", [1.0, 0.2, 1.0], confidence=0.99)
-    done = command("run", "c.yaml", "--no-pdf", "--each")
+    done = command("run", "c.yaml", "--no-pdf", "--each", "--confirm", "never")
     found = [AuditResult.from_json(tmp_path / "dpaudit-results" / f"a{i}.json") for i in range(3)]
     assert {result.confidence for result in found} == {0.99}
     assert all(COMMAND not in result.environment for result in found)

@@ -1,4 +1,4 @@
-"""Audits that continue after a refutation, to measure how large the violation is."""
+"""Audits without fresh runs that continue after a refutation, to measure how large the violation is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def noise(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 
 def audited(**settings: Any) -> AuditResult:
-    return audit(noise, GaussianDP(0.5), PAIR, seed=1, attacks="logistic", **settings)
+    return audit(noise, GaussianDP(0.5), PAIR, seed=1, attacks="logistic", confirm="never", **settings)
 
 
 def test_it_goes_on_to_the_trials_and_certifies_more(tmp_path: Path) -> None:

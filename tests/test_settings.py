@@ -47,6 +47,7 @@ def test_the_public_defaults() -> None:
         "resume": "same",
         "detect": None,
         "measure": False,
+        "confirm": None,
         "observe_time": False,
         "failures": "stop",
         "timeout": None,
@@ -73,7 +74,8 @@ def test_configs_have_the_same_defaults() -> None:
     fields = AuditConfig.model_fields
     # The timeout of a config also applies to commands.
     shared = fields.keys() & DEFAULTS.keywords.keys() - {"name", "timeout"}
-    assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures", "measure", "memory"}
+    options = {"attacks", "trials", "confidence", "method", "seed", "detect", "failures", "measure", "confirm", "memory"}
+    assert shared == options
     assert {key: fields[key].default for key in shared} == {key: DEFAULTS.keywords[key] for key in shared}
     assert typing.get_args(fields["method"].annotation) == METHODS
     assert typing.get_args(fields["failures"].annotation) == FAILURES
@@ -143,6 +145,9 @@ def test_one_process_here_and_all_of_a_cluster() -> None:
         ({"resume": "always"}, "resume must be same or anyway, got 'always'"),
         ({"resume": "anyway"}, "resume='anyway' needs store"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, got -2"),
+        ({"confirm": 0}, 'confirm must be a number of runs, at least 1, or "never", got 0'),
+        ({"confirm": True}, "confirm must be a number of runs, .* got True"),
+        ({"confirm": "always"}, "confirm must be a number of runs, .* got 'always'"),
     ],
 )
 def test_an_impossible_setting_is_named(wrong: dict[str, Any], message: str) -> None:

@@ -185,14 +185,13 @@ def test_the_p_value_of_repeats_is_valid(keys: list[Hashable], sizes: tuple[int,
         assert np.mean(np.array(p_values) <= s) <= s
 
 
-@pytest.mark.chance
 @pytest.mark.parametrize("size", [3, 30, 1000])
 def test_a_pool_in_each_process_is_found(size: int) -> None:
     """Each of eight processes draws 128 values from a pool of its own.
 
-    Fails by chance < 1 in 10**9: of 1,000 values, fewer than 30 would have to repeat where 60 are expected.
+    The seed is fixed.  Other seeds fail < 1 in 10**9: fewer than 30 values would have to repeat where 60 are expected.
     """
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(1)
     keys = [int(one) for k in range(8) for one in k * size + rng.integers(size, size=128)]
     process = np.repeat(np.arange(8), 128)
     within, pairs, p_value = repeats(keys, process, rng)

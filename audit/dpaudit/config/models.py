@@ -24,7 +24,7 @@ from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.standard_library import is_standard
 from dpaudit.settings.audit import DEFAULTS, Confirm, Failures, Method
-from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME
+from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME, check_confirm
 from dpaudit.settings.memory import check_memory
 from dpaudit.text.spelling import hint, nearest
 from dpaudit.values import Foreign, JsonObject
@@ -260,6 +260,11 @@ class AuditConfig(Strict):
             return check_memory(whole(memory), name="")
         except TypeError as error:
             raise ValueError(str(error)) from None
+
+    @field_validator("confirm", mode="before")
+    @classmethod
+    def _fresh_runs(cls, confirm: object) -> Confirm:
+        return None if confirm is None else check_confirm(whole(confirm), name="")
 
     @field_validator("claim", "detect")
     @classmethod

@@ -45,8 +45,7 @@ def check_confirm(given: object, name: str = "confirm") -> int | Literal["never"
     """Check a number of fresh runs, or "never", and return it; text may hold the number.
 
     Raises:
-        TypeError: If `given` is neither a number nor text.
-        ValueError: If `given` is out of range, or is other text.
+        ValueError: If `given` is neither a whole number in range nor "never".
     """
     if given == "never":
         return "never"
