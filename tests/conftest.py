@@ -18,6 +18,9 @@ from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import app
+from dpaudit.engine import fresh_runs
+from dpaudit.sampling import fresh_process
+from dpaudit.values import Foreign
 
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that tests start
 
@@ -86,6 +89,22 @@ def _numbered_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
 def known_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give an audit without a seed always the same seed, for code in the documentation, which omits the seed."""
     monkeypatch.setattr(secrets, "randbelow", lambda limit: 1)
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divide the fresh runs among two new processes, which are faster and show less than eight."""
+    monkeypatch.setattr(fresh_runs, "PROCESSES", 2)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the fresh runs in this process, each share with another copy of the mechanism."""
+
+    def made(runs0: Foreign, runs1: Foreign, since: float) -> Foreign:
+        return fresh_process._made((runs0, runs1), since, lambda reads: None)
+
+    monkeypatch.setattr(fresh_process, "_in_a_new_process", made)
 
 
 @pytest.fixture

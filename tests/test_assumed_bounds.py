@@ -95,6 +95,7 @@ def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:
             trials=1500,
             confidence=1 - 1e-6,
             seed=1,
+            confirm="never",
         )
         bound = found.epsilon_lower(DELTA, assuming="gaussian")
         assert found.epsilon_lower(DELTA) <= bound <= GaussianDP(1.0).epsilon(DELTA)

@@ -70,7 +70,8 @@ def test_few_outputs_are_remembered_whatever_the_number_of_trials() -> None:
 
 
 def audited(sample: Callable[..., Any], claim: Any = None) -> Any:
-    return audit(batched(sample), claim or GaussianDP(3.0), PAIR, trials=3000, seed=0, confidence=0.95)
+    options: dict[str, Any] = {"trials": 3000, "seed": 0, "confidence": 0.95, "confirm": "never"}
+    return audit(batched(sample), claim or GaussianDP(3.0), PAIR, **options)
 
 
 def test_a_mechanism_that_ignores_its_seed_voids_the_guarantee() -> None:

@@ -218,6 +218,7 @@ def test_exactly_true_claims_are_rarely_refuted_on_several_pairs() -> None:  # f
             trials=4_000,
             confidence=0.8,
             seed=seed,
+            confirm="never",
         )
         for seed in range(16)
     ]
@@ -227,7 +228,8 @@ def test_exactly_true_claims_are_rarely_refuted_on_several_pairs() -> None:  # f
 
 def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is fixed
     pairs = [Pair([0], [0.5]), Pair([0], [0.25]), Pair([0], [1])]
-    result = audit(response, "pure(epsilon=0.25)", pairs, attacks="plug_in_ratio", trials=30_000, seed=3)
+    options: dict[str, Any] = {"attacks": "plug_in_ratio", "trials": 30_000, "seed": 3, "confirm": "never"}
+    result = audit(response, "pure(epsilon=0.25)", pairs, **options)
     assert result.violated
     assert result.witness is not None
     assert result.witness.pair == str(pairs[2])
@@ -276,5 +278,5 @@ def signs(dataset: int, n: int, rng: np.random.Generator) -> Any:
 
 
 def test_the_sign_of_zero_is_seen() -> None:  # the seed is fixed
-    assert audit(signs, "pure(epsilon=1)", Pair(0, 1), trials=400, seed=1).violated
+    assert audit(signs, "pure(epsilon=1)", Pair(0, 1), trials=400, seed=1, confirm="never").violated
     assert audit(signs, "pure(epsilon=2.2)", Pair(0, 1), trials=400, seed=1).verdict.name == "NO_VIOLATION"

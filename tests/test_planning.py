@@ -155,6 +155,7 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_pa
         "trials": 800,
         "seed": 0,
         "confidence": 0.95,
+        "confirm": "never",
     }
     result = audit(apart, "pure(epsilon=0.5)", pairs, **options)
     assert result.epsilon_lower(0.0) > 0.5

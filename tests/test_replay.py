@@ -21,8 +21,11 @@ from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batch
 from dpaudit.engine.replay import contradictions
 from dpaudit.inference.fixed.exact_binomial import p_value
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 PAIR = Pair([0], [1], label="one record")
 FAST: dict[str, Any] = {"attacks": "median_clipped"}  # these tests are about counts and not about learning
+NEVER: dict[str, Any] = {"confidence": 0.95, "confirm": "never"}
 
 
 @batched
@@ -32,7 +35,7 @@ def noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 @pytest.fixture(scope="module", params=["sequential", "fixed"])
 def violation(request: pytest.FixtureRequest) -> AuditResult:
-    return audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=5000, method=request.param, seed=3, confidence=0.95)
+    return audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=5000, method=request.param, seed=3, **NEVER)
 
 
 def test_a_violation_shows_again(violation: AuditResult) -> None:
@@ -80,7 +83,7 @@ def test_a_replay_of_changed_code_confirms_nothing(
 
 def test_a_true_claim_is_rarely_refuted_by_a_replay() -> None:
     """The file claims a false violation.  Each of 8 replays confirms with probability 0.001, and three with 6e-8."""
-    wrong = audit(noisy, GaussianDP(0.4), PAIR, **FAST, trials=5000, seed=3, confidence=0.95)
+    wrong = audit(noisy, GaussianDP(0.4), PAIR, **FAST, trials=5000, seed=3, **NEVER)
     wrong = dataclasses.replace(wrong, claim=GaussianDP(1.0))
     assert wrong.trials_used < 200
     refuted = sum(replay(wrong, noisy, PAIR, **FAST, trials=500, seed=seed).refuted for seed in range(8))
@@ -166,7 +169,7 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "audit.yaml").write_text(_CONFIG)
     (tmp_path / "a" / "own.py").write_text(_OWN)
-    assert command("run", "a", "-o", "out", "--no-pdf", "-q").exit_code == 1
+    assert command("run", "a", "-o", "out", "--no-pdf", "-q", "--confirm", "never").exit_code == 1
     done = command("replay", "out/replayed.json")
     assert done.exit_code == 1, done.stderr
     assert "Confirmed: fresh runs refute the claim again" in done.stdout
@@ -195,7 +198,7 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
 
 
 def test_results_without_a_config_say_so(command: Command, tmp_path: Path) -> None:
-    audit(noisy, PureDP(0.1), PAIR, trials=500, seed=0, confidence=0.95).to_json(tmp_path / "r.json")
+    audit(noisy, PureDP(0.1), PAIR, trials=500, seed=0, **NEVER).to_json(tmp_path / "r.json")
     done = command("replay", "r.json")
     assert done.exit_code == 2
     assert "Call dpaudit.replay(result, mechanism, pairs) instead" in done.stderr
@@ -260,9 +263,9 @@ def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_c
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path / "a")
-    Path("audit.yaml").write_text(_CONFIG.replace("epsilon: 1.5", "epsilon: 3"))  # so few runs need no new process
+    Path("audit.yaml").write_text(_CONFIG.replace("epsilon: 1.5", "epsilon: 3"))
     Path("own.py").write_text(_OWN)
-    assert command("run", "audit.yaml", "-o", "../out", "--no-pdf", "-q").exit_code == 1
+    assert command("run", "audit.yaml", "-o", "../out", "--no-pdf", "-q", "--confirm", "never").exit_code == 1
     reported = json.loads((tmp_path / "out" / "replayed.json").read_text())["environment"]["file of the mechanism"]
     assert reported["path"] == str(tmp_path / "a" / "own.py")
     assert reported["sha256"] == hashlib.sha256(_OWN.encode()).hexdigest()
@@ -281,7 +284,7 @@ def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_c
 
 def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None:
     """The replay would count the runs of the audit again as fresh runs.  The seed decides."""
-    result = audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=1000, method="fixed", seed=3, confidence=0.95)
+    result = audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=1000, method="fixed", seed=3, **NEVER)
     with pytest.raises(ValueError, match="seed 3 is the seed of the audit"):
         replay(result, noisy, PAIR, trials=100, seed=3)
 

@@ -23,6 +23,8 @@ from dpaudit.inference.grid import bin_of
 from dpaudit.learning import Learner
 from dpaudit.testing.replaying import checked_test
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 PAIR = Pair([0], [1])
 Command = Callable[..., Result]
 
@@ -35,7 +37,8 @@ def noise(mu: float) -> Any:
 @pytest.fixture(scope="module")
 def alarm() -> AuditResult:
     """Return a result with a false alarm: it refutes a claim that `noise(1)` keeps."""
-    wrong = audit(noise(2), GaussianDP(1.0), PAIR, attacks="median_clipped", trials=5000, seed=3, confidence=0.95)
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 5000, "seed": 3, "confidence": 0.95}
+    wrong = audit(noise(2), GaussianDP(1.0), PAIR, **options, confirm="never")
     assert wrong.violated
     return wrong
 
@@ -186,6 +189,7 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 0.5}}
 pairs: [{d0: [0], d1: [1]}]
 trials: 5000
+confirm: never
 """
 
 

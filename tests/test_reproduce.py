@@ -23,6 +23,9 @@ from dpaudit.cli.app import app
 from dpaudit.reproduce.markdown import as_markdown
 from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.sampling import fresh_process
+from dpaudit.sampling.runs import Runs
+from dpaudit.values import Foreign
 
 Command = Callable[..., Result]
 
@@ -78,6 +81,10 @@ assert "dpaudit" not in sys.modules
 """
 
 
+def _made_here(runs0: Runs, runs1: Runs, since: float) -> Foreign:
+    return fresh_process._made((runs0, runs1), since, lambda reads: None)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with mechanisms and with results of their audits, which are violations."""
@@ -85,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "release.py").write_text(MECHANISMS)
     (folder / "c.yaml").write_text(CONFIG)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("dpaudit.engine.reproduced.NEWCOMERS", 2)  # fewer new processes, whose imports take long
+        monkeypatch.setattr(fresh_process, "_in_a_new_process", _made_here)  # new processes take long to import
         done = CliRunner().invoke(app, ["run", str(folder / "c.yaml"), "--no-pdf", "-q", "-o", str(folder)])
     assert done.exit_code == 1, done.output
     return folder
@@ -285,6 +292,7 @@ def test_secrets_in_datasets_become_a_place_to_fill_in(folder: Path) -> None:
     assert 'assert D0 is not ... and D1 is not ..., "fill in the datasets"' in script.text
 
 
+@pytest.mark.usefixtures("quick")
 def test_an_audit_in_python_gets_a_place_to_fill_in() -> None:
     """Fails by chance < 1 in 10**6: the audit has a seed."""
 

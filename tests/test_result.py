@@ -22,7 +22,7 @@ PAIR = Pair([0], [1])
 
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
-    return audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, seed=3, confidence=0.95)
+    return audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, seed=3, confidence=0.95, confirm="never")
 
 
 @pytest.mark.parametrize("confidence", [1 - 1e-12, 0.5])
@@ -63,6 +63,7 @@ def test_a_result_has_no_truth_value(result: AuditResult) -> None:
         assert result
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_repr_of_results_and_replays_is_one_short_line(result: AuditResult) -> None:
     hostile = dataclasses.replace(result, name="a\nb\x1b[2K")
     found = replay(result, Gaussian(0.5), PAIR, trials=200, seed=1)

@@ -162,6 +162,7 @@ def test_a_leak_that_predicts_worse_than_the_noise_is_found() -> None:
             attacks=["auto", "float_bits"],
             trials=1000,
             seed=seed,
+            confirm="never",
             confidence=0.95,
         )
         assert result.violated

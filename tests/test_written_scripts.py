@@ -28,7 +28,8 @@ def found() -> AuditResult:
     def released(dataset: list[int], rng: np.random.Generator) -> float:
         return dataset[0] + rng.laplace(0.0, 0.01)
 
-    return audit(released, PureDP(1.0), Pair([0], [1], label="edge"), attacks="median_clipped", seed=1)
+    pair = Pair([0], [1], label="edge")
+    return audit(released, PureDP(1.0), pair, attacks="median_clipped", seed=1, confirm="never")
 
 
 def of_config(found: AuditResult, *, mechanism: str = "", pairs: str = "", rows: tuple[Pair, ...] = ()) -> AuditResult:
@@ -269,6 +270,7 @@ seed: 1
 """
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("column", ["age", "raised"])
 def test_a_script_of_a_generator_makes_fits_and_samples_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
