@@ -130,21 +130,22 @@ def replay(
         _learn(collector, learn_from - second_stage_trials, told)
         if second_stage_trials and collector.learners[0].max_second_stage_trials:
             collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
-        learned_from = collector.trials
+        learned_from, dependent = collector.trials, collector.dependence()
         learner = collector.learners[0]
         fresh = FreshRuns(collector, 0, frozen_threshold(learner, threshold_of(witness, result), witness))
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
+    invalid = [*dependent, *found.invalid]
     return Replay(
         result=result,
         counts=fresh.counts,
         learned_from=learned_from,
-        p_value=min(1.0, found.p_value) if not found.invalid else 1.0,
+        p_value=min(1.0, found.p_value) if not invalid else 1.0,
         seed=seed,
         contradictions=contradicted,
         changes=tuple(changes),
-        warnings=(*learner.warnings, *found.invalid, *found.notes),
+        warnings=(*learner.warnings, *invalid, *found.notes),
         looks=found.number,
-        valid=not found.invalid,
+        valid=not invalid,
         unchecked=unchecked(result),
         runs_needed=found.runs_needed,
     )
