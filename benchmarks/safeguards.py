@@ -1,6 +1,6 @@
 """Do the safeguards of an audit accuse honest mechanisms, or hide violations?
 
-    python benchmarks/safeguards.py [--audits 1] [--only WORDS] [--one-route] [--jobs 2] [--trials 2000]
+    python benchmarks/safeguards.py [--audits 1] [--only WORDS] [--all-routes] [--jobs 2] [--trials 2000]
         [--start 3] [--file audits.jsonl] [--busy audits.jsonl] [--write]
 
 Each mechanism of `safeguards_parts.mechanisms` is audited in two versions, whose modules differ in one number: the
@@ -61,9 +61,9 @@ class Task:
         return self.case.broken if self.version == "broken" else 1.0
 
 
-def tasks(only: str, audits: int, *, one_route: bool) -> Iterator[Task]:
+def tasks(only: str, audits: int, *, all_routes: bool) -> Iterator[Task]:
     for i, case in enumerate(CASES):
-        for route in case.routes[i % len(case.routes)] if one_route else case.routes:
+        for route in case.routes if all_routes else case.routes[i % len(case.routes)]:
             if only in f"{case.what}, {ROUTES[route]}":
                 for version in ("keeps",) if case.allowed else ("right", "broken"):
                     yield from (Task(case, route, version, seed) for seed in range(audits))
@@ -124,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=1, help="audits of each version by each route")
     parser.add_argument("--only", default="", help="words of a mechanism and its route, e.g. 'a lock, function'")
-    parser.add_argument("--one-route", action="store_true", help="audit each mechanism by one of its routes, in turn")
+    parser.add_argument("--all-routes", action="store_true", help="not only one route for each mechanism, in turn")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--start", type=float, default=3.0, help="seconds that the slow module takes to start")
@@ -140,7 +140,7 @@ def main() -> None:
 
     grouped: dict[tuple[str, str, str], list[Found]] = {}
     with busy_cores(_BUSY) if options.busy else nullcontext(), ThreadPoolExecutor(options.jobs) as threads:
-        for key, task, one in threads.map(made, tasks(options.only, options.audits, one_route=options.one_route)):
+        for key, task, one in threads.map(made, tasks(options.only, options.audits, all_routes=options.all_routes)):
             found[key] = one
             grouped.setdefault((task.case.what, task.route, task.version), []).append(one)
             words = f"{key}: {one['verdict']} {one['outcome']}, {one['seconds']:.1f} s, {one['beyond']:.1f} s beyond"
