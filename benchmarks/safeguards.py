@@ -124,7 +124,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=1, help="audits of each version by each route")
     parser.add_argument("--only", default="", help="words of a mechanism and its route, e.g. 'a lock, function'")
-    parser.add_argument("--all-routes", action="store_true", help="not only one route for each mechanism, in turn")
+    parser.add_argument(
+        "--all-routes", action="store_true", help="without this or --only, each mechanism has one route, in turn"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--start", type=float, default=3.0, help="seconds that the slow module takes to start")
@@ -140,7 +142,9 @@ def main() -> None:
 
     grouped: dict[tuple[str, str, str], list[Found]] = {}
     with busy_cores(_BUSY) if options.busy else nullcontext(), ThreadPoolExecutor(options.jobs) as threads:
-        for key, task, one in threads.map(made, tasks(options.only, options.audits, all_routes=options.all_routes)):
+        for key, task, one in threads.map(
+            made, tasks(options.only, options.audits, all_routes=options.all_routes or bool(options.only))
+        ):
             found[key] = one
             grouped.setdefault((task.case.what, task.route, task.version), []).append(one)
             words = f"{key}: {one['verdict']} {one['outcome']}, {one['seconds']:.1f} s, {one['beyond']:.1f} s beyond"
