@@ -40,7 +40,7 @@ def test_the_quickstart_finds_the_one_mistake_and_writes_a_report_of_each_audit(
     """
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "200")
-    folder, options = tmp_path / "results", ("--trials", "2000", *CONFIDENCE_OPTION)
+    folder, options = tmp_path / "results", ("--trials", "2000", "--confirm", "never", *CONFIDENCE_OPTION)
     done = CliRunner().invoke(app, ["run", "configs/quickstart.yaml", "-o", str(folder), *options])
     assert done.exit_code == 1, done.stderr
     names = {path.stem for path in folder.iterdir()}

@@ -39,7 +39,7 @@ FAILING = (
 def test_a_wrong_constructor_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: by the confidence, and by the many runs at eight times the stated loss."""
     simulated_library(monkeypatch, tmp_path, WRONG)
-    done = swept("--trials", "200", "--time", "300s", "--seed", "1", "--confidence", "0.999999")
+    done = swept("--trials", "200", "--time", "300s", "--seed", "1", "--confidence", "0.999999", "--confirm", "never")
     assert done.exit_code == 1, done.output
     assert states() == {"Wrong-0.2": "violation"}
 
