@@ -9,7 +9,6 @@ faster, and counts and sizes are the same.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +31,7 @@ class Here:
     """A mechanism that cannot be sent to another process."""
 
     drawn: Any
-    lock: Any = field(default_factory=threading.Lock)
+    held: Any = field(default_factory=lambda: (i for i in range(3)))
 
     def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Any:
         return self.drawn.sample(dataset, n, rng)

@@ -6,6 +6,7 @@ it independently, so two processes agree with probability 0.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -377,8 +378,22 @@ def test_an_honest_violation_stands_whatever_the_seed(mechanism: Any) -> None:
         assert outcome(result) in ("confirmed", "consistent")
 
 
-@pytest.mark.parametrize("held", [threading.Lock(), (i for i in range(3))], ids=["lock", "generator"])
-def test_a_mechanism_that_cannot_be_copied_stays_a_violation(held: Any) -> None:
+def test_locks_and_cached_functions_are_copied() -> None:
+    lock, again = threading.Lock(), threading.RLock()
+
+    @functools.lru_cache(maxsize=4)
+    def shift(value: int) -> float:
+        return value + 0.25
+
+    def release(dataset: list[int], rng: Rng) -> float:
+        with lock, again:
+            return shift(dataset[0]) + 0.3 * float(rng.laplace())
+
+    assert outcome(audited(release, FAR, confirm=64)) == "confirmed"
+
+
+def test_a_mechanism_that_cannot_be_copied_stays_a_violation() -> None:
+    held = (i for i in range(3))
     result = audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace()) + 0 * bool(held), FAR)
     is_not_confirmed(result, "cannot be sent to a new process")
     assert result.confirmation is not None
@@ -401,7 +416,7 @@ class Records:
     """A mechanism that records its outputs on each dataset, and cannot be copied."""
 
     def __init__(self, seconds: float = 0.0) -> None:
-        self.lock, self.seconds = threading.Lock(), seconds
+        self.held, self.seconds = (i for i in range(3)), seconds
         self.outputs: dict[int, list[float]] = {0: [], 10: []}
 
     def __call__(self, dataset: list[int], rng: Rng) -> float:

@@ -10,6 +10,7 @@ a file that another process wrote after the audit began.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -20,6 +21,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,8 +37,9 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling.global_randomness import seed_global_randomness
 from dpaudit.sampling.runs import Outcome, Runs, resolved
-from dpaudit.values import Foreign
+from dpaudit.values import Foreign, Parameters
 
+_LOCK, _REENTRANT_LOCK = type(threading.Lock()), type(threading.RLock())
 Made = tuple[Outcome, Outcome]
 """The outcomes of the runs of one process on d0 and on d1."""
 
@@ -100,12 +103,20 @@ def sent(mechanism: object) -> object:
 
 
 def _copy(mechanism: object) -> bytes:
-    """Pickle a mechanism whose random generators get new seeds on loading, or all processes would repeat each other."""
+    """Pickle a mechanism.
+
+    Its random generators get new seeds on loading, or all processes would repeat each other.  Its locks are free, and
+    the caches of its own functions are empty.
+    """
 
     class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
         def reducer_override(self, obj: Foreign) -> Foreign:
             if isinstance(obj, np.random.BitGenerator) or type(obj) in (random.Random, np.random.RandomState):
                 return _seeded, (type(obj),)
+            if isinstance(obj, _LOCK | _REENTRANT_LOCK):
+                return threading.Lock if isinstance(obj, _LOCK) else threading.RLock, ()
+            if isinstance(obj, functools._lru_cache_wrapper) and (address(obj) or (0, 0, None))[2] is not obj:
+                return _cached, (obj.__wrapped__, obj.cache_parameters())
             return super().reducer_override(obj)
 
     file = io.BytesIO()
@@ -117,6 +128,10 @@ def _seeded(kind: type) -> Foreign:
     """Return a random generator with a seed from the global state of `random`."""
     seed = random.getrandbits(128)
     return kind(np.random.MT19937(seed)) if kind is np.random.RandomState else kind(seed)
+
+
+def _cached(function: Callable[..., Foreign], parameters: Parameters) -> Foreign:
+    return functools.lru_cache(**parameters)(function)
 
 
 def _by_name(mechanism: object) -> ByName | None:
