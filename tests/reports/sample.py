@@ -137,7 +137,7 @@ def confirmed(x: int, y: int, n: int = 1000, outcome: ConfirmationOutcome = "con
     )
     p_value = exact_binomial.p_value(claim, x, n, y, n)
     fresh = Confirmation(outcome=outcome, runs=n, processes=8, counts=counts, p_value=p_value)
-    evidence: Any = dataclasses.replace(result.evidence, confirmation=fresh)  # type: ignore[type-var]
+    evidence: Any = dataclasses.replace(result.evidence, confirms=True, confirmation=fresh)  # type: ignore[type-var]
     return dataclasses.replace(
         result,
         stopped_by="evidence",
