@@ -78,3 +78,13 @@ def test_a_changed_file_may_not_contradict_the_relation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "one_value", "all_values"])
 def test_pairs_of_a_search_are_not_doubted(relation: Any) -> None:
     assert not any(contradiction(pair) for pair in SearchPairs(relation=relation, size=4, bounds=(0, 1)))
+
+
+def test_records_that_are_shared_at_the_ends_do_not_hide_a_contradiction() -> None:
+    """The records are the same objects in both lists, as in neighbours that were made from one file."""
+    rows = [{"a": 1}, {"a": 1}, {"a": 2}, {"a": 3}]
+    assert contradiction(Pair(rows, [rows[0], rows[2], rows[3]], "add_remove")) == ""
+    assert contradiction(Pair(rows, [*rows, rows[0]], "add_remove")) == ""
+    assert contradiction(Pair(rows, [rows[0], {"a": 9}, *rows[2:]], "replace_one")) == ""
+    assert "differ in 2 records" in contradiction(Pair(rows, [rows[0], {"a": 9}, {"a": 9}, rows[3]], "replace_one"))
+    assert "d0 lacks 1" in contradiction(Pair(rows, [rows[0], {"a": 9}, rows[3]], "add_remove"))

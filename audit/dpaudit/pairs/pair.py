@@ -113,12 +113,30 @@ def contradiction(pair: Pair) -> str:
 
 def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
     """Return the number of records only in d0 and the number only in d1, or (0, 0) if records cannot be compared."""
-    if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)) or len(d0) > _MAX_COMPARED_RECORDS:
+    if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)):
+        return 0, 0
+    d0, d1 = without_shared_ends(d0, d1)
+    if len(d0) > _MAX_COMPARED_RECORDS:
         return 0, 0
     if not all(isinstance(record, _PLAIN) for record in (*d0, *d1)):
         return 0, 0  # records of a class without an equality method cannot be compared
     records0, records1 = Counter(map(_record, d0)), Counter(map(_record, d1))
     return (records0 - records1).total(), (records1 - records0).total()
+
+
+def without_shared_ends(d0: Dataset, d1: Dataset) -> tuple[Dataset, Dataset]:
+    """Return two lists without the objects that they share at the beginning and at the end.
+
+    Neighbours that were made from one file share nearly all records.
+
+    Args:
+        d0: A list or tuple.
+        d1: A list or tuple.
+    """
+    for _ in range(2):
+        shared = next((i for i, (x, y) in enumerate(zip(d0, d1, strict=False)) if x is not y), min(len(d0), len(d1)))
+        d0, d1 = d0[shared:][::-1], d1[shared:][::-1]
+    return d0, d1
 
 
 def _record(record: object) -> object:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.pair import Pair, without_shared_ends
 from dpaudit.values import Foreign
 from dpaudit.values.content import key
 
@@ -30,7 +30,9 @@ def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
         The two rows.  Both are None if a dataset is no table, or if the tables differ in more than one row on a side.
     """
     try:
-        rows0, rows1 = _rows(pair.d0), _rows(pair.d1)
+        lists = isinstance(pair.d0, list) and isinstance(pair.d1, list)
+        d0, d1 = without_shared_ends(pair.d0, pair.d1) if lists else (pair.d0, pair.d1)
+        rows0, rows1 = _rows(d0), _rows(d1)
         if rows0 is None or rows1 is None:
             return None, None
         only0, only1 = _unshared(rows0, rows1), _unshared(rows1, rows0)

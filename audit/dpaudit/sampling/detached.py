@@ -6,12 +6,14 @@ new copy of the dataset, and each output is copied as soon as the run returns it
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
+import operator
 import pickle
 import random
 import sys
@@ -81,6 +83,8 @@ def detached(value: Foreign) -> Foreign:
         if kind is list:
             return value.copy() if IMMUTABLE.issuperset(map(type, value)) else [detached(item) for item in value]
         if kind is dict:
+            if IMMUTABLE.issuperset(map(type, value)) and IMMUTABLE.issuperset(map(type, value.values())):
+                return value.copy()
             return {detached(key): detached(item) for key, item in value.items()}
         if kind is tuple:
             return value if immutable(value) else tuple(detached(item) for item in value)
@@ -97,8 +101,9 @@ def generator_in(value: Foreign) -> str:
     """
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""
-    if type(value) in (list, set, tuple) and IMMUTABLE.issuperset(map(type, value)):
-        return ""
+    with contextlib.suppress(RecursionError):  # the value contains itself or is deeply nested
+        if _plain(value):
+            return ""
     copies: dict[int, object] = {}
     try:
         copy.deepcopy(value, copies)
@@ -108,6 +113,16 @@ def generator_in(value: Foreign) -> str:
     kinds = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState, torch)
     found = [one for one in copies.values() if isinstance(one, kinds)]
     return f"{type(found[0]).__module__}.{type(found[0]).__qualname__}" if found else ""
+
+
+def _plain(value: Foreign) -> bool:
+    """Whether a value consists of containers and immutable values only."""
+    kind = type(value)
+    if kind is dict:
+        return _plain(list(value)) and _plain(list(value.values()))
+    return kind in IMMUTABLE or (
+        kind in _CONTAINERS and (IMMUTABLE.issuperset(map(type, value)) or all(map(_plain, value)))
+    )
 
 
 class Dataset:
@@ -324,6 +339,11 @@ def _same(first: object, second: object) -> bool:
         return True
 
 
+def _all_equal(first: Iterable[object], second: Iterable[object]) -> bool:
+    """Compare parts of equal number; copies share immutable parts, and comparing identities is much faster."""
+    return all(map(operator.is_, first, second)) or all(map(_equal, first, second))
+
+
 def _equal(first: Foreign, second: Foreign) -> bool:
     kind = type(first)
     if kind is not type(second):
@@ -335,9 +355,9 @@ def _equal(first: Foreign, second: Foreign) -> bool:
             return False
         return _equal(first.tolist(), second.tolist()) if first.dtype.hasobject else first.tobytes() == second.tobytes()
     if kind in (list, tuple):
-        return len(first) == len(second) and all(map(_equal, first, second))
+        return len(first) == len(second) and _all_equal(first, second)
     if kind is dict:
-        return list(first) == list(second) and all(map(_equal, first.values(), second.values()))
+        return list(first) == list(second) and _all_equal(first.values(), second.values())
     if hasattr(first, "equals"):  # a data frame or a series
         return bool(first.equals(second))
     if "__eq__" in {name for base in kind.__mro__[:-1] for name in vars(base)}:
