@@ -130,11 +130,11 @@ def replay(
         _learn(collector, learn_from - second_stage_trials, told)
         if second_stage_trials and collector.learners[0].max_second_stage_trials:
             collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
-        learned_from, dependent = collector.trials, collector.dependence()
+        learned_from = collector.trials
         learner = collector.learners[0]
         fresh = FreshRuns(collector, 0, frozen_threshold(learner, threshold_of(witness, result), witness))
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
-    invalid = [*dependent, *found.invalid]
+    invalid = [*collector.dependence(), *found.invalid]
     return Replay(
         result=result,
         counts=fresh.counts,
