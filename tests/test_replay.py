@@ -18,6 +18,7 @@ from click.testing import Result
 
 import dpaudit
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, replay
+from dpaudit.engine import fresh_runs
 from dpaudit.engine.replay import contradictions
 from dpaudit.inference.fixed.exact_binomial import p_value
 
@@ -230,6 +231,8 @@ def test_what_a_test_found_is_replayed_in_that_test(
     monkeypatch.setattr(sys, "path", [*sys.path])  # the replay, in this process, adds the folder of the test
     (tmp_path / "test_replayed.py").write_text(_TEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.setattr(fresh_runs, "PROCESSES", 2)  # in both processes, because two new processes are faster
+    (tmp_path / "conftest.py").write_text("from dpaudit.engine import fresh_runs\n\nfresh_runs.PROCESSES = 2\n")
     lean = {**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest"}  # which loads Hypothesis with scikit-learn: slow
 
     words = [

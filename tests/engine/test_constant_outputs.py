@@ -63,7 +63,8 @@ def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism:
     result = audited(mechanism, method=method)
     assert result.violated
     assert result.bounds_valid
-    assert f"all {result.trials_used:,} outputs of d0 were" in " ".join(result.warnings)
+    runs = result.trials_used + int(result.environment.get("runs after the evidence", 0))
+    assert f"all {runs:,} outputs of d0 were" in " ".join(result.warnings)
     assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
 

@@ -215,7 +215,9 @@ class Collector:
                 if learner.ready:
                     learner.score_fresh(*block)  # updates the weights of the attacks
                 learner.learn(*block)
-                for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
+                sides = zip(self.seen[pair], self._memories[pair], (outputs0, outputs1), strict=True)
+                for seen, memory, outputs in sides:
+                    seen.add(outputs)
                     memory.add(outputs)
                 start, self.observed = start + complete, self.observed + complete
         except OutputError:
