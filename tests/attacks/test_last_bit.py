@@ -45,7 +45,8 @@ def test_values_near_zero_have_finer_bits(mechanism: Any, claim: TradeoffFunctio
     Seeds and outputs are fixed, so this fails always or never.
     """
     attacks = ["auto", "float_bits", "last_bit"]
-    result = audit(mechanism, claim, Pair(0.0, 1.0), attacks=attacks, trials=most, seed=100, confidence=0.95)
+    given: dict[str, Any] = {"attacks": attacks, "trials": most, "seed": 100, "confidence": 0.95, "confirm": "never"}
+    result = audit(mechanism, claim, Pair(0.0, 1.0), **given)
     assert result.violated
     assert result.witness is not None
     assert "bit" in result.witness.attack

@@ -46,9 +46,8 @@ def test_the_inverse_cdf_sampler_is_refuted_within_100_trials(off: float) -> Non
     Seeds and outputs are fixed, so this fails always or never.
     """
     attacks = resolve_attacks("auto", released=True)
-    result = audit(
-        InverseCdf(off=off), PureDP(1.0), Pair(0.0, 1.0), attacks=attacks, trials=100, seed=0, confidence=0.95
-    )
+    given: dict[str, Any] = {"attacks": attacks, "trials": 100, "seed": 0, "confidence": 0.95, "confirm": "never"}
+    result = audit(InverseCdf(off=off), PureDP(1.0), Pair(0.0, 1.0), **given)
     assert result.violated
     assert result.witness is not None
     assert "reachable_floats" in result.witness.attack

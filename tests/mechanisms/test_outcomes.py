@@ -127,15 +127,18 @@ def test_exceptions_nan_and_types_are_refuted_in_an_environment_as_in_this_proce
     mechanism = isolated(tmp_path, LEAKS[leak])
     here = PythonMechanism(mechanism.address, folder=tmp_path)
     for route, jobs in ((here, 1), (mechanism, 1), (mechanism, 2)):
-        result = audit(route, "pure(epsilon=1)", PAIR, trials=300, failures="outcome", jobs=jobs, seed=1)
+        given: dict[str, Any] = {"trials": 300, "failures": "outcome", "jobs": jobs, "seed": 1, "confirm": "never"}
+        result = audit(route, "pure(epsilon=1)", PAIR, **given)
         assert result.violated
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_errors_of_a_program_are_refuted(tmp_path: Path, jobs: int) -> None:
     """The outputs tell d0 from d1 with certainty, so the audit fails by chance < 1 in 10**6."""
-    mechanism = script(tmp_path, 'print(json.dumps({"error": "x"} if request["dataset"] else {"outputs": [n]}))')
-    result = audit(mechanism, "pure(epsilon=1)", PAIR, trials=300, failures="outcome", jobs=jobs, seed=1)
+    answer = '{"error": "x"} if request["dataset"] else {"outputs": [request["seed"]]}'
+    mechanism = script(tmp_path, f"print(json.dumps({answer}))")
+    given: dict[str, Any] = {"trials": 300, "failures": "outcome", "jobs": jobs, "seed": 1, "confirm": "never"}
+    result = audit(mechanism, "pure(epsilon=1)", PAIR, **given)
     assert result.violated
     assert result.witness is not None
     assert "raised error" in result.witness.region

@@ -29,7 +29,7 @@ class Length:
 
 def test_a_users_attack_on_dicts_is_calibrated() -> None:
     """Fails by chance < 1 in 10**6: the means differ by two standard deviations."""
-    result = audit(texts, PureDP(0.5), PAIR, trials=2000, attacks=Length(), seed=0, confidence=0.95)
+    result = audit(texts, PureDP(0.5), PAIR, trials=2000, attacks=Length(), seed=0, confidence=0.95, confirm="never")
     assert result.violated
     assert result.warnings == ()
 
@@ -37,7 +37,9 @@ def test_a_users_attack_on_dicts_is_calibrated() -> None:
 def test_a_known_likelihood_ratio_is_used_as_it_is() -> None:
     """Fails by chance < 1 in 10**6."""
     known = LikelihoodRatio(lambda outputs: 4 * outputs - 2)  # of N(1, 1/4) to N(0, 1/4)
-    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, attacks=known, seed=0, confidence=0.95)
+    result = audit(
+        Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, attacks=known, seed=0, confidence=0.95, confirm="never"
+    )
     assert result.violated
     assert result.attacks[0].weight == 1.0
 
@@ -77,7 +79,16 @@ class Faulty:
     ],
 )
 def test_a_faulty_attack_is_named_and_dropped(how: str, said: str) -> None:
-    result = audit(texts, PureDP(0.5), PAIR, trials=600, attacks=["logistic", Faulty(how)], seed=0, confidence=0.95)
+    result = audit(
+        texts,
+        PureDP(0.5),
+        PAIR,
+        trials=600,
+        attacks=["logistic", Faulty(how)],
+        seed=0,
+        confidence=0.95,
+        confirm="never",
+    )
     assert result.violated
     assert any("attack faulty was dropped" in warning and said in warning for warning in result.warnings)
 

@@ -102,6 +102,8 @@ def test_a_violation_is_not_undone_by_another_attempt(elsewhere: Run, tmp_path: 
     """The mechanism reveals its dataset in 200 runs, and keeps the claim afterwards."""
     (tmp_path / "conftest.py").write_text(RERUN)
     code = """
+from dpaudit.engine import fresh_runs
+fresh_runs.PROCESSES = 2  # for speed
 runs = []
 
 def reveals(dataset, rng):

@@ -18,6 +18,7 @@ EXAMPLE = Path(__file__).parent / "example"
 RIGHT, WRONG = "(self.mu * len(dataset))", "(self.mu * (len(dataset) + 5))"
 
 
+@pytest.mark.usefixtures("two")
 def test_the_example_finds_a_planted_bug(run: Callable[..., Any], pytester: pytest.Pytester) -> None:
     """Noise that is 20 % too small."""
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))

@@ -97,9 +97,11 @@ def test_killing_a_session_does_not_erase_its_refutation(elsewhere: Run, here: R
     code = """
 import os, signal
 from dpaudit import AuditResult
+from dpaudit.engine import fresh_runs
 
 def test_it(dpaudit):
     AuditResult.as_pdf = None  # no report, which would take a second
+    fresh_runs.PROCESSES = 2  # eight take seconds
     try:
         dpaudit.assert_private(noise(0.2), claim=CLAIM, pairs=BIT, attacks="threshold")
     finally:

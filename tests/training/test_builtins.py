@@ -40,7 +40,16 @@ def test_nine_are_wrong_and_two_right() -> None:
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_training_is_refuted(name: str) -> None:
     mechanism = BUILTIN[name]()
-    result = audit(mechanism, mechanism.claim, pair_of(name), trials=300, confidence=0.95, seed=0, attacks=fast(name))
+    result = audit(
+        mechanism,
+        mechanism.claim,
+        pair_of(name),
+        trials=300,
+        confidence=0.95,
+        seed=0,
+        attacks=fast(name),
+        confirm="never",
+    )
     assert result.violated
 
 
