@@ -236,7 +236,8 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
     mu_lower = evidence.mu_lower(confidence=confidence) if found.bounds_valid else 0.0
-    untested = _untested(collector) if found.verdict is not Verdict.INCONCLUSIVE or mu_lower > 0 else []
+    compared = method.pair if fresh is not None and fresh.confirmation.processes else None
+    untested = _untested(collector, compared) if found.verdict is not Verdict.INCONCLUSIVE or mu_lower > 0 else []
     alpha, beta, beta_upper = evidence.band(confidence=confidence, bounds_valid=found.bounds_valid)
     return AuditResult(
         name=asked.name,
@@ -296,10 +297,10 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
     )
 
 
-def _untested(collector: Collector) -> list[Reason]:
-    """Return a warning if pairs have too few runs for a test of independence."""
-    pairs = collector.sampler.pairs
-    few = [pair for index, pair in enumerate(pairs) if 0 < len(collector.first(index, 0)) < MIN_OUTPUTS]
+def _untested(collector: Collector, compared: int | None) -> list[Reason]:
+    """Return a warning if pairs, except the one that was compared between processes, have too few runs for a test."""
+    pairs, runs = collector.sampler.pairs, [len(collector.first(index, 0)) for index in range(len(collector.learners))]
+    few = [pairs[index] for index, made in enumerate(runs) if 0 < made < MIN_OUTPUTS and index != compared]
     if not few:
         return []
     where = f"pair {few[0]}" if len(few) == 1 else f"{len(few)} of {len(pairs)} pairs, the first is {few[0]}"

@@ -76,13 +76,13 @@ def _kept(result: AuditResult) -> Iterator[Span]:
     bound = headline(result) if result.bounds_valid else None
     if not result.bounds_valid:
         yield f" Nothing is proven: {why_void(result)}."
-    elif (needed := result.runs_for_size) is not None:
-        yield " "
-        yield from bound.name() if bound else ()
-        enough = f" (about {count(int(needed))} fresh runs would)" if math.isfinite(needed) else ""
-        yield f" is more than claimed; how much more is not measured{enough}."
     elif bound is None:
         yield " Proven: the claim is false as a curve, although no single parameter exceeds the claimed value."
+    elif (needed := result.runs_for_size) is not None:
+        yield " "
+        yield from bound.name()
+        enough = f" (about {count(int(needed))} fresh runs would)" if math.isfinite(needed) else ""
+        yield f" is more than claimed; how much more is not measured{enough}."
     elif math.isnan(bound.certified):
         yield f" Proven: {NOT_KNOWN}."
     elif bound.certified == 0 and not bound.refuted:
