@@ -54,7 +54,7 @@ def test_the_same_randomness_gives_the_same_outputs_in_any_process(tmp_path: Pat
     pairs = [Pair([0], [1])]
     here = Sampler(mechanism, pairs, seed=3, jobs=1).block(0, 0, 20_000)  # the block makes two calls
     parallel = Sampler(pickle.loads(pickle.dumps(mechanism)), pairs, seed=3, jobs=2)
-    parallel._seconds_per_run = 1.0
+    parallel.seconds_per_run = 1.0
     there = parallel.block(0, 0, 20_000)
     assert [list(outcome.outputs) for outcome in here] == [list(outcome.outputs) for outcome in there]
 

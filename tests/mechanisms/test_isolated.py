@@ -167,7 +167,7 @@ def test_an_audit_has_the_same_result_in_other_processes(tmp_path: Path) -> None
     mechanism = isolated(tmp_path, "def release(dataset, rng): return dataset + rng.gauss(0, 1)")
     here = Sampler(mechanism, [Pair(0, 1)], seed=3, jobs=1).block(0, 0, 20_000)  # the block makes two calls
     parallel = Sampler(pickle.loads(pickle.dumps(mechanism)), [Pair(0, 1)], seed=3, jobs=2)
-    parallel._seconds_per_run = 1.0
+    parallel.seconds_per_run = 1.0
     there = parallel.block(0, 0, 20_000)
     assert [list(outcome.outputs) for outcome in here] == [list(outcome.outputs) for outcome in there]
 

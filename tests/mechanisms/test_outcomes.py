@@ -149,7 +149,7 @@ def test_other_processes_make_the_same_outcomes(tmp_path: Path) -> None:
     mechanism = isolated(tmp_path, code)
     here = Sampler(mechanism, [PAIR], seed=3, execution=EXECUTION).block(0, 0, 60)
     parallel = Sampler(mechanism, [PAIR], seed=3, jobs=2, execution=EXECUTION)
-    parallel._seconds_per_run = 1.0
+    parallel.seconds_per_run = 1.0
     assert [list(side.outputs) for side in parallel.block(0, 0, 60)] == [list(side.outputs) for side in here]
 
 

@@ -68,8 +68,9 @@ def differences(
         if rest_keys and new:
             words = f"{_named(int(name))} gave {new} values in {size} runs that no other process gave"
             found.append((newcomers.p_value(rest_keys, own), words))
-    new = process > 0
-    within, pairs, p_value = repeats([key for key, one in zip(keys, new, strict=True) if one], process[new], rng)
+    made_anew = process > 0
+    new_keys = [key for key, one in zip(keys, made_anew, strict=True) if one]
+    within, pairs, p_value = repeats(new_keys, process[made_anew], rng)
     if pairs:
         words = f"{within} of {pairs} pairs of equal outputs of new processes come from the same process"
         found.append((p_value, words))
