@@ -34,7 +34,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import joined
-from dpaudit.text.reasons import concerns_verdict
+from dpaudit.text.reasons import About, concerns_verdict, is_about
 from dpaudit.values import Foreign
 from dpaudit_reports.formats.run import Audited, Run
 
@@ -94,7 +94,7 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
                 _keep(result, command, outcome, replaced)
                 log_result(log, result)
                 _warn(audit_[0], result, command)
-                if result.stopped_by == "interruption":
+                if any(is_about(warning, About.INTERRUPTION) for warning in result.warnings):
                     raise KeyboardInterrupt
                 if command.stop_first and result.violated and number < len(planned):
                     outcome.stopped = True

@@ -15,7 +15,7 @@ from dpaudit.mechanisms.misfit import misfit
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair, check_relation
-from dpaudit.result.sequential_evidence import MAX_PAIRS
+from dpaudit.result.histograms import MAX_PAIRS
 from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings

@@ -23,8 +23,9 @@ from dpaudit.engine.arguments import (
     violation_of,
 )
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
-from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
+from dpaudit.engine.collector import Progress, ProgressCallback
 from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.provenance import mechanism_name, provenance_of
 from dpaudit.engine.replay import Replay, replay
@@ -33,7 +34,8 @@ from dpaudit.engine.training_record import with_training
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.error_state import own_error_state
-from dpaudit.mechanisms.fingerprint import Unknowable, same_content
+from dpaudit.mechanisms.fingerprint import Unknowable
+from dpaudit.mechanisms.same_content import same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult

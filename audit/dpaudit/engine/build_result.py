@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector
 from dpaudit.engine.confirming import LEAST, Fresh, confirm
 from dpaudit.engine.constant_outputs import judgement_of, nothing_varied
 from dpaudit.engine.enough_trials import enough_trials, would_do
@@ -20,7 +19,6 @@ from dpaudit.engine.rows import attack_rows, history, pair_rows
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
-from dpaudit.inference.independence import MIN_OUTPUTS
 from dpaudit.inference.power import (
     Law,
     fixed_margin,
@@ -32,6 +30,7 @@ from dpaudit.inference.power import (
 from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import p_value_of, strategy
+from dpaudit.result.confirmation import fresh_runs
 from dpaudit.result.evidence import Evidence, overstated
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
@@ -237,7 +236,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
     found = ruling(facts)
     mu_lower = evidence.mu_lower(confidence=confidence) if found.bounds_valid else 0.0
     compared = method.pair if fresh is not None and fresh.confirmation.processes else None
-    untested = _untested(collector, compared) if found.verdict is not Verdict.INCONCLUSIVE or mu_lower > 0 else []
+    untested = collector.untested(compared) if found.verdict is not Verdict.INCONCLUSIVE or mu_lower > 0 else []
     alpha, beta, beta_upper = evidence.band(confidence=confidence, bounds_valid=found.bounds_valid)
     return AuditResult(
         name=asked.name,
@@ -266,11 +265,6 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
     )
 
 
-def _fresh_runs(evidence: Evidence) -> int:
-    found = getattr(evidence, "confirmation", None)
-    return 0 if found is None or found.counts is None else int(found.counts.n0)
-
-
 def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Judgement) -> Facts:
     """Collect the facts that determine the verdict, except the facts about power, which `_with_power` adds."""
     collector = method.collector
@@ -295,17 +289,6 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
         ),
         side_effects=(*collector.side_effects, *(store.words(collector.trials) if store is not None else [])),
     )
-
-
-def _untested(collector: Collector, compared: int | None) -> list[Reason]:
-    """Return a warning if pairs, except the one that was compared between processes, have too few runs for a test."""
-    pairs, runs = collector.sampler.pairs, [len(collector.first(index, 0)) for index in range(len(collector.learners))]
-    few = [pairs[index] for index, made in enumerate(runs) if 0 < made < MIN_OUTPUTS and index != compared]
-    if not few:
-        return []
-    where = f"pair {few[0]}" if len(few) == 1 else f"{len(few)} of {len(pairs)} pairs, the first is {few[0]}"
-    words = "no test checked whether runs are independent: fewer than"
-    return [Reason.of(f"{words} {MIN_OUTPUTS} runs per dataset ({where})")]
 
 
 def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Sequential | _Fixed) -> Facts:
@@ -347,7 +330,7 @@ def _detectable(
         claim="" if least is None else str(least),
         assumption="" if least is None else f"{if_curve(least, where or 'on this pair')} and the attack is optimal",
         rule_of_three_rate=rule_of_three_rate(shown),
-        largest_epsilon=largest_epsilon(max(evidence.trials, _fresh_runs(evidence)), significance=1 - confidence),
+        largest_epsilon=largest_epsilon(max(evidence.trials, fresh_runs(evidence)), significance=1 - confidence),
     )
     if words := overstated(evidence, found.largest_epsilon, confidence=confidence):
         raise AssertionError(words)

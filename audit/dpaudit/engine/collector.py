@@ -8,24 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
-from dpaudit.inference.independence import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift
-from dpaudit.inference.sequential.planned import Planned
-from dpaudit.inference.sequential.strategy import strategy
-from dpaudit.learning import Experts, Learner, symmetric_columns
-from dpaudit.learning.attack import Attack, resolve_attacks
+from dpaudit.inference.independence import FIRST_SHARE, MIN_OUTPUTS, SUSPICIOUS, Memory, coupling, dependence, drift
+from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
-from dpaudit.pairs.pair import Pair
-from dpaudit.pairs.target_rows import target_rows
 from dpaudit.sampling.beginning import Beginning
-from dpaudit.sampling.fresh_process import NotPossible, sent
 from dpaudit.sampling.output_fingerprint import OutputsFingerprint
-from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
@@ -167,6 +159,19 @@ class Collector:
             signs = dict.fromkeys(self._signs(pair, SUSPICIOUS / len(self.learners)))
             found += [f"{words} (pair {self.sampler.pairs[pair]})" for words in signs]
         return [Reason.that(sign, About.DEPENDENT) for sign in found]
+
+    def untested(self, compared: int | None) -> list[Reason]:
+        """Return a warning if pairs, except the one that was compared between processes, have too few runs for a test.
+
+        `compared`: Index of this pair; None if there is none.
+        """
+        pairs, runs = self.sampler.pairs, [len(memories[0].first) for memories in self._memories]
+        few = [pairs[index] for index, made in enumerate(runs) if 0 < made < MIN_OUTPUTS and index != compared]
+        if not few:
+            return []
+        where = f"pair {few[0]}" if len(few) == 1 else f"{len(few)} of {len(pairs)} pairs, the first is {few[0]}"
+        words = "no test checked whether runs are independent: fewer than"
+        return [Reason.of(f"{words} {MIN_OUTPUTS} runs per dataset ({where})")]
 
     def _signs(self, pair: int, significance: float) -> list[str]:
         """Test whether runs of a pair are dependent; outputs and scores each get half of the significance."""
@@ -339,32 +344,3 @@ class Collector:
         self.spent[pair] += complete if block else 0
         self.trials += complete if block else 0
         return block
-
-
-def new_collector(
-    mechanism: object,
-    pairs: Sequence[Pair],
-    attacks: str | Attack | Sequence[str | Attack],
-    trials: int,
-    seed: int,
-    jobs: int,
-    execution: ExecutionSettings,
-    tested: TradeoffFunction,
-    planned: Planned | None = None,
-) -> Collector:
-    """Return a new collector for the arguments of `audit`.  The argument `tested` is the symmetrized claim."""
-    chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
-    worth = strategy(tested, planned).of_one_pair(tested)
-    return Collector(
-        sampler=Sampler(mechanism, pairs, seed, jobs, execution),
-        learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],
-        allowed=trials,
-        sent=_sent(mechanism),
-    )
-
-
-def _sent(mechanism: object) -> object:
-    try:
-        return sent(mechanism)
-    except NotPossible as error:
-        return error

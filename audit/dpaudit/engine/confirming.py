@@ -73,6 +73,7 @@ def confirm(
     try:
         fresh.more(runs, tested, significance)
     except KeyboardInterrupt:
+        collector.interrupted = True
         return _without_runs(fresh, "the fresh runs were interrupted", runs)
     except NotPossible as error:
         return _without_runs(fresh, str(error), runs)

@@ -29,9 +29,10 @@ from typing import NamedTuple
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
-from dpaudit.engine.collector import Collector, ProgressCallback, Turn, new_collector
+from dpaudit.engine.collector import Collector, ProgressCallback, Turn
 from dpaudit.engine.fresh_region import frozen_threshold, tell, threshold_of
 from dpaudit.engine.fresh_runs import FreshRuns
+from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_agreement import attack_changes, pair_differences, pair_of
@@ -130,8 +131,7 @@ def replay(
         _learn(collector, learn_from - second_stage_trials, told)
         if second_stage_trials and collector.learners[0].max_second_stage_trials:
             collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
-        learned_from = collector.trials
-        learner = collector.learners[0]
+        learned_from, learner = collector.trials, collector.learners[0]
         fresh = FreshRuns(collector, 0, frozen_threshold(learner, threshold_of(witness, result), witness))
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
     invalid = [*collector.dependence(), *found.invalid]

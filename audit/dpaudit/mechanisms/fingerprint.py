@@ -48,7 +48,7 @@ from dpaudit.mechanisms.modules import (
 from dpaudit.values import Foreign
 from dpaudit.values.content import joined
 
-__all__ = ["Unknowable", "fingerprint", "same_content"]
+__all__ = ["Unknowable", "fingerprint"]
 
 _LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
 _MANY_TEXTS = 256  # from this number on, the texts of a list are digested together, which is faster
@@ -68,22 +68,6 @@ def fingerprint(value: object, what: str = "it") -> str:
         return _Walk().token(value, what).hex()
     except RecursionError:
         raise Unknowable(f"{what} is nested too deeply") from None
-
-
-def same_content(a: object, b: object) -> bool:
-    """Whether two values certainly have the same type and content."""
-    try:
-        return type(a) is type(b) and not _differ(a, b) and fingerprint(a) == fingerprint(b)
-    except Unknowable:
-        return False
-
-
-def _differ(a: Foreign, b: Foreign) -> bool:
-    """Whether two lists differ in length or in a record that they do not share, which is found without the others."""
-    if type(a) is not list:
-        return False
-    others = ((x, y) for x, y in zip(a, b, strict=False) if x is not y and type(x) in (dict, list, tuple))
-    return len(a) != len(b) or any(fingerprint(x) != fingerprint(y) for x, y in others)
 
 
 @functools.cache

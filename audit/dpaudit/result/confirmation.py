@@ -56,14 +56,13 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.histograms import sha256
 from dpaudit.result.values import Counts
-from dpaudit.settings.audit import POWER
-from dpaudit.settings.limits import MAX_TRIALS
 from dpaudit.text.reasons import FromFile
 from dpaudit.text.rounding import upper
 from dpaudit.values import Json, JsonObject
 
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
 LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
+_POWER, _MOST = 0.9, 10**9  # probability with which `runs_for_size` would do, and its largest number
 _OTHER_BOUNDS = 0.1  # share r / s of the significance for bounds outside the family of the claim
 
 
@@ -156,6 +155,12 @@ def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
     return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
 
 
+def fresh_runs(evidence: object) -> int:
+    """Return the number of counted fresh runs on each dataset; 0 if the evidence records none."""
+    found: Confirmation | None = getattr(evidence, "confirmation", None)  # only evidence of pairs may have one
+    return 0 if found is None or found.counts is None else found.counts.n0
+
+
 def fingerprint(counts: Histogram, found: Confirmation | None) -> str:
     """Return the SHA-256 hash of the counts of an audit and of its fresh runs, in hexadecimal."""
     if found is None or found.counts is None:
@@ -209,7 +214,7 @@ def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: fl
         return None
     rates = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
     level = sizes_significance(significance)
-    return runs_to_confirm(claim, rates, counts.n0, level=level, power=POWER, most=MAX_TRIALS)
+    return runs_to_confirm(claim, rates, counts.n0, level=level, power=_POWER, most=_MOST)
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ from dpaudit.values import Json
 
 Counts = npt.NDArray[np.int64]
 
+MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
 _MAX_COUNT = 2**53  # maximum number of outputs in one bin, so that sums over all bins fit into 64-bit integers
 
 
@@ -58,3 +59,25 @@ def check_bins(values: Mapping[str, Json]) -> None:
     """Raise ValueError unless the counts in a result file have BINS bins."""
     if values["bins"] != BINS:
         raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
+
+
+def pair_counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
+    """Read the counts of all pairs; shape (pairs, 2, BINS)."""
+    if (many := len(pairs)) > MAX_PAIRS:
+        raise ValueError(f"evidence must count {MAX_PAIRS:,} pairs at most, got {many:,}")
+    found = [dense(sides) for sides in pairs]
+    if not coin_selected:
+        for one in found:
+            check_trials(one)
+    return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
+
+
+def lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:
+    """Read the indices of lost pairs."""
+    stated = values.get(key, ())
+    if (many := len(stated)) > pairs:
+        raise ValueError(f"evidence must name each lost pair once, got {many:,} of {pairs} pairs")
+    lost = tuple(int(i) for i in stated)
+    if any(not 0 <= i < pairs for i in lost):
+        raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {list(lost)}")
+    return lost

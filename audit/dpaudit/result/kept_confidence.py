@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpaudit.claims import GaussianDP
 from dpaudit.inference.resolution import largest_epsilon
+from dpaudit.result.confirmation import fresh_runs
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Verdict
@@ -71,10 +72,7 @@ def _refuted(result: Stated) -> float:
 def _most(result: Stated) -> float:
     """Return an upper bound on the epsilon that any audit with as many counts certifies, with a rounding tolerance."""
     counted = sum(counts.sum() for counts in result.evidence.histograms) / 2
-    confirmation = getattr(result.evidence, "confirmation", None)  # only evidence of pairs may have one
-    if confirmation is not None and confirmation.counts is not None:
-        counted = max(counted, confirmation.counts.n0)
-    return largest_epsilon(counted, significance=1 - result.confidence) * (1 + NEARLY)
+    return largest_epsilon(max(counted, fresh_runs(result.evidence)), significance=1 - result.confidence) * (1 + NEARLY)
 
 
 def version_of(result: Stated) -> str:

@@ -269,10 +269,7 @@ class AuditResult(Shown):
 
     @property
     def runs_for_size(self) -> float | None:
-        """Estimated number of fresh runs on each dataset that would show a size above the claim.
-
-        The number is inf if it is not known, and None if the size is known or no fresh runs measure it.
-        """
+        """Estimated fresh runs on each dataset that would show the size: inf if unknown, None if the size is known."""
         found, claim = self.confirmation, self.evidence.tested(self.claim)
         if not self.violated or not self.evidence.anytime or found is None:
             return None

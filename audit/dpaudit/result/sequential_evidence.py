@@ -32,13 +32,12 @@ from dpaudit.result.confirmation import (
     sizes_of,
 )
 from dpaudit.result.counted_evidence import CountedEvidence
-from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
+from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, sparse
 from dpaudit.result.late_bets import LateBets
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
 _PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
-MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
 _MAX_PLANNED = 2  # maximum number of planned violations: `assert_private` plans one for each kind of noise
 NEARLY = 1e-6
 """Relative tolerance for numbers of a file that are recomputed from its counts; allows for rounding errors only."""
@@ -249,11 +248,11 @@ class SequentialEvidence(CountedEvidence):
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
         coin_selected = values.get("coin_selected", False) is True
-        counts = _counts_of(values["counts"], coin_selected=coin_selected)
-        lost = _lost_of(values, "lost", len(counts))  # files of older versions do not list pairs whose wealth is 0
-        peak, at_peak = None, _lost_of(values, "lost_at_peak", len(counts))
+        counts = pair_counts_of(values["counts"], coin_selected=coin_selected)
+        lost = lost_of(values, "lost", len(counts))  # files of older versions do not list pairs whose wealth is 0
+        peak, at_peak = None, lost_of(values, "lost_at_peak", len(counts))
         if values.get("peak") is not None:
-            peak = _counts_of(values["peak"], coin_selected=coin_selected)
+            peak = pair_counts_of(values["peak"], coin_selected=coin_selected)
             if peak.shape != counts.shape or np.any(peak > counts):
                 raise ValueError("evidence must have no more counts at its peak than at its end")
         if not set(at_peak) <= set(lost):
@@ -278,7 +277,7 @@ class SequentialEvidence(CountedEvidence):
             raise ValueError(f"late bets must be a mapping, got {type(values).__name__}")
         if self.edition != EDITION:
             raise ValueError(f"evidence with late bets must have edition {EDITION}, got {self.edition}")
-        lost = _lost_of(values, "lost", len(self.counts))
+        lost = lost_of(values, "lost", len(self.counts))
         if not set(lost) <= set(self.lost):
             raise ValueError(f"evidence must name the pairs {list(lost)}, lost before its late bets, also in lost")
         many = len(self._bets().log_weights)
@@ -323,17 +322,6 @@ class SequentialEvidence(CountedEvidence):
         return strategy(self.target, self.planned, edition=self.edition)
 
 
-def _counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
-    """Read the counts of all pairs; shape (pairs, 2, BINS)."""
-    if (many := len(pairs)) > MAX_PAIRS:
-        raise ValueError(f"evidence must count {MAX_PAIRS:,} pairs at most, got {many:,}")
-    found = [dense(sides) for sides in pairs]
-    if not coin_selected:
-        for one in found:
-            check_trials(one)
-    return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
-
-
 def _planned_to_json(planned: Planned) -> JsonObject:
     return {"violations": [str(violation) for violation in planned.violations], "confidence": planned.confidence}
 
@@ -355,14 +343,3 @@ def _edition_of(stated: Json) -> int:
     if isinstance(stated, bool) or not isinstance(stated, int) or not 1 <= stated <= EDITION:
         raise ValueError(f"the edition of its bets must be between 1 and {EDITION}, got {stated!r}")
     return stated
-
-
-def _lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:
-    """Read the indices of lost pairs."""
-    stated = values.get(key, ())
-    if (many := len(stated)) > pairs:
-        raise ValueError(f"evidence must name each lost pair once, got {many:,} of {pairs} pairs")
-    lost = tuple(int(i) for i in stated)
-    if any(not 0 <= i < pairs for i in lost):
-        raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {list(lost)}")
-    return lost

@@ -6,7 +6,6 @@ new copy of the dataset, and each output is copied as soon as the run returns it
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import datetime
@@ -15,8 +14,6 @@ import enum
 import fractions
 import operator
 import pickle
-import random
-import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import cast
@@ -49,7 +46,7 @@ IMMUTABLE: frozenset[type] = frozenset(
 )
 """Types whose values are immutable.  Subclasses do not count."""
 
-_CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple})
+CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple})
 
 
 def immutable(value: Foreign) -> bool:
@@ -91,38 +88,6 @@ def detached(value: Foreign) -> Foreign:
     except RecursionError:  # the value contains itself or is deeply nested
         pass
     return value if immutable(value) else _deep(value)()
-
-
-def generator_in(value: Foreign) -> str:
-    """Return the type of a random generator inside `value`, or "" if there is none.
-
-    Copies of one generator yield the same numbers.  So a dataset must not contain a generator.  A generator that a deep
-    copy shares with the original is allowed.
-    """
-    if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
-        return ""
-    with contextlib.suppress(RecursionError):  # the value contains itself or is deeply nested
-        if _plain(value):
-            return ""
-    copies: dict[int, object] = {}
-    try:
-        copy.deepcopy(value, copies)
-    except Exception:
-        return ""
-    torch = getattr(sys.modules.get("torch"), "Generator", random.Random)
-    kinds = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState, torch)
-    found = [one for one in copies.values() if isinstance(one, kinds)]
-    return f"{type(found[0]).__module__}.{type(found[0]).__qualname__}" if found else ""
-
-
-def _plain(value: Foreign) -> bool:
-    """Whether a value consists of containers and immutable values only."""
-    kind = type(value)
-    if kind is dict:
-        return _plain(list(value)) and _plain(list(value.values()))
-    return kind in IMMUTABLE or (
-        kind in _CONTAINERS and (IMMUTABLE.issuperset(map(type, value)) or all(map(_plain, value)))
-    )
 
 
 class Dataset:
@@ -254,7 +219,7 @@ def _copier(value: object) -> Callable[[], Foreign]:
     """Return a function that copies `value`.  The caller must not change `value` afterwards."""
     if immutable(value):
         return lambda: value
-    if type(value) in _CONTAINERS:
+    if type(value) in CONTAINERS:
         try:
             return _compiled(value, set())
         except (_Tangled, RecursionError):

@@ -16,7 +16,8 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
-from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
+from dpaudit.sampling.detached import Dataset, NotCopyable
+from dpaudit.sampling.generators import generator_in
 from dpaudit.sampling.global_randomness import kept_global_randomness
 from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, limited_here, made, resolved
 from dpaudit.sampling.side_effects import SideEffects

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
+from scipy.special import betainc
 
 from dpaudit.inference.fixed import newcomers
 from dpaudit.inference.independence.hypergeometric import most_suspicious, notable, two_sided
@@ -114,7 +114,8 @@ def repeats(
     within = sum(int(process[a] == process[b]) for a, b in pairs)
     largest = int(np.bincount(process).max())
     share = min(1.0, (largest - 1) / (len(keys) - 2 * len(pairs) + 1))
-    return within, len(pairs), float(binom.sf(within - 1, len(pairs), share)) * (1 + 1e-9)  # rounding
+    tail = float(betainc(within, len(pairs) - within + 1, share)) if within else 1.0
+    return within, len(pairs), tail * (1 + 1e-9)  # rounding
 
 
 def _named(process: int) -> str:
