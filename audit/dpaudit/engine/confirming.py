@@ -8,13 +8,13 @@ fixed.  Then these runs are made in new processes, and counted.  `result.confirm
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector
 from dpaudit.engine.fresh_runs import REPEATED, FreshRuns
-from dpaudit.engine.witness import frozen_witness
+from dpaudit.engine.witness import frozen_witness, sparse
 from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim, threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.grid import bin_counts
 from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
@@ -116,4 +116,5 @@ def _judged(fresh: FreshRuns, tested: TradeoffFunction, significance: float, run
         outcome=outcome, reason=reason, runs=runs, processes=fresh.processes, counts=fresh.counts, p_value=p_value
     )
     learner, label = fresh.collector.learners[fresh.pair], str(fresh.collector.sampler.pairs[fresh.pair])
-    return Fresh(found, frozen_witness(learner, tested, fresh.scores, fresh.threshold, label))
+    witness = frozen_witness(learner, tested, fresh.scores, fresh.threshold, label)
+    return Fresh(found, replace(witness, scores=sparse(fresh.scores)))

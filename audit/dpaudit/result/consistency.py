@@ -167,7 +167,7 @@ def _of_witness(result: AuditResult) -> list[str]:
         counts = own
     fresh = result.confirmation
     if fresh is not None and fresh.counts is not None:
-        if fresh.counts != stated:
+        if fresh.counts != stated or beyond(dense(witness), nearest_bin(witness)) != stated:
             found.append(f"the witness counts {row(stated)}, but the confirmation {row(fresh.counts)}")
     elif not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != stated:
         found.append(f"the witness counts {row(stated)}, but the evidence {row(given_counts)}")

@@ -115,7 +115,7 @@ class Witness:
     beta_upper: float = math.nan
     # largest rate under d1 that the claim allows if the rate under d0 is alpha_upper, rounded up
     allowed_upper: float = math.nan
-    # pairs (bin, count) of all scores on d0 and on d1; empty unless `counted` is "later"
+    # pairs (bin, count) of all scores on d0 and on d1; empty if the evidence holds them
     scores: tuple[tuple[tuple[int, int], ...], ...] = ()
     guesses: int = 0  # number of guesses about canaries; 0 for a rejection region
     right: int = 0  # number of right guesses about canaries
