@@ -283,11 +283,9 @@ def test_a_violation_that_may_come_from_a_cache_on_disk_is_not_confirmed(in_a_fi
 
 @pytest.mark.usefixtures("two")
 def test_a_seed_that_is_fixed_on_import_is_no_kept_noise(in_a_file: Any) -> None:
-    """Each new process repeats the same outputs, so the process of the audit makes the fresh runs."""
+    """Each new process repeats the same outputs, so there are no fresh runs."""
     result = audited(in_a_file("seeded_on_import"), FAR, confirm=64)
     is_not_confirmed(result, "as if their seed was fixed")
-    assert result.confirmation is not None
-    assert result.confirmation.p_value < 0.01
 
 
 def test_a_program_with_a_fixed_seed_repeats_its_outputs(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence.memory import CHECKPOINTS, values_of
 from dpaudit.inference.independence.same_law import differences
 from dpaudit.learning.symmetric import symmetric_columns
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.outputs import OutputError
 from dpaudit.result.confirmation import fresh_p_value
@@ -84,11 +83,13 @@ class FreshRuns:
         collector: The collector of the audit, whose learners are not refitted any more.
         pair: Index of the pair.
         threshold: Last bin outside the region.
+        address: Part of the address of the random numbers.
     """
 
     collector: Collector
     pair: int
     threshold: int
+    address: str = "fresh"
     why: str = field(default="", init=False)  # why runs were made in the process of the audit, "" if they were not
     _new: list[_OfProcess] = field(default_factory=list, init=False)  # of each new process
     _here: list[_OfProcess] = field(default_factory=list, init=False)  # of each block in the process of the audit
@@ -110,7 +111,8 @@ class FreshRuns:
     ) -> None:
         """Make further runs on each dataset, in new processes if possible, and else in the process of the audit.
 
-        If outputs never vary, there are at least as many processes as first outputs that refute the claim.  A process
+        Which of the two is known before the first run, because the outputs must not select the runs that count.  If
+        outputs never vary, there are at least as many processes as first outputs that refute the claim.  A process
         repeats no run of the audit or of another process.
 
         Args:
@@ -123,15 +125,11 @@ class FreshRuns:
             NotPossible: If the runs could not be made at all.  Then none of them is counted.
         """
         processes = max(PROCESSES, _processes_for(claim, significance) if self.constant else 0)
-        if not self.why:
-            try:
-                self._new += self._made_elsewhere(runs, min(runs, processes), tell)
-                return
-            except NotPossible as error:
-                if isinstance(self.collector.sent, CommandMechanism | IsolatedMechanism):
-                    raise  # its process has ended, so another process would be a new one, too
-                self.why = str(error)
-        self._here += self._made_here(runs, tell)
+        if isinstance(self.collector.sent, NotPossible):
+            self.why = str(self.collector.sent)
+            self._here += self._made_here(runs, tell)
+        else:
+            self._new += self._made_elsewhere(runs, min(runs, processes), tell)
 
     def doubts(self, claim: TradeoffFunction, significance: float) -> list[str]:
         """Return why the fresh runs contradict the audit or prove nothing; [] if they count.
@@ -146,15 +144,13 @@ class FreshRuns:
             return [f"{REPEATED}, and {max(1, self.processes)} are too few to refute the claim.  {WAY_OUT}"]
         return []
 
-    def _seed(self, where: str, number: int) -> int:
-        return int(stream(self.collector.sampler.seed, where, self.pair, number).integers(2**53))
+    def _seed(self, number: int) -> int:
+        return int(stream(self.collector.sampler.seed, self.address, self.pair, number).integers(2**53))
 
     def _made_elsewhere(self, runs: int, processes: int, tell: Callable[[int], None]) -> list[_OfProcess]:
         """Make runs on each dataset, divided evenly among new processes."""
-        if isinstance(self.collector.sent, NotPossible):
-            raise self.collector.sent
         sampler = self.collector.sampler
-        pair, seed = sampler.pairs[self.pair], self._seed("fresh", self.processes)
+        pair, seed = sampler.pairs[self.pair], self._seed(self.processes)
         datasets = Dataset(pair.d0), Dataset(pair.d1)
         cuts = [runs * i // processes for i in range(processes + 1)]
         tasks = [
@@ -175,7 +171,7 @@ class FreshRuns:
     def _made_here(self, runs: int, tell: Callable[[int], None]) -> list[_OfProcess]:
         """Make runs on each dataset in the process of the audit, which may hold results of its earlier runs."""
         old = self.collector.sampler
-        seed = self._seed("fresh here", len(self._here))
+        seed = self._seed(len(self._here))
         sampler = Sampler(old.mechanism, [old.pairs[self.pair]], seed, old.jobs, old.execution)
         found: list[_OfProcess] = []
         size = min(_MAX_BLOCK, self.collector.most(self.pair))
@@ -230,14 +226,14 @@ class FreshRuns:
     def _difference(self) -> str:
         """Return a sentence that states how processes differ on the same dataset; "" if no difference is significant.
 
-        The audit stops at a moment that its outputs select, and they also select the pair and whether there are more
-        than `PROCESSES`.  So a fixed number of the first outputs of each process is compared, one of `CHECKPOINTS` of
-        the process of the audit and one of `_COMPARED` of every other process.  Each combination has the same share of
-        the level, and the looks of a replay have the shares 1/2, 1/6, 1/12, ...
+        The audit stops at a moment that its outputs select, and they also select the pair and the number of processes.
+        So a fixed number of the first outputs of each process is compared, one of `CHECKPOINTS` of the process of the
+        audit and one of `_COMPARED` of every other process.  Each combination has the same share of the level, and the
+        looks of a replay have the shares 1/2, 1/6, 1/12, ...
         """
         self._looks += 1
         collector = self.collector
-        choices = 4 * len(CHECKPOINTS) * len(_COMPARED) * len(collector.learners) * self._looks * (self._looks + 1)
+        choices = 8 * len(CHECKPOINTS) * len(_COMPARED) * len(collector.learners) * self._looks * (self._looks + 1)
         rng = stream(collector.sampler.seed, "processes", self.pair, self.processes)
         each = [[collector.compared(self.pair, side), *(one.outputs[side] for one in self._new)] for side in (0, 1)]
         outputs0, outputs1 = outputs = tuple([output for one in side for output in one] for side in each)

@@ -124,21 +124,21 @@ def replay(
     # before any run, as in the audit: a run may import more modules
     changes = [*changed_since(result.provenance, mechanism), *pair_differences(result, pair)]
     changes += attack_changes(result, collector.learners[0].attacks)
-    stated = result.provenance.second_stage_trials
-    # the file may have been edited, so an impossible number is ignored
-    second_stage_trials = stated if stated is not None and 0 < stated < learn_from else 0
+    stated = result.provenance.second_stage_trials or 0
+    second_stage_trials = stated if 0 < stated < learn_from else 0  # an edited file may state an impossible number
+    (learner,) = collector.learners
     with shown(progress, result.name) as told:
         _learn(collector, learn_from - second_stage_trials, told)
-        if second_stage_trials and collector.learners[0].max_second_stage_trials:
-            collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
-        learned_from, learner = collector.trials, collector.learners[0]
-        fresh = FreshRuns(collector, 0, frozen_threshold(learner, threshold_of(witness, result), witness))
+        if second_stage_trials and learner.max_second_stage_trials:
+            learner.fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
+        threshold = frozen_threshold(learner, threshold_of(witness, result), witness)
+        fresh = FreshRuns(collector, 0, threshold, "replay")
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
     invalid = [*collector.dependence(), *found.invalid]
     return Replay(
         result=result,
         counts=fresh.counts,
-        learned_from=learned_from,
+        learned_from=collector.trials,
         p_value=min(1.0, found.p_value) if not invalid else 1.0,
         seed=seed,
         contradictions=contradicted,
