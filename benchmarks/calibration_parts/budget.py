@@ -9,7 +9,8 @@ from calibration_parts import Row
 
 # the share of each part in the budget
 SHARES = {
-    "true claims": 0.25,
+    "true claims": 0.15,
+    "sizes": 0.1,
     "late bets": 0.05,
     "second stage": 0.05,
     "short audits": 0.1,

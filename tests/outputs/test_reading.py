@@ -171,7 +171,7 @@ def test_kinds_that_change_in_the_middle_are_learned() -> None:
         late = calls["n"] > 200 and rng.random() < 0.5
         return None if late and dataset == [1] else float(rng.normal())
 
-    result = audit(mechanism, PureDP(0.1), PAIR, trials=3000, seed=0, confidence=0.95)
+    result = audit(mechanism, PureDP(0.1), PAIR, trials=3000, seed=0, confidence=0.95, confirm="never")
     assert result.e_value >= 20
     assert not [warning for warning in result.warnings if "dropped" in warning]
 
