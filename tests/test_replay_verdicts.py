@@ -69,9 +69,9 @@ def test_a_replay_of_a_surer_audit_is_as_sure(alarm: AuditResult) -> None:
 def test_runs_that_a_replay_suggests_decide(alarm: AuditResult) -> None:
     """Seeds are fixed; a replay of the suggested size confirms with probability 0.9 if its rates are the true ones.
 
-    The first replays with these two seeds, of the seeds 0 to 7, do not confirm.
+    The first replay with this seed, of the seeds 0 to 7, does not confirm.
     """
-    first = [again(alarm, noise(1.4), trials=400, seed=seed) for seed in (0, 4)]
+    first = [again(alarm, noise(1.4), trials=400, seed=seed) for seed in (6,)]
     first = [one for one in first if not one.refuted and one.runs_needed < 10**6]
     needed = [round(one.runs_needed) for one in first]
     assert needed
