@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
+from dpaudit.mechanisms.python import PythonMechanism
 
 CONFIG = """\
 name: noise
@@ -39,6 +40,15 @@ def test_an_error_state_that_a_module_sets_does_not_reach_dpaudit(
     done = command("run", "c.yaml")
     assert "internal error" not in done.stderr
     result = AuditResult.from_json(tmp_path / "dpaudit-results" / "noise.json")
+    assert result.verdict is not Verdict.INCONCLUSIVE
+
+
+def test_a_module_that_is_loaded_during_an_audit_sets_the_state_of_runs_only(tmp_path: Path) -> None:
+    strict = RUN.format(line="assert np.geterr()['under'] == 'raise'")
+    (tmp_path / "mine.py").write_text("import numpy as np\n" + STRICT + strict)
+    with np.errstate():
+        mechanism = PythonMechanism("mine.py:f", folder=tmp_path)
+        result = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
     assert result.verdict is not Verdict.INCONCLUSIVE
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpaudit.mechanisms import members
+from dpaudit.mechanisms.error_state import foreign_error_state
 from dpaudit.mechanisms.forks import only_this_process
 from dpaudit.mechanisms.memory import advice, memory_limited
 from dpaudit.mechanisms.misfit import misfit
@@ -67,7 +68,12 @@ class PythonMechanism:
         """
         before = _folder()
         try:
-            with memory_limited(self.memory), timeout_after(self.timeout) as timeout, only_this_process():
+            with (
+                foreign_error_state(),
+                memory_limited(self.memory),
+                timeout_after(self.timeout) as timeout,
+                only_this_process(),
+            ):
                 return timeout(self._load)
         except KeyboardInterrupt:
             raise
