@@ -60,7 +60,8 @@ class Memory:
             bytes_each: Size of one output in bytes.
         """
         most = int(min(_KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
-        self.first.extend(values_of(outputs[: max(0, most - len(self.first))]))
+        if len(self.first) == self._seen:  # nothing was left out before, so these are consecutive runs
+            self.first.extend(values_of(outputs[: max(0, most - self._seen)]))
         self.spread.extend(values_of(outputs[-self._seen % self._every :: self._every]))
         self._seen += len(outputs)
         while len(self.spread) > most:
