@@ -88,7 +88,7 @@ def test_limits_are_the_first_counts_with_a_small_tail(
     assert (least.broken(audits, allowed), least.broken(audits, allowed - 1)) == (False, True)
 
 
-EVENTS = ("refuted", "mu", "epsilon", "band", "inconclusive", "came true")  # of all parts
+EVENTS = ("refuted", "mu", "epsilon", "band", "inconclusive", "came true", "false", "found")  # of all parts
 
 
 def rows_of(made: list[tuple[str, int]], failing: set[int]) -> list[Any]:
