@@ -37,19 +37,7 @@ class Dpaudit:
         self._allowance = allowance
 
     def assert_private(self, mechanism: object, claim: Any, pairs: Any, **options: Any) -> AuditResult:
-        """Fail the test if an audit refutes the claim; otherwise return the audit's result.
-
-        Args:
-            mechanism: As in `dpaudit.testing.assert_private`.
-            claim: As in `dpaudit.testing.assert_private`.
-            pairs: As in `dpaudit.testing.assert_private`.
-            options: `trials`, `detect`, `attacks`, `jobs` and `name`, as in `dpaudit.testing.assert_private`.
-
-        Raises:
-            PrivacyViolation: If the audit, or an earlier run in the baseline, refutes the claim.
-            AuditInconclusive: If the mechanism failed, its runs are dependent, or the runs were too few.
-            ValueError: If an argument is impossible.
-        """
+        """Fail the test if an audit refutes the claim; otherwise return the audit's result."""
         __tracebackhide__ = True
         from dpaudit.testing.assertion import carry_out
 

@@ -47,10 +47,6 @@ def varied_features(outputs0: Array, outputs1: Array) -> bool:
     """Return whether more than one column varies among the latest outputs.
 
     If only one column varies, derived columns contain no further information.
-
-    Args:
-        outputs0: Outputs of d0, (n, d).
-        outputs1: Outputs of d1, (n, d).
     """
     rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
     return int(np.any(rows != rows[0], axis=0).sum()) > 1

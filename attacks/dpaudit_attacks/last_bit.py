@@ -34,17 +34,7 @@ class LastBit:
         return bool(outputs0.shape[1] == 3 and len(np.unique(np.concatenate([outputs0, outputs1])[:, 1])) > 1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, 3).  The columns are the
-                exponents of the number's first and last bit, and its last eight bits.
-            outputs1: Outputs of d1 in the same form.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Return a scorer that is fitted to outputs of both datasets."""
         exponents, labels = np.unique(np.concatenate([outputs0, outputs1])[:, 1], return_inverse=True)
         counts0, counts1 = (
             np.bincount(side, minlength=len(exponents)) for side in (labels[: len(outputs0)], labels[len(outputs0) :])

@@ -21,10 +21,6 @@ class LikelihoodRatio:
     No attack is better if the user's ratio is right (Neyman-Pearson).  If the ratio is wrong, the audit has less
     power, but its guarantee still holds.  The function is checked like a third-party attack: the score of an
     output must depend on that output only.
-
-    Args:
-        function: Maps n outputs x, as the mechanism returned them, to log(q(x) / p(x)), (n,), in nats.  The density of
-            outputs of d0 is p, and the density of outputs of d1 is q.
     """
 
     function: Callable[[Seen], Array]

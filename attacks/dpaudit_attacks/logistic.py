@@ -44,15 +44,6 @@ def log_odds(
 
     The regression uses the latest outputs.  The penalty is one half of the squared norm of the coefficients, so columns
     should be of order one.
-
-    Args:
-        design: Maps outputs (n, d) to the columns of the regression, (n, k).
-        outputs0: Outputs of d0, (n, d).
-        outputs1: Outputs of d1, (n, d).
-        least_rows: The regression uses at least this number of outputs of each dataset, if this many are given.
-
-    Returns:
-        A function from outputs (n, d) to log-odds (n,).
     """
     outputs0, outputs1 = latest(outputs0, outputs1, design(outputs0[:1]).shape[1], least_rows)
     slopes, intercept = fit_logistic(design(np.concatenate([outputs0, outputs1])), len(outputs0))
@@ -60,13 +51,6 @@ def log_odds(
 
 
 def latest(outputs0: Array, outputs1: Array, columns: int, least_rows: int = 0) -> tuple[Array, Array]:
-    """Return the latest outputs of each dataset, as many as a regression uses.
-
-    Args:
-        outputs0: Outputs of d0, (n, d).
-        outputs1: Outputs of d1, (n, d).
-        columns: The number of columns of the regression.
-        least_rows: The regression uses at least this number of outputs of each dataset, if this many are given.
-    """
+    """Return the latest outputs of each dataset, as many as a regression uses."""
     most = max(_MIN_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
     return outputs0[-most:], outputs1[-most:]

@@ -32,17 +32,7 @@ class LowBits:
         return bool(len(_whole(outputs0, outputs1)))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, 3 d).  Each number has three columns:
-                the exponents of its first and its last bit, and its last eight bits.
-            outputs1: Outputs of d1 in the same form.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Return a scorer that is fitted to outputs of both datasets."""
         whole = _whole(outputs0, outputs1)
 
         def labels(outputs: Array) -> list[Labels]:

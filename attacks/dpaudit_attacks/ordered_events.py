@@ -71,13 +71,6 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
 
     Adjacent cells share a ratio unless a cut separates them.  In each interval, the share of d1 has a symmetric beta
     prior distribution.
-
-    Args:
-        counts0: Outputs of d0 in each cell, (k,), >= 0.
-        counts1: Outputs of d1 in each cell, (k,), >= 0.
-
-    Returns:
-        Log-likelihood ratios in nats, (k,).
     """
     k = len(counts0)
     total0, total1 = (np.append(0, np.cumsum(counts)) for counts in (counts0, counts1))

@@ -24,13 +24,6 @@ def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
     A pseudo-count is added to both counts; the pseudo-count 0.5 is that of Krichevsky & Trofimov 1981.  The function
     chooses the pseudo-count with the best leave-one-out predictions.  So a rare label does not get a large ratio by
     chance.
-
-    Args:
-        counts0: Outputs of d0 with each label, (k,), >= 0.
-        counts1: Outputs of d1 with each label, (k,), >= 0.
-
-    Returns:
-        Log-likelihood ratios in nats, (k,); zeros if no pseudo-count predicts better than guessing.
     """
     priors = _PRIORS[:, None]
     miss1 = np.log1p((counts0 + priors) / np.maximum(counts1 - 1 + priors, 1e-9))
@@ -46,14 +39,6 @@ def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable
     """Return a scorer of outputs that have m labels each.
 
     If m > 1, the ratios of the labels are `stacked`.
-
-    Args:
-        labels0: Labels of outputs of d0, (n, m).  A label of -1 is unknown and has the ratio 0.
-        labels1: Labels of outputs of d1, (n, m).
-        sizes: The number of values of each of the m labels; a label is smaller than its number of values.
-
-    Returns:
-        A function from labels (n, m) to log-likelihood ratios (n,) in nats.
     """
 
     def ratios(first: Labels, second: Labels) -> list[Array]:
@@ -76,14 +61,6 @@ def stacked(
 
     Each label's ratio is a column of a logistic regression.  The regression is fitted to out-of-fold ratios, which were
     learned from other outputs.
-
-    Args:
-        ratios: Maps labels (n, m) of d0 and of d1 to m tables of log-likelihood ratios, indexed by label.
-        labels0: Labels of outputs of d0, (n, m).
-        labels1: Labels of outputs of d1, (n, m).
-
-    Returns:
-        A function from labels (n, m) to log-likelihood ratios (n,) in nats.
     """
 
     def fitted(first: Labels, second: Labels) -> Callable[[Labels], Array]:
@@ -98,16 +75,7 @@ def stacked(
 def ratios_of_labels(
     labels: Callable[[Array], list[Labels]], outputs0: Array, outputs1: Array
 ) -> Callable[[Array], Array]:
-    """Return a scorer of outputs by labels that may be arbitrary integers.
-
-    Args:
-        labels: Maps outputs (n, d) to a list of labels, (n,) each.
-        outputs0: Outputs of d0, (n, d).
-        outputs1: Outputs of d1, (n, d).
-
-    Returns:
-        A function from outputs (n, d) to log-likelihood ratios (n,) in nats; 0 if no label varies.
-    """
+    """Return a scorer of outputs by labels that may be arbitrary integers."""
     seen = labels(np.concatenate([outputs0, outputs1]))
     known = [np.unique(label) for label in seen]
     used = [j for j, values in enumerate(known) if len(values) > 1]

@@ -47,13 +47,7 @@ class Places:
 
 
 def best_places(counts0: Array, counts1: Array, sign: int = 1) -> Places:
-    """Return the pair of different places that most outputs show; with sign = -1, that the fewest outputs show.
-
-    Args:
-        counts0: Number of outputs of d0 that show each place; shape (k,), k >= 2.
-        counts1: Number of outputs of d1 that show each place; shape (k,).
-        sign: 1 if an output shows its true place more often than other places, and -1 if it does less often.
-    """
+    """Return the pair of different places that most outputs show; with sign = -1, that the fewest outputs show."""
     firsts, seconds = (np.argsort(-sign * counts, kind="stable")[:2] for counts in (counts0, counts1))
     pairs = [(int(a), int(b)) for a in firsts for b in seconds if a != b]
     a, b = max(pairs, key=lambda pair: sign * (counts0[pair[0]] + counts1[pair[1]]))
@@ -153,16 +147,7 @@ def _of_bits(ones: float, n: float, chance: float) -> float:
 def _predicted(
     counts0: Array, counts1: Array, evidence: Array, constants: Array, chance_p: Array, chance_q: Array
 ) -> tuple[Array, Array]:
-    """Return the predictive probabilities, under d0 and d1, that an output shows each place; (k,) each.
-
-    Args:
-        counts0: Number of outputs of d0 that show each place; shape (k,).
-        counts1: Number of outputs of d1 that show each place; shape (k,).
-        evidence: The m values of L over which the mean is computed; shape (m,).
-        constants: Log-likelihoods of all outputs without the term (counts0[a] + counts1[b]) L; shape (m,).
-        chance_p: Probability p for each value of L; shape (m,).
-        chance_q: Probability q for each value of L; shape (m,).
-    """
+    """Return the predictive probabilities, under d0 and d1, that an output shows each place; (k,) each."""
     first, second = evidence[:, None] * counts0, evidence[:, None] * counts1  # (m, k)
     top0, top1 = first.max(axis=1, keepdims=True), second.max(axis=1, keepdims=True)
     first, second = np.exp(first - top0), np.exp(second - top1)

@@ -20,11 +20,7 @@ _OUTPUTS = 16  # maximum number of columns of the outputs that are used in addit
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """Log-odds that are piecewise linear in the logarithm of the time and linear in the outputs.
-
-    Args:
-        knots: The number of quantiles of the time at which the slope changes, >= 0.
-    """
+    """Log-odds that are piecewise linear in the logarithm of the time and linear in the outputs."""
 
     knots: int = 5
     name: ClassVar[str] = "time"
@@ -36,16 +32,7 @@ class RunningTime:
         return bool(np.isfinite(outputs0[:, 0]).any() or np.isfinite(outputs1[:, 0]).any())
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, 1 + d): seconds, then features.
-            outputs1: Outputs of d1 in the same form.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Return a scorer that is fitted to outputs of both datasets."""
         scale = Scale.of(_logarithms(np.concatenate([outputs0, outputs1])))
         seen = scale(_logarithms(np.concatenate([outputs0, outputs1])))
         bends = np.unique(np.quantile(seen[:, 0], np.linspace(0, 1, self.knots + 2)[1:-1]))

@@ -27,9 +27,6 @@ class Spline:
     """Additive log-odds that are piecewise linear in each column, with bends at quantiles.
 
     If outputs are numerous enough, the curves have more bends in the tails.
-
-    Args:
-        knots: The number of quantiles of each column at which the slope changes, >= 0.
     """
 
     knots: int = 7
@@ -87,15 +84,6 @@ def tabulated(
 
     A score is the sum of one piecewise linear curve for each column.  Beyond the outermost seen outputs, the returned
     curves are constant, since nothing was learned there.
-
-    Args:
-        fitted: Maps scaled outputs (n, d) to scores (n,).
-        scale: Scales outputs.
-        seen: The scaled outputs of the fit, (n, d).
-        bends: The bends of each column, in scaled units.
-
-    Returns:
-        A function from unscaled outputs (n, d) to scores (n,).
     """
     corner, top = seen.min(axis=0), seen.max(axis=0)
     (base,) = fitted(corner[None])

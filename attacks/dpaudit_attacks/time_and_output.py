@@ -39,16 +39,7 @@ class TimeAndOutput:
         return bool(np.isfinite(rows[:, 0]).any() and np.any(rows[:, 1:] != rows[0, 1:]))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, 1 + d): seconds, then features.
-            outputs1: Outputs of d1 in the same form.
-            rng: Generator that seeds the trees.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Return a scorer that is fitted to outputs of both datasets."""
         some = slice(0, 1 + _OUTPUTS)
         scorer = boosted(outputs0[:, some], outputs1[:, some], rng)
         return lambda outputs: scorer(outputs[:, some])

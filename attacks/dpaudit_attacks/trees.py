@@ -39,13 +39,7 @@ class Trees:
         return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, (n, d).
-            rng: Generator that seeds the trees.
-        """
+        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         return boosted(outputs0, outputs1, rng)
 
     def fit_second_stage(
@@ -56,16 +50,7 @@ class Trees:
 
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-    """Return a scorer by trees that are fitted to two thirds of the rows and calibrated on the other rows.
-
-    Args:
-        outputs0: Outputs of d0, (n, d).
-        outputs1: Outputs of d1, (n, d).
-        rng: Generator that seeds the trees.
-
-    Returns:
-        A function from outputs (n, d) to log-likelihood ratios (n,) in nats.
-    """
+    """Return a scorer by trees that are fitted to two thirds of the rows and calibrated on the other rows."""
     out0, out1 = in_fold(len(outputs0), FOLDS - 1), in_fold(len(outputs1), FOLDS - 1)
     with _one_thread():
         raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_MIN_LEAF_SHARE)
@@ -93,17 +78,7 @@ def _one_thread() -> Iterator[None]:
 def grown(
     outputs0: Array, outputs1: Array, rng: np.random.Generator, *, least_share: float
 ) -> Callable[[Array], Array] | None:
-    """Return uncalibrated log-odds by trees.
-
-    Args:
-        outputs0: Outputs of d0, (n, d).
-        outputs1: Outputs of d1, (n, d).
-        rng: Generator that seeds the trees.
-        least_share: The minimum share of the rows in a leaf, in (0, 1).
-
-    Returns:
-        A function from outputs (n, d) to log-odds (n,); None if no column holds a number.
-    """
+    """Return uncalibrated log-odds by trees."""
     from sklearn import config_context
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -77,14 +77,7 @@ _LAPLACE = _Noise(
 
 
 def shrunken(z: Array) -> Array:
-    """Return the factors by which estimated differences are multiplied, so that they become posterior means.
-
-    Args:
-        z: Estimated differences divided by their standard errors; shape (d,).
-
-    Returns:
-        The factors; shape (d,), in [0, 1].
-    """
+    """Return the factors by which estimated differences are multiplied, so that they become posterior means."""
     d = len(z)
     shares = np.minimum(1.0, 2.0 ** np.arange(0, math.ceil(math.log2(d)) + 1) / d)[:, None, None]
     variances = np.geomspace(0.25, max(4.0, 4 * float(np.max(z**2))), _VARIANCES)[:, None]

@@ -15,12 +15,7 @@ class Anchors:
         self._used: set[str] = set()
 
     def new(self, title: str, within: str = "") -> str:
-        """Return an id of small letters, digits, hyphens and slashes.
-
-        Args:
-            title: The words of the heading, which may come from strangers.
-            within: The id of the part that holds the heading; "" if no part does.
-        """
+        """Return an id of small letters, digits, hyphens and slashes."""
         plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
         words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MAX].strip("-") or "section"
         first = f"{within}/{words}" if within else words

@@ -57,11 +57,7 @@ Text: TypeAlias = str | tuple[Span, ...]
 
 
 def with_mathematics(text: str) -> tuple[Span, ...]:
-    """Return a text as spans, with mathematics between two dollar signs.
-
-    Args:
-        text: Text that this project wrote, never foreign text.
-    """
+    """Return a text as spans, with mathematics between two dollar signs."""
     return tuple(Math(part) if i % 2 else part for i, part in enumerate(text.split("$")))
 
 

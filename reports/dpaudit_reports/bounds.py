@@ -17,10 +17,6 @@ def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
     """Return the corners of the certified staircase, a lower bound on the mechanism's privacy profile.
 
     With the audit's confidence, the profile exceeds a corner's delta at all values below the corner's epsilon.
-
-    Returns:
-        Pairs (epsilon, delta), the largest delta first.  Each epsilon is positive and occurs only once, with the
-        largest delta at which it is certified.
     """
     if not (result.bounds_valid and result.evidence.trials):
         return []
@@ -51,16 +47,7 @@ def has_band(result: AuditResult) -> bool:
 
 
 def profile_points(claim: TradeoffFunction, reach: float, least: float) -> tuple[Array, Array]:
-    """Return points of a claim's privacy profile, which are denser where the profile is steep.
-
-    Args:
-        claim: The claim.
-        reach: The largest epsilon, > 0.
-        least: The smallest delta, > 0.  Smaller deltas, including zero, are replaced by `least`.
-
-    Returns:
-        Increasing epsilons and the deltas at these epsilons, two arrays of equal length.
-    """
+    """Return points of a claim's privacy profile, which are denser where the profile is steep."""
     steep = np.asarray(claim.epsilon(np.geomspace(least, 1.0, 240)))
     even = np.linspace(0.0, reach, 400)
     at = np.concatenate([even, steep[np.isfinite(steep) & (steep <= reach)], [min(reach, claim.epsilon(0.0))]])

@@ -39,10 +39,6 @@ def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]
     """Return the claim in words, such as "ε-differential privacy with ε = 1".
 
     A claim without a common name is returned as the code that a config would contain.
-
-    Args:
-        claim: The claim.
-        digits: Number of significant digits of values that have no short exact form.
     """
     stated = {name: claimed_number(value, digits) for name, value in claim.parameters.items() if _is_number(value)}
     match claim:
@@ -65,12 +61,7 @@ def _is_number(value: object) -> bool:
 
 
 def least_found(result: AuditResult) -> Bound | None:
-    """Return the smallest violation that would have been found, as a value of the claim's own parameter.
-
-    Returns:
-        The bound of the headline, with the violation's parameter in place of the certified parameter.  None if no
-        violation would have been found, or if claim and violation are of different kinds.
-    """
+    """Return the smallest violation that would have been found, as a value of the claim's own parameter."""
     bound, violation = headline(result), detectable_claim(result)
     if bound is None or type(violation) is not type(result.claim):
         return None

@@ -105,9 +105,6 @@ def headline(result: AuditResult) -> Bound | None:
     For claims that state neither an epsilon nor a mu, the result is the bound on epsilon at one delta.  If all bounds
     hold together and the claim is refuted, this is the delta whose bound exceeds the claim most.  Otherwise the delta
     is fixed.
-
-    Returns:
-        The bound; None if the claim is refuted although no single parameter is.
     """
     own = _own(result)
     if own is not None and (own.exceeds or not result.violated):

@@ -20,18 +20,7 @@ _MAX_NAME = 60  # characters of a name at the foot of a page
 
 
 def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS, *, full: bool = False) -> Document:
-    """Return the report of one or many audits.
-
-    Args:
-        results: The results.  The report shows violations first and inconclusive audits second, and otherwise keeps
-            the order.
-        sections: The sections of each part, in order.
-        full: Whether each of several audits has all sections.  Otherwise each has a short part, and methods and details
-            follow once.  The details are omitted if `sections` are not all sections.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Return the report of one or many audits."""
     if not results:
         raise ValueError("a report needs at least one result, got none")
     results = sorted(results, key=lambda result: WORST_FIRST.index(result.verdict))
@@ -57,16 +46,7 @@ def comparison(
     *,
     full: bool = False,
 ) -> Document:
-    """Return a document that shows audits of several versions side by side.
-
-    Args:
-        audits: The results by audit and version.  A version may lack audits that failed.
-        missing: The reason why an audit has no result on a version, by audit and version.
-        full: Whether a part with all sections follows for each audit and version.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Return a document that shows audits of several versions side by side."""
     named = [(f"{audit} – {version}", r) for audit, versions in audits.items() for version, r in versions.items()]
     if not named:
         raise ValueError("a comparison needs at least one result, got none")

@@ -16,12 +16,7 @@ MAX_ENTRIES = 500
 
 
 def first(entries: Sequence[T], what: str) -> tuple[Sequence[T], tuple[Paragraph, ...]]:
-    """Return the entries to show, and a sentence about the omitted entries.
-
-    Args:
-        entries: All entries.
-        what: The name of the entries in the plural, such as "pairs".
-    """
+    """Return the entries to show, and a sentence about the omitted entries."""
     if len(entries) <= MAX_ENTRIES:
         return entries, ()
     words = (

@@ -21,29 +21,14 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 
 def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the document as one self-contained page, in the light or dark mode of the reader's screen.
-
-    Args:
-        document: The document.
-        links: Words and addresses of links above the title.
-    """
+    """Return the document as one self-contained page, in the light or dark mode of the reader's screen."""
     return whole_page(document.title, f"{_links(links)}{_body(document, linked=True)}", style=css(), policy=_POLICY)
 
 
 def whole_page(
     title: str, body: str, *, style: str, policy: str, head: str = "", script: str = "", kind: str = ""
 ) -> str:
-    """Return a page with the colours of the reader's screen.
-
-    Args:
-        title: The title, as text.
-        body: The content, as HTML.
-        style: The style sheet; `page_style` is added.
-        policy: The content security policy.
-        head: Further elements of the head, as HTML.
-        script: The only script of the page; the policy must name its hash.
-        kind: Name of the kind of page, for the style sheet.
-    """
+    """Return a page with the colours of the reader's screen."""
     scripts = f"<script>{script}</script>\n" if script else ""
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -77,12 +62,7 @@ def fragment(document: Document) -> str:
 
 
 def _body(document: Document, *, linked: bool) -> str:
-    """Return the content of the page.
-
-    Args:
-        document: The document.
-        linked: Whether headings have ids, to which contents and references lead.
-    """
+    """Return the content of the page."""
     anchors = Anchors() if linked else None
     names = () if anchors is None else (anchors.new(_TOP), *(anchors.new(part.title) for part in document.parts))
     writer = Writer(anchors, names[1:])

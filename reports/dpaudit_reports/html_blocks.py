@@ -45,16 +45,7 @@ _REACH = 6  # radius of the place of a hint, in points
 
 
 def blocks_html(blocks: Sequence[Block], *, below: int = 1) -> str:
-    """Return blocks as HTML without ids.
-
-    Args:
-        blocks: The blocks, in order.
-        below: Number that is added to the level of each heading.
-
-    Raises:
-        TypeError: If something is not a block, or not text.
-        ValueError: If a callout has an unknown tone.
-    """
+    """Return blocks as HTML without ids."""
     return Writer().blocks(blocks, below=below)
 
 
@@ -191,14 +182,7 @@ def _panel(panel: Panel) -> str:
 
 
 def _inline(svg: str, alt: str, hints: Sequence[Hint] = (), *, limited: bool = False) -> str:
-    """Return a drawing for inclusion in the page, with the page's colours and with unique ids.
-
-    Args:
-        svg: The drawing.
-        alt: Its description; "" for a decoration.
-        hints: Words that appear while the pointer is over a place.
-        limited: Whether to limit the width, so that all drawings of a page have letters of one size.
-    """
+    """Return a drawing for inclusion in the page, with the page's colours and with unique ids."""
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)

@@ -44,13 +44,6 @@ def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
     of this statement, and the tests check a part with another program.  Neither certifies conformance.
 
     Equal documents give equal bytes, unless a font of the system is used.
-
-    Args:
-        document: The document.
-        paper: The size of the paper, one of `PAPERS`.
-
-    Raises:
-        ValueError: If there is no such size.
     """
     if paper not in _TYPST_PAPERS:
         raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
@@ -73,11 +66,7 @@ def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
 
 
 def _report_fonts(lacking: list[str]) -> None:
-    """Log once in each process which fonts were used in place of the packaged fonts.
-
-    Args:
-        lacking: For each failed attempt, a text that its fonts lack.
-    """
+    """Log once in each process which fonts were used in place of the packaged fonts."""
     if not lacking or _reported:
         return
     _reported.add(True)

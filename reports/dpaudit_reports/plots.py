@@ -53,20 +53,7 @@ def plot_result(
     claim: bool = True,
     legend: bool = True,
 ) -> Axes:
-    """Draw one plot of a result, as `result.plot` does.
-
-    Args:
-        result: The result of an audit.
-        kind: "tradeoff", "profile", "evidence", "scores" or "residual".
-        ax: The axes to draw on; None makes a new figure, which a notebook displays.
-        label: Name of the result in the legend; its name if several results share the axes.
-        color: Colour of the line; None for the next colour.
-        claim: Whether to draw the claim, if several results share the axes.
-        legend: Whether to draw a legend.
-
-    Raises:
-        ValueError: If there is no such kind, or if the result holds no scores.
-    """
+    """Draw one plot of a result, as `result.plot` does."""
     _check(kind, KINDS)
     if ax is None:
         with style():
@@ -94,19 +81,7 @@ def plot_claim(
     color: str | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw the trade-off function or the privacy profile of a claim, as `claim.plot` does.
-
-    Args:
-        claim: The claim.
-        kind: "tradeoff" or "profile".
-        ax: The axes to draw on; None makes a new figure, which a notebook displays.
-        label: Name of the claim in the legend; None for its text.
-        color: Colour of the line; None for the next colour.
-        legend: Whether to draw a legend.
-
-    Raises:
-        ValueError: If there is no such kind.
-    """
+    """Draw the trade-off function or the privacy profile of a claim, as `claim.plot` does."""
     _check(kind, CLAIM_KINDS)
     if ax is None:
         with style():
@@ -123,10 +98,6 @@ def plot_claim(
 
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
     """Draw the claim's trade-off function and the errors that the attack reached.
-
-    Args:
-        result: The result of an audit.
-        ax: The axes to draw on; None makes a new figure.
 
     Returns:
         The axes.

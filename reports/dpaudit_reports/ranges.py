@@ -24,12 +24,7 @@ class Ranges:
 
 
 def ranges(result: AuditResult) -> Ranges | None:
-    """Return the ranges of the claim's own parameter, which is also the parameter of the headline.
-
-    Returns:
-        The ranges; None without a claim, if the claimed value is 0 or infinite, or if the claim is refuted although no
-        single parameter is.
-    """
+    """Return the ranges of the claim's own parameter, which is also the parameter of the headline."""
     bound = headline(result)
     if result.measurement or bound is None or not 0 < bound.claimed < math.inf:
         return None

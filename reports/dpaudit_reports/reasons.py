@@ -16,9 +16,6 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
     The kinds of warnings are searched in a fixed order: dependent runs, then a failure or an interruption, then too few
     runs.  The first kind that occurs is returned.  If none occurs, the last warning is returned, since warnings about
     the verdict come last.
-
-    Returns:
-        The warnings; () if the audit is not inconclusive, or if it recorded no warning.
     """
     if result.verdict is not Verdict.INCONCLUSIVE:
         return ()

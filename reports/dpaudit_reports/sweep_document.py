@@ -46,11 +46,7 @@ _LEGEND: tuple[tuple[Square, str], ...] = (
 
 
 def sweep_document(sweep: Sweep) -> Document:
-    """Return the report of a sweep.
-
-    Args:
-        sweep: The outcome.
-    """
+    """Return the report of a sweep."""
     rows = rows_of(sweep)
     several = len(sweep.versions) > 1
     front: tuple[Block, ...] = (
@@ -131,11 +127,7 @@ def _row(row: SweepRow, *, several: bool) -> tuple[Text, ...]:
 
 
 def matrix(cells: Sequence[SweptCell]) -> list[list[SweptCell]]:
-    """Arrange the cells of a constructor in lines: the first axis from left to right, the others downwards.
-
-    Args:
-        cells: Cells of one constructor.  A constructor may have several entries with different axes.
-    """
+    """Arrange the cells of a constructor in lines: the first axis from left to right, the others downwards."""
     lines: dict[tuple[tuple[str, str], ...], list[SweptCell]] = {}
     for cell in cells:
         lines.setdefault(tuple(list(cell.values.items())[1:]), []).append(cell)

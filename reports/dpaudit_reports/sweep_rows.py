@@ -20,13 +20,7 @@ NO_VALUE = "–"
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """The cells of one constructor in one version.
-
-    Args:
-        constructor: The entry of the catalogue.
-        version: The version.
-        cells: The cells, in the order of the catalogue.
-    """
+    """The cells of one constructor in one version."""
 
     constructor: str
     version: str

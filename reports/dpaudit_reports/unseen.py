@@ -19,13 +19,7 @@ _AT_LEAST, _AT_MOST = "≥\u00a0", "≤\u00a0"
 
 
 def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
-    """Return the limits of the audit in sentences.
-
-    Args:
-        result: The result of the audit.
-        short: Whether to omit what a report of several audits states once: the meaning of the best case, and the
-            datasets and attacks that were not tried.
-    """
+    """Return the limits of the audit in sentences."""
     *first, last = _sentences(result, short=short)
     return (*first, last.rstrip() if isinstance(last, str) else last)
 
@@ -86,11 +80,7 @@ def _rate(result: AuditResult) -> tuple[str, ...]:
 
 
 def _loss(result: AuditResult) -> tuple[Span, ...]:
-    """Return a sentence about the largest epsilon that could have been certified.
-
-    Returns:
-        The sentence; () if the largest epsilon is not finite, or if the bound of an older result exceeds it.
-    """
+    """Return a sentence about the largest epsilon that could have been certified."""
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()

@@ -70,13 +70,7 @@ class Generator(Pure):
         raise NotImplementedError
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError unless one dataset consists of all rows of the other and one more row.
-
-        Args:
-            d0: The first dataset of a pair.
-            d1: The second dataset of the pair.
-            claim: The audited claim.
-        """
+        """Raise ValueError unless one dataset consists of all rows of the other and one more row."""
         sizes = [len(columns_of(dataset, self.domain.columns[:1])[0]) for dataset in (d0, d1)]
         if abs(sizes[0] - sizes[1]) != 1:
             raise ValueError(
@@ -267,13 +261,7 @@ class Rounds(Generator):
         ]
 
     def rounds_made(self, counts: Array, model: Array, sizes: Sequence[int]) -> Sequence[int]:
-        """Return the number of rounds of each run, which is the same for all datasets.
-
-        Args:
-            counts: The true counts of all columns, (cells,).
-            model: The means of noisy counts after each round, (n, rounds, cells).
-            sizes: The number of cells of each column.
-        """
+        """Return the number of rounds of each run, which is the same for all datasets."""
         return [self.rounds] * len(model)
 
 
@@ -313,12 +301,7 @@ class PateLike(Generator):
         return outputs
 
     def votes(self, agree: AnyArray, rng: np.random.Generator) -> Array:
-        """Return the number of teachers that accept each candidate.
-
-        Args:
-            agree: Whether each record agrees with each candidate, (records, candidates).
-            rng: Generator that assigns records to teachers.
-        """
+        """Return the number of teachers that accept each candidate."""
         teacher = rng.integers(0, self.teachers, len(agree))
         accepts = np.zeros((self.teachers, agree.shape[1]))
         np.maximum.at(accepts, teacher, agree.astype(np.float64))

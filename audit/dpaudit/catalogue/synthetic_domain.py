@@ -36,11 +36,7 @@ class Domain:
 
     @classmethod
     def of(cls, schema: Schema, bins: int) -> Domain:
-        """Return the domain of a schema.
-
-        Raises:
-            ValueError: If the schema has no column, a column has no category, or bounds are not low < high.
-        """
+        """Return the domain of a schema."""
         if not isinstance(schema, Mapping) or not schema:
             raise ValueError(f"schema must map columns to [low, high] or to categories, got {schema!r}")
         if not isinstance(bins, int) or not 1 <= bins <= _MAX_CELLS:
@@ -65,9 +61,6 @@ class Domain:
         """Read records.
 
         A number beyond its bounds is moved to the next bound.  A missing entry or an unknown category has no cell.
-
-        Args:
-            dataset: A list of dicts, a dict of columns, or a data frame.
         """
         columns = columns_of(dataset, self.columns)
         found = [
@@ -88,11 +81,7 @@ class Domain:
         return [dict(zip(self.columns, table, strict=True)) for table in zip(*written, strict=True)]
 
     def every_cell(self) -> Cells:
-        """Return all cells of the domain, (cells, columns).
-
-        Raises:
-            ValueError: If there are too many cells.
-        """
+        """Return all cells of the domain, (cells, columns)."""
         if math.prod(self.sizes) > _MAX_CELLS:
             raise ValueError(f"the domain must have at most {_MAX_CELLS:,} cells, got {math.prod(self.sizes):,}")
         return np.array(list(itertools.product(*map(range, self.sizes))), dtype=np.intp)
@@ -111,10 +100,6 @@ def counts_of(cells: Cells, columns: Sequence[int], sizes: Sequence[int]) -> Arr
 
 def drawn(noisy: Array, uniform: Array) -> Cells:
     """Draw cells in proportion to noisy counts, which are post-processed: negative counts are 0.
-
-    Args:
-        noisy: Noisy counts of the cells, (n, cells).  If none is positive, all cells are equally likely.
-        uniform: Uniform random numbers, (n, rows).
 
     Returns:
         The drawn cells, (n, rows).

@@ -41,13 +41,7 @@ def one_dirac(rng: np.random.Generator) -> Pair:
 
 
 def diracs(sizes: list[float], size: float, label: str) -> Pair:
-    """Return a pair of datasets: Dirac records at spare weight 0, and the same records with one further record.
-
-    Args:
-        sizes: Gradients of the records in both datasets, in units of `FAR`, so that clipping always reduces them.
-        size: Gradient of the further record, in the same units.
-        label: Label of the pair.
-    """
+    """Return a pair of datasets: Dirac records at spare weight 0, and the same records with one further record."""
     shared = [FAR * value for value in sizes]
     return Pair(
         {"diracs": [0] * len(shared), "sizes": shared},

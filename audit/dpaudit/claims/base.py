@@ -67,9 +67,6 @@ def operation(function: Operation) -> Operation:
     Modules of operations import the classes of claims, because operations return new claims.  The classes do not import
     operations.  Importing `dpaudit.claims` loads all operations.
 
-    Args:
-        function: A function whose first parameter is a claim.
-
     Returns:
         The given function, unchanged.
     """

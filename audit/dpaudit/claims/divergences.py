@@ -34,15 +34,7 @@ _FAR = 700.0  # largest -log(1 - beta) for which the curve is computed; the leas
 
 
 def fixed_orders(orders: Array, divergences: Array) -> Envelope:
-    """Return the trade-off function implied by bounds of Renyi divergences of finitely many orders, in both directions.
-
-    Args:
-        orders: Orders a > 1 of the Renyi divergence; shape (n,).
-        divergences: Upper bounds t >= 0 of D_a in both directions, in nats, one for each order; shape (n,).
-
-    Returns:
-        A lower bound of the trade-off function f.
-    """
+    """Return the trade-off function implied by bounds of Renyi divergences of finitely many orders, in both directions."""
     if np.min(divergences) < _TINY:
         return _nearly_equal(float(np.min(divergences)))
     all_supporting = []
@@ -60,12 +52,6 @@ def all_orders(rho: float) -> Envelope:
 
     For each alpha, a golden-section search over log(a - 1) finds the order a with the best bound.  The bound is valid
     for every order, even if the search is inexact.
-
-    Args:
-        rho: Parameter of zero-concentrated DP in nats, >= 0.
-
-    Returns:
-        A lower bound of the trade-off function f.
     """
     if rho < _TINY:
         return _nearly_equal(rho)

@@ -49,12 +49,7 @@ class SupportingLines:
 
     @classmethod
     def hull(cls, slope: Array, gap: Array) -> SupportingLines:
-        """Remove the guarantees that are implied by the other guarantees.
-
-        Args:
-            slope: Epsilon of each guarantee in nats, >= 0, in any order; shape (n,), n >= 1.
-            gap: Delta of each guarantee, clipped to [0, 1]; shape (n,).
-        """
+        """Remove the guarantees that are implied by the other guarantees."""
         slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
         if gap[-1] < 1:
@@ -125,12 +120,7 @@ def _log_meeting(slope: Array, gap: Array) -> Array:
 
 
 class Envelope:
-    """A trade-off function that is the maximum of steep lines and flat lines.
-
-    Args:
-        steep: Guarantees in the direction (d0, d1).
-        flat: Guarantees in the direction (d1, d0).
-    """
+    """A trade-off function that is the maximum of steep lines and flat lines."""
 
     def __init__(self, steep: SupportingLines, flat: SupportingLines) -> None:
         if steep.slope[0] == flat.slope[0] == 0:  # a line of slope 0 is the same guarantee in both directions

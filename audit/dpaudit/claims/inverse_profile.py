@@ -12,15 +12,7 @@ from dpaudit.numerics.bisect import bisect_each
 
 
 def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
-    """Return the least x > 0 with profile(x) <= delta for each delta, rounded up; inf if there is no such x.
-
-    Args:
-        profile: A nonincreasing function that maps arrays (n,) to arrays (n,).
-        delta: Probabilities; shape (n,).
-
-    Returns:
-        Upper bounds of the least x, with a relative precision of 1e-14; shape (n,).
-    """
+    """Return the least x > 0 with profile(x) <= delta for each delta, rounded up; inf if there is no such x."""
     high = np.ones_like(delta)
     while np.any(short := (profile(high) > delta) & (high < 1e300)):
         high[short] *= 2

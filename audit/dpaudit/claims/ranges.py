@@ -7,11 +7,7 @@ from typing import SupportsFloat, SupportsIndex
 
 
 def nonnegative(name: str, value: object) -> float:
-    """Convert a finite number >= 0 to a float.
-
-    Raises:
-        ValueError: If the value is not a finite number >= 0; the message starts with `name`.
-    """
+    """Convert a finite number >= 0 to a float."""
     number = _number(value)
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
@@ -19,11 +15,7 @@ def nonnegative(name: str, value: object) -> float:
 
 
 def probability(name: str, value: object) -> float:
-    """Convert a probability to a float.
-
-    Raises:
-        ValueError: If the value is not a number in [0, 1]; the message starts with `name`.
-    """
+    """Convert a probability to a float."""
     number = _number(value)
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
@@ -31,11 +23,7 @@ def probability(name: str, value: object) -> float:
 
 
 def count(name: str, value: object) -> int:
-    """Convert a whole number >= 1 to an integer.  Floats with integer values, such as 1e4, are allowed.
-
-    Raises:
-        ValueError: If the value is not a whole number >= 1; the message starts with `name`.
-    """
+    """Convert a whole number >= 1 to an integer.  Floats with integer values, such as 1e4, are allowed."""
     number = _number(value)
     if not (1 <= number < math.inf and number == math.floor(number)):
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")

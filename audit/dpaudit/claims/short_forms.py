@@ -30,14 +30,7 @@ _MAX_CHARACTERS = 400  # a longer text is no short form, and the parser would ne
 
 
 def written_out(text: str) -> str:
-    """Return the complete form of a short form, such as "pure(epsilon=1)" for "eps=1".
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The complete form, or "" if the text is not a short form.
-    """
+    """Return the complete form of a short form, such as "pure(epsilon=1)" for "eps=1"."""
     text = text.strip()
     inner = text[1:-1] if text.startswith("(") and text.endswith(")") else text
     return _parsed(inner) or (_parsed(text) if inner != text else "")

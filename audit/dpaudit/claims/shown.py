@@ -23,13 +23,6 @@ class Shown:
     ) -> Foreign:
         """Draw the claim on matplotlib axes; see `dpaudit_reports.plot_claim`.
 
-        Args:
-            kind: "tradeoff" (type II error at each type I error) or "profile" (delta at each epsilon).
-            ax: The axes to draw on, which may hold other claims and results.  If None, a new figure is created.
-            label: Name of the claim in the legend.
-            color: Colour of the line.
-            legend: Whether to draw a legend.
-
         Returns:
             The axes.
         """

@@ -78,11 +78,7 @@ class _Search:
     interrupted: bool = field(default=False)
 
     def go_on(self) -> None:
-        """Audit releases until the search ends, the maximum is reached, the network fails or the user interrupts.
-
-        Raises:
-            NotReady: If the audits cannot be started before any release has a result.
-        """
+        """Audit releases until the search ends, the maximum is reached, the network fails or the user interrupts."""
         while self.audited < self.most and not self.interrupted and self.offline < _MOST_OFFLINE:
             number = next_release([release.state for release in self.releases], self.named)
             if number is None:
@@ -179,14 +175,7 @@ def audit_releases(
 
 
 def release_audits(audits: Sequence[PlannedAudit], package: str, version: str, seed: int | None) -> Audits:
-    """Return the audits of one release, each with a seed that depends on the release.
-
-    Args:
-        audits: Audits that require the package.
-        package: The name of the package.
-        version: The release.
-        seed: The seed of the command line; None selects the seeds of the configs.
-    """
+    """Return the audits of one release, each with a seed that depends on the release."""
     found = side_by_side(audits, [f"{package}=={version}"])
     return {title: _with_seed(one, package, version, seed) for (title, _), one in found.items()}
 
@@ -204,9 +193,6 @@ def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, 
 
     Returns:
         The version of each package in the environment of the mechanism, by package name.
-
-    Raises:
-        NotReady: If the mechanism cannot be loaded, or if its first run fails and failures are not outcomes.
     """
     mechanism, _ = load(planned, command)
     if not isinstance(mechanism, IsolatedMechanism):
@@ -217,11 +203,7 @@ def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, 
 
 
 def _check_version(packages: Mapping[str, str], package: str, version: str) -> None:
-    """Check that an environment holds the release, because `x==1.0` also allows the local version 1.0+cpu.
-
-    Raises:
-        NotReady: If the environment has another version, even if only its local part differs.
-    """
+    """Check that an environment holds the release, because `x==1.0` also allows the local version 1.0+cpu."""
     if wrong := wrong_version(packages, package, version):
         raise NotReady(wrong)
 

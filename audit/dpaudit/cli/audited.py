@@ -17,13 +17,7 @@ from dpaudit.text.masking import masked
 
 
 def with_provenance(result: AuditResult, planned: PlannedAudit, promise: Promise) -> AuditResult:
-    """Return a result that records its config, its command and the joint guarantee of the command.
-
-    Args:
-        result: The result of the audit.
-        planned: The audit.
-        promise: The joint guarantee.
-    """
+    """Return a result that records its config, its command and the joint guarantee of the command."""
     provenance = replace(
         result.provenance,
         config=planned.file.name,
@@ -40,10 +34,6 @@ def with_provenance(result: AuditResult, planned: PlannedAudit, promise: Promise
 
 def reason_of(error: BaseException, command: CommandSettings) -> tuple[str, bool]:
     """Explain why an audit ended without a result, in the handler of the exception.
-
-    Args:
-        error: The exception, which is not KeyboardInterrupt.
-        command: The settings of the command.
 
     Returns:
         The reason, and whether it is an internal error of dpaudit.

@@ -20,9 +20,6 @@ def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
 
     Yields:
         A function that appends an event to the file.  The function never raises, and does nothing if `file` is None.
-
-    Raises:
-        NotReady: If the file cannot be opened.
     """
     if file is None:
         yield lambda kind, **about: None

@@ -16,11 +16,7 @@ except ImportError:  # Windows, where folders cannot be locked
 
 @contextlib.contextmanager
 def sole_use(command: CommandSettings) -> Iterator[None]:
-    """Hold the output folder, which must exist, until the `with` block ends or this process dies.
-
-    Raises:
-        NotReady: If another process holds the folder.
-    """
+    """Hold the output folder, which must exist, until the `with` block ends or this process dies."""
     if fcntl is None:
         yield
         return

@@ -29,12 +29,7 @@ def hidden_of(planned: PlannedAudit) -> str:
 
 
 def is_hidden_in(planned: PlannedAudit, recorded: str) -> bool:
-    """Whether the mechanism of an audit has the hash that a result recorded.
-
-    Args:
-        planned: The audit, with its secrets.
-        recorded: The value of `hidden_of` in the result.  Anybody may have edited the file of the result.
-    """
+    """Whether the mechanism of an audit has the hash that a result recorded."""
     match = _FORM.fullmatch(recorded)
     if match is None:
         return False

@@ -24,11 +24,6 @@ def command_line() -> str:
 def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:
     """Write a file for a bug report, and return a line that names it.
 
-    Args:
-        error: The exception.
-        folder: Folder for the file.  A temporary folder is used if `folder` is None or cannot be written.
-        debug: Whether to show the traceback, too.
-
     Returns:
         A line for the user.  The function never raises, even if the disk is full.
     """

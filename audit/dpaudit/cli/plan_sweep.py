@@ -22,36 +22,18 @@ from dpaudit.values import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
-    """The cells of a sweep.
-
-    Args:
-        catalogue: The catalogue.
-        versions: The versions; the first is compared with the others.
-        cells: The cells of all versions.  The versions of one cell follow each other.
-    """
+    """The cells of a sweep."""
 
     catalogue: Catalogue
     versions: tuple[str, ...]
     cells: list[Cell]
 
     def prepare(self, command: CommandSettings) -> None:
-        """Create the output folder and check that all files can be written there.
-
-        Raises:
-            NotReady: If a file cannot be written.
-        """
+        """Create the output folder and check that all files can be written there."""
         prepare_folder([cell.planned for cell in self.cells], command, others=(SWEEP, SWEEP_PDF))
 
     def start(self, seconds: float, command: CommandSettings) -> Sweeping:
-        """Return the sweep, ready to run; it has the results of an earlier command that it resumes.
-
-        Args:
-            seconds: Total seconds, including those of earlier commands.
-            command: The settings of the command.
-
-        Raises:
-            NotReady: If the sweep cannot begin.
-        """
+        """Return the sweep, ready to run; it has the results of an earlier command that it resumes."""
         audits = [cell.planned for cell in self.cells]
         promise = share_guarantee(audits, command)
         before = earlier(command, [cell.name for cell in self.cells])
@@ -94,17 +76,7 @@ class SweepPlan:
 
 
 def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], command: CommandSettings) -> SweepPlan:
-    """Read the catalogue and list the cells.
-
-    Args:
-        library: LIBRARY or LIBRARY==VERSION; LIBRARY may be the path of a catalogue.
-        others: Other versions to compare with.
-        patterns: Names or patterns that select cells; none selects all.
-        command: The settings of the command.
-
-    Raises:
-        ConfigError: If the catalogue, a version or a pattern is wrong.
-    """
+    """Read the catalogue and list the cells."""
     from packaging.version import Version
 
     name, _, wanted = library.partition("==")

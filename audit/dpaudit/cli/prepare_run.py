@@ -76,12 +76,7 @@ class CommandSettings:
 
 
 class NotReady(Exception):
-    """Raised if the audits cannot start, e.g. because a mechanism does not load.
-
-    Args:
-        problems: One message for each problem; each message names file and line.
-        reason: The message of a single problem without file and line.
-    """
+    """Raised if the audits cannot start, e.g. because a mechanism does not load."""
 
     def __init__(self, *problems: str, reason: str = "") -> None:
         super().__init__("\n".join(problems))
@@ -114,11 +109,6 @@ def prepare_folder(
     planned: Sequence[PlannedAudit], command: CommandSettings, *, others: Sequence[str] = ()
 ) -> set[str]:
     """Create the output folder and check that results can be written there.
-
-    Args:
-        planned: The audits.
-        command: The settings of the command.
-        others: Names of further files that the command writes there.
 
     Returns:
         The names of audits whose results the folder already holds.
@@ -204,11 +194,7 @@ def _sign_of_life(planned: PlannedAudit, command: CommandSettings) -> Iterator[N
 
 
 def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, TradeoffFunction]:
-    """Load the mechanism and the claim of an audit.
-
-    Raises:
-        NotReady: If the mechanism or the claim cannot be loaded.
-    """
+    """Load the mechanism and the claim of an audit."""
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     keep_stdout()
     try:

@@ -29,11 +29,6 @@ def progress_bar(
 ) -> Iterator[Callable[[Progress], None] | None]:
     """Show the progress of one audit: runs, rate, remaining time and evidence.
 
-    Args:
-        name: Name of the audit.  The number of the audit may precede the name, as in "2 of 4  NAME".
-        shown: Whether to show anything.
-        log_threshold: Logarithm of the evidence at which the audit stops; None if unknown.
-
     Yields:
         A function that shows the progress and never raises; None if nothing is shown.
     """
@@ -111,10 +106,6 @@ def status_line(
 
     A terminal shows the line and erases it at the end of the block.  Any other stream gets the line if nothing was
     shown for a while.
-
-    Args:
-        shown: Whether to show anything.
-        clock: The time in seconds.
     """
     last = clock()
 

@@ -29,12 +29,6 @@ def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
     """Return the results in files and folders, or end the command if a file is not a sound result.
 
     A result of another version of dpaudit gets a warning if its p-value cannot be recomputed by this version.
-
-    Args:
-        given: Result files, and folders of result files.
-
-    Returns:
-        Pairs (file, result), in the given order; the files of a folder are sorted by name.
     """
     from dataclasses import replace
 

@@ -18,14 +18,7 @@ _LISTED = 6  # number of releases that a message names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRange:
-    """The releases of a package between two ends, from old to new.
-
-    Args:
-        versions: The releases that may be audited; at least one.
-        left_out: Why the other listed releases between the ends are not considered: "yanked", "pre-release" or
-            `UNSUPPORTED`.
-        unread: One message for each package index that could not be read.
-    """
+    """The releases of a package between two ends, from old to new."""
 
     versions: tuple[str, ...]
     left_out: dict[str, str]
@@ -35,18 +28,7 @@ class ReleaseRange:
 def release_range(
     package: str, python_versions: Collection[str | None], oldest: str | None, newest: str | None
 ) -> ReleaseRange:
-    """Ask the package index for the releases of a package, and select those between two ends.
-
-    Args:
-        package: The name of the package.
-        python_versions: The versions of Python of the audits.  Only releases for all of them are selected.
-        oldest: The first release of the range, or None for the first release of the package.
-        newest: The last release of the range, or None for the latest release of the package.
-
-    Raises:
-        ConfigError: If an end is no release, or if the range is empty.
-        MechanismError: If the releases cannot be listed.
-    """
+    """Ask the package index for the releases of a package, and select those between two ends."""
     lists = [released(package, version) for version in sorted(python_versions, key=str)]
     first, last = _end("--from", oldest, package, lists), _end("--to", newest, package, lists)
     if first is not None and last is not None and first > last:

@@ -47,15 +47,7 @@ class PlannedReplay:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
 
     def runs(self, trials: int | None, *, extend: bool) -> list[str]:
-        """Return printable lines with the claim and the numbers of runs of the replay; none without a region to replay.
-
-        Args:
-            trials: Number of fresh runs per dataset to count; None derives the number from the result.
-            extend: Whether to double the number of runs until the replay is conclusive.
-
-        Raises:
-            ValueError: If `trials` is None and the result states more runs than its evidence supports.
-        """
+        """Return printable lines with the claim and the numbers of runs of the replay; none without a region to replay."""
         witness = witness_with_region(self.result)
         if witness is None:
             return []
@@ -74,19 +66,8 @@ class PlannedReplay:
     ) -> Replay:
         """Run the mechanism and test the witness, see `dpaudit.engine.replay`.
 
-        Args:
-            trials: Number of fresh runs per dataset to count.
-            extend: Whether to double the number of runs until the replay is conclusive.
-            seed: Seed of the fresh runs; random if None.
-            jobs: Number of worker processes.
-            quiet: Whether to hide progress.
-
         Returns:
             The counts of the fresh runs and the counts in the result.
-
-        Raises:
-            ValueError: If the result has no witness that can be replayed.
-            MechanismError: If the mechanism cannot be loaded, or fails on its first run.
         """
         keep_stdout()
         if self.audit is None:
@@ -114,12 +95,7 @@ class PlannedReplay:
 
 
 def changed_data(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Describe which files with datasets differ from those of the audit.
-
-    Args:
-        then: The SHA-256 of each file, as the result records it.  Anybody may have edited the result.
-        now: The SHA-256 of each file that the replay has read.
-    """
+    """Describe which files with datasets differ from those of the audit."""
     found = []
     for name, digest in now.items():
         if name not in then:
@@ -150,19 +126,8 @@ def plan_replay(
 ) -> PlannedReplay:
     """Determine what code a replay would run, without running it.
 
-    Args:
-        result: A result, possibly from an untrusted file.
-        folder: Folder for the config's relative paths; None selects the folder of the original audit.
-        code: Whether code outside dpaudit may run.
-        locked: Whether an environment must hold the packages of the audit, with the same hashes.
-
     Returns:
         The replay, ready to run.
-
-    Raises:
-        ValueError: If the result does not name its audit, names an invalid test, or needs code that is forbidden or
-            missing.  The error is also raised if the config with its secrets is missing or differs.
-        MechanismError: If a file that a requirement names cannot be read, or if other users can write to the cache.
     """
     about = result.provenance
     if test := result.environment.get("test"):  # a file may hold any type here; `checked_test` accepts only text
@@ -204,12 +169,7 @@ def plan_replay(
 
 
 def _is_masked(planned: PlannedAudit, hidden: str | None) -> bool:
-    """Whether masks hide a part of the mechanism in a result.
-
-    Args:
-        planned: The audit in the result.
-        hidden: What the result records about hidden parts; None in a result of an earlier version.
-    """
+    """Whether masks hide a part of the mechanism in a result."""
     if hidden is not None:
         return hidden != NOTHING
     mechanism = planned.config.mechanism

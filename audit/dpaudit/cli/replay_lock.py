@@ -19,13 +19,6 @@ def with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudit
     """Return an audit whose environment holds the packages of a result, with the same hashes.
 
     A cached environment for the same requirements is used if its packages have the same hashes.
-
-    Args:
-        planned: The audit of the result.
-        about: The provenance of the result.  Anybody may have edited the file of the result.
-
-    Returns:
-        The audit, and a warning if the packages may differ; the warning is "" if they are the same.
     """
     mechanism = planned.config.mechanism
     if not mechanism.isolated or not (mechanism.requires or about.mechanism_packages):

@@ -23,15 +23,7 @@ class ResumeCommand(TyperCommand):
     """A command that accepts `--resume=anyway` if it has the option `--resume`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line, with `--resume=anyway` rewritten.
-
-        Args:
-            ctx: The context of the command.
-            args: The words after the name of the command.
-
-        Raises:
-            typer.BadParameter: If `--resume=` has another value.
-        """
+        """Parse the command line, with `--resume=anyway` rewritten."""
         if any(param.name == "resume" for param in self.params):
             args = list(_rewritten(args))
         found: list[str] = super().parse_args(ctx, args)

@@ -56,17 +56,7 @@ class Outcome:
 @exits_refused()
 @own_error_state()
 def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise | None = None) -> Outcome:
-    """Run audits, and write and print their results.
-
-    Args:
-        planned: The audits.
-        command: The settings that all audits share.
-        promise: The guarantee of a command that calls this function several times and prints the results itself.  The
-            first confidences of the guarantee are those of these audits.  None: these are all audits of the command.
-
-    Raises:
-        NotReady: If a check before the first audit finds a problem.
-    """
+    """Run audits, and write and print their results."""
     if not command.quiet:
         log_to_stderr("dpaudit.environments")
     of_several = promise is not None
@@ -117,9 +107,6 @@ def _load_all(
     Returns:
         Each audit with its mechanism and claim; None if the mechanism or the claim does not load.  `outcome` records
         the failure.
-
-    Raises:
-        NotReady: If an audit does not load and the command needs all audits, or if no audit loads.
     """
     ready: list[tuple[PlannedAudit, Foreign, TradeoffFunction] | None] = []
     problems = []

@@ -51,11 +51,7 @@ class ScoresFile(NamedTuple):
 
 
 def read_scores_file(path: Path) -> ScoresFile:
-    """Return the scores of a file.
-
-    Raises:
-        BadScores: If the file cannot be read as scores.
-    """
+    """Return the scores of a file."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadScores(f"{path}: the name must end in one of {', '.join(_READERS)}")

@@ -37,15 +37,7 @@ _MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.jso
 
 @dataclass(slots=True, kw_only=True)
 class Sweeping:
-    """A sweep that runs.
-
-    Args:
-        sweep: The facts about the sweep that do not change; its cells and `spent` are those of an earlier run.
-        rows: The cells.
-        command: The settings of the command; each audit runs in one process.
-        promise: The joint guarantee.
-        cells: Maximum number of cells that are audited at once.
-    """
+    """A sweep that runs."""
 
     sweep: Sweep
     rows: list[Row]
@@ -217,12 +209,7 @@ def _said(reason: str) -> str:
 
 
 def answer_seconds(seconds: float, cells: int) -> float:
-    """Return the maximum time of one answer of a mechanism: two fair shares, but 5 to 60 seconds.
-
-    Args:
-        seconds: The seconds of the sweep.
-        cells: The number of cells.
-    """
+    """Return the maximum time of one answer of a mechanism: two fair shares, but 5 to 60 seconds."""
     return min(max(2 * seconds / cells, 5.0), 60.0)
 
 

@@ -91,15 +91,7 @@ def write_sweep(sweep: Sweep, command: CommandSettings) -> bool:
 
 
 def earlier(command: CommandSettings, names: Sequence[str]) -> Sweep | None:
-    """Return the sweep that the output folder holds; None if there is none.
-
-    Args:
-        command: The settings of the command.
-        names: The names of the cells.
-
-    Raises:
-        NotReady: If the folder holds a sweep and the command does not resume, or if the file is damaged.
-    """
+    """Return the sweep that the output folder holds; None if there is none."""
     file = command.output / SWEEP
     shown = f"{command.shown or command.output}/{SWEEP}"
     there = file.is_file()
@@ -118,18 +110,8 @@ def earlier(command: CommandSettings, names: Sequence[str]) -> Sweep | None:
 def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, command: CommandSettings) -> Promise:
     """Fill the rows with the results of the sweep that the folder holds.
 
-    Args:
-        before: The sweep in the folder.
-        after: The sweep that resumes it.
-        rows: The cells of `after`, which get results, times and reasons.
-        promise: The joint guarantee of `after`.
-        command: The settings of the command.
-
     Returns:
         The joint guarantee with the number of the earlier command.
-
-    Raises:
-        NotReady: If the two sweeps differ, or if a result is missing or damaged.
     """
     shown = f"{command.shown or command.output}/{SWEEP}"
     _compare(before, after, [row.cell.name for row in rows], shown)

@@ -31,17 +31,7 @@ _MAX_ALIVE = 4  # number of workers that wait for a further round of their cell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A round of a cell.
-
-    Args:
-        planned: The audit of the cell.
-        confidence: The confidence of this audit.
-        chosen: The round.
-        command: The settings of the command.
-        promise: The joint guarantee.
-        place: The name of the cell in progress messages.
-        shown: Whether to show progress.
-    """
+    """A round of a cell."""
 
     planned: PlannedAudit
     confidence: float
@@ -54,18 +44,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a round has shown.
-
-    Args:
-        result: The result; None if the round ended without one.
-        reason: Why there is no result.
-        not_ready: Whether no run was made, because the mechanism or the store of the cell could not be used.
-        other_audit: Whether the store of the cell holds the outputs of another mechanism.
-        broken: Whether the round ended in an internal error of dpaudit.
-        interrupted: Whether the user interrupted the round.
-        died: Whether the worker process of the round ended.
-        seconds: Seconds of the round.
-    """
+    """What a round has shown."""
 
     result: AuditResult | None = None
     reason: str = ""
@@ -168,12 +147,7 @@ class _TimeIsOver(Exception):
 
 
 def seeded(planned: PlannedAudit, seed: int | None) -> PlannedAudit:
-    """Return an audit with a seed that depends on the seed of the command and on the name of the cell.
-
-    Args:
-        planned: The audit.
-        seed: The seed of the command; None draws the seed of each cell at its first round.
-    """
+    """Return an audit with a seed that depends on the seed of the command and on the name of the cell."""
     if seed is None:
         return planned
     own = int(stream(seed, "sweep", planned.config.name).integers(10**9))

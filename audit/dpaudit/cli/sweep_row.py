@@ -14,19 +14,7 @@ from dpaudit.values import Foreign
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """One cell of a running sweep.
-
-    Args:
-        cell: The cell.
-        confidence: The confidence of its audit.
-        result: The result of the last round; None before it.
-        reason: Why there is no result; "" if the cell waits for its first round.
-        closed: Whether the cell gets no further rounds.
-        retried: Whether a resumed sweep may try the cell again, because no run was made.
-        busy: Whether a round of the cell runs.
-        unfinished: Whether the last round failed, so that the result is that of an earlier round.
-        facts: The fields of the record that depend on the result; see `sweep_file.facts_of`.
-    """
+    """One cell of a running sweep."""
 
     cell: Cell
     confidence: float

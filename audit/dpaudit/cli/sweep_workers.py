@@ -24,11 +24,7 @@ _DIED = "the process that audited this cell ended: {}"
 
 
 class Workers:
-    """Worker processes, each of which makes one round at a time.
-
-    Args:
-        number: Maximum number of rounds at once.
-    """
+    """Worker processes, each of which makes one round at a time."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -52,9 +48,6 @@ class Workers:
 
     def ended(self, seconds: float) -> list[tuple[int, Outcome]]:
         """Wait for rounds to end.
-
-        Args:
-            seconds: Maximum number of seconds to wait.
 
         Returns:
             The cells whose rounds have ended, and the outcomes.  If a worker died, the outcome says so.

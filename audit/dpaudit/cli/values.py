@@ -24,11 +24,7 @@ NUMBER = "NUMBER"
 
 
 def whole(least: int | None = None) -> Callable[[str | int], int]:
-    """Return a parser of whole numbers such as 1000, 1e5 and 10**4, for `typer.Option`.
-
-    Args:
-        least: The smallest allowed number.
-    """
+    """Return a parser of whole numbers such as 1000, 1e5 and 10**4, for `typer.Option`."""
 
     def parse(given: str | int) -> int:
         found = read_number(given) if isinstance(given, str) else float(given)
@@ -56,35 +52,17 @@ def number(given: str | float) -> float:
 
 
 def whole_option(help: str, *, least: int | None = None, panel: str | None = None) -> Foreign:
-    """Return an option that takes a whole number.
-
-    Args:
-        help: The text of the help.
-        least: The smallest allowed number.
-        panel: The group of options in the help.
-    """
+    """Return an option that takes a whole number."""
     return typer.Option(parser=whole(least), metavar=NUMBER, rich_help_panel=panel, help=help)
 
 
 def number_option(help: str, *, panel: str | None = None) -> Foreign:
-    """Return an option that takes a number.
-
-    Args:
-        help: The text of the help.
-        panel: The group of options in the help.
-    """
+    """Return an option that takes a number."""
     return typer.Option(parser=number, metavar=NUMBER, rich_help_panel=panel, help=help)
 
 
 def check_choice(name: str, given: str, allowed: Collection[str], otherwise: str = "see --help") -> None:
-    """Refuse a value that is not one of the allowed words.
-
-    Args:
-        name: The option.
-        given: The value.
-        allowed: The allowed words.
-        otherwise: What to do if no allowed word is similar.
-    """
+    """Refuse a value that is not one of the allowed words."""
     if given not in allowed:
         refuse(f"{name} must be one of {', '.join(allowed)}; got {given!r}; {hint(given, allowed, otherwise)}")
 
@@ -95,23 +73,13 @@ def completing(words: Collection[str]) -> Callable[[str], list[str]]:
 
 
 def check_writable(option: str, file: Path) -> None:
-    """Refuse a file to write whose folder does not exist.
-
-    Args:
-        option: The option that names the file, or "" for an argument.
-        file: The file.
-    """
+    """Refuse a file to write whose folder does not exist."""
     if not os.path.isdir(file.parent):  # unlike Path.is_dir, this call accepts a name that is too long
         refuse(f"{option} {file}: the folder {file.parent} does not exist; create it first".lstrip())
 
 
 def file_meant(file: Path, endings: Sequence[str]) -> str:
-    """Return a question after "; " if the folder of a missing file holds a file with a similar name; otherwise "".
-
-    Args:
-        file: The missing file.
-        endings: The endings of the names that are considered.
-    """
+    """Return a question after "; " if the folder of a missing file holds a file with a similar name; otherwise ""."""
     try:
         if file.exists():
             return ""

@@ -14,11 +14,6 @@ def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSetting
 
     If the new environment has no lock, the lock file of an earlier environment is removed.  A failure is reported, but
     does not end the command.
-
-    Args:
-        planned: The audit.
-        mechanism: The loaded mechanism of the audit.
-        command: The settings of the command.
     """
     if not isinstance(mechanism, IsolatedMechanism) or planned.lock is not None:
         return

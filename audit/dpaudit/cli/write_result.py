@@ -20,10 +20,6 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
 
     Returns:
         The folder that holds the JSON; None if the JSON could not be written anywhere.
-
-    Raises:
-        KeyboardInterrupt: If the user interrupts the command; the JSON is then written first.  No other exception is
-            raised.
     """
     kept = False
     try:

@@ -13,15 +13,7 @@ _NUMBERS = ("int", "float")  # annotations of parameters that are numbers
 
 
 def builtin_mechanism(name: str, params: JsonObject | None) -> Foreign:
-    """Create a builtin mechanism.
-
-    Args:
-        name: The name of the mechanism.
-        params: Its parameters.  Text in the place of a number is read as a number, such as "1/3" or "log(3)".
-
-    Raises:
-        ValueError: If there is no such mechanism, or if the parameters do not fit it.
-    """
+    """Create a builtin mechanism."""
     if name not in BUILTIN:
         meant = hint(name, BUILTIN, f"builtin must be one of {', '.join(BUILTIN)}")
         raise ValueError(f"unknown builtin mechanism {name[:100]!r}; {meant}  `dpaudit list mechanisms` lists all")

@@ -45,11 +45,7 @@ def is_file(dataset: Foreign) -> bool:
 
 
 def check_change(change: Foreign) -> Change:
-    """Return the kind of a change such as {"drop": 17}, {"replace": {17: {"age": 90}}} or {"add": {"age": 90}}.
-
-    Raises:
-        ValueError: If the value is no change.
-    """
+    """Return the kind of a change such as {"drop": 17}, {"replace": {17: {"age": 90}}} or {"add": {"age": 90}}."""
     forms = "{drop: 17}, {replace: {17: ...}} or {add: ...}; records are counted from 0"
     if not isinstance(change, dict) or len(change) != 1:
         raise ValueError(f"if d0 is a file, d1 must be a file or a change such as {forms}")
@@ -80,11 +76,7 @@ def in_words(file: str, change: Foreign) -> str:
 
 
 class DatasetFiles:
-    """The files of a config: each is read once, and all of them together are limited.
-
-    Args:
-        folder: The folder of the config.
-    """
+    """The files of a config: each is read once, and all of them together are limited."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -92,11 +84,7 @@ class DatasetFiles:
         self._left = _MAX_BYTES
 
     def read(self, name: str) -> tuple[Foreign, str]:
-        """Return the dataset of a file and the SHA-256 of its text, as `read_dataset` does.
-
-        Raises:
-            ValueError: If the file cannot be read, or all files together are too large.
-        """
+        """Return the dataset of a file and the SHA-256 of its text, as `read_dataset` does."""
         if name not in self._found:
             self._found[name] = read_dataset(name, self._folder, self._left)
             with contextlib.suppress(OSError):  # the file may be gone by now
@@ -107,17 +95,9 @@ class DatasetFiles:
 def read_dataset(name: str, folder: Path, max_bytes: int = _MAX_BYTES) -> tuple[Foreign, str]:
     """Read the dataset of a file.
 
-    Args:
-        name: The file, relative to `folder`, or an absolute path.
-        folder: The folder of the config.
-        max_bytes: Maximum size of the file.
-
     Returns:
         The dataset, which is the rows of a CSV file as dictionaries, or the content of a JSON file; and the SHA-256 of
         the text of the file.
-
-    Raises:
-        ValueError: If the file cannot be read; the message states where and why, and quotes no content.
     """
     try:
         text = read_foreign(folder / name, max_bytes)
@@ -142,16 +122,7 @@ def read_dataset(name: str, folder: Path, max_bytes: int = _MAX_BYTES) -> tuple[
 
 
 def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
-    """Return the neighbour of a dataset.
-
-    Args:
-        records: The dataset.
-        change: The change, which `check_change` accepts.
-        name: The file of the dataset, for messages.
-
-    Raises:
-        ValueError: If the dataset has no records, or if it lacks the record or the columns that the change names.
-    """
+    """Return the neighbour of a dataset."""
     if not isinstance(records, list):
         raise ValueError(f"{name}: must hold a list of records, so that one can be changed")
     ((kind, value),) = change.items()
@@ -167,14 +138,7 @@ def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
 
 
 def _record(given: Foreign, like: Foreign, name: str, *, whole: bool) -> Foreign:
-    """Return a record with the columns of another one.
-
-    Args:
-        given: The values that the config states.
-        like: Another record of the dataset, or the replaced record.
-        name: The file, for messages.
-        whole: Whether all columns must be given; otherwise missing columns keep the values of `like`.
-    """
+    """Return a record with the columns of another one."""
     if not isinstance(like, dict):
         return given
     if not isinstance(given, dict):

@@ -36,14 +36,8 @@ _MAX_PROBLEM = 300  # maximum number of characters of a message of PyYAML, which
 def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
     """Read all audits of the files, and of all .yaml and .yml files in the folders.
 
-    Args:
-        paths: Config files, or folders that hold them.
-
     Returns:
         The audits, in the order of the files.
-
-    Raises:
-        ConfigError: If a config is wrong; the error lists every problem.
     """
     audits: list[PlannedAudit] = []
     problems: list[str] = []
@@ -117,15 +111,7 @@ def _not_a_config(path: Path) -> str:
 
 
 def read_text(text: str, file: Path) -> PlannedAudit:
-    """Read one audit from text that `PlannedAudit.text` wrote.
-
-    Args:
-        text: The audit as YAML.
-        file: The original config of the audit; its folder is the base of relative paths.
-
-    Raises:
-        ConfigError: If the text does not hold exactly one audit.
-    """
+    """Read one audit from text that `PlannedAudit.text` wrote."""
     audits = _audits(text, file)
     if len(audits) != 1:
         raise ConfigError(f"{file}: must hold exactly one audit, got {len(audits)}")
@@ -171,14 +157,8 @@ def _text_of(file: Path) -> str:
 def read_yaml(file: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:
     """Read a YAML file with the limits and the checks of configs.
 
-    Args:
-        file: The file.
-
     Returns:
         The content, and the line of each key and list entry by its path.
-
-    Raises:
-        ConfigError: If the file cannot be read, or is too large or not valid.
     """
     return _loaded(_text_of(file), file)
 
@@ -270,12 +250,7 @@ class _Lines:
         self._checked: set[int] = set()  # ids of the nodes whose characters were checked; an alias is the same node
 
     def of(self, root: yaml.Node) -> dict[tuple[str | int, ...], int]:
-        """Return the line of each key and list entry by its path.
-
-        Raises:
-            ConfigError: If the file has duplicate keys, wrong characters or numbers, or too long texts.
-            _TooManyNodes: If the file has too many keys and list entries; an alias counts each time it is used.
-        """
+        """Return the line of each key and list entry by its path."""
         lines = dict(islice(self._under(root, ()), _MAX_NODES + 1))
         if len(lines) > _MAX_NODES:
             raise _TooManyNodes

@@ -19,9 +19,6 @@ def inputs_of(config: AuditConfig) -> list[str]:
     """Return the parameters and datasets of an audit as printable lines, one for each value.
 
     Nothing is masked, because a mask could hide code.  The line of a shortened value states the length of the value.
-
-    Args:
-        config: The checked content of a config.
     """
     given: list[tuple[str, Foreign]] = []
     if config.mechanism.params is not None:
@@ -42,11 +39,7 @@ def inputs_of(config: AuditConfig) -> list[str]:
 
 
 def files_of(config: AuditConfig) -> list[str]:
-    """Return a printable line for each file with a dataset of an audit.
-
-    Args:
-        config: The checked content of a config.
-    """
+    """Return a printable line for each file with a dataset of an audit."""
     given = [
         (f"pairs[{index}].{key} (file)", value)
         for index, pair in enumerate(config.pairs)

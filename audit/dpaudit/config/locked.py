@@ -21,15 +21,7 @@ def lock_file(folder: Path, name: str) -> Path:
 
 
 def with_locks(audits: Iterable[PlannedAudit], folder: Path) -> list[PlannedAudit]:
-    """Return the audits; each audit with an environment gets its lock file.
-
-    Args:
-        audits: Audits of configs.
-        folder: The output folder, which holds the lock files.
-
-    Raises:
-        ConfigError: If a lock file is missing, wrong, or made for other requirements; the error lists every problem.
-    """
+    """Return the audits; each audit with an environment gets its lock file."""
     found, problems = [], []
     for audit in audits:
         try:

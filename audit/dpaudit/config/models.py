@@ -111,12 +111,7 @@ class MechanismConfig(Strict):
             check_config(self.call, arguments)
 
     def library_call(self, folder: Path | None = None, *, raises: bool = False) -> LibraryCall | None:
-        """Return the call of a library that makes the mechanism; None for other mechanisms.
-
-        Args:
-            folder: The folder of the config; None if no code will run.
-            raises: Whether an exception of a generator ends the run, and is not its output.
-        """
+        """Return the call of a library that makes the mechanism; None for other mechanisms."""
         if self.library is None or self.call is None:
             return None
         arguments, beside = numeric_arguments(self.arguments), ""
@@ -135,14 +130,7 @@ class MechanismConfig(Strict):
     def mechanism(
         self, folder: Path, timeout: float | None = TIMEOUT, memory: int | None = None, *, raises: bool = False
     ) -> Foreign:
-        """Return the mechanism without loading, installing or starting anything.
-
-        Args:
-            folder: The folder of the config.
-            timeout: Seconds to wait for an answer of a command or an environment; None: no limit.
-            memory: Maximum memory of each process that runs the mechanism, in bytes; None: no limit.
-            raises: As in `library_call`.
-        """
+        """Return the mechanism without loading, installing or starting anything."""
         if self.builtin is not None:
             return builtin_mechanism(self.builtin, self.params)
         if self.command is not None:
@@ -172,9 +160,6 @@ class AuditConfig(Strict):
     """One audit of a config file.
 
     `dpaudit schema` prints the fields with their descriptions.
-
-    Raises:
-        pydantic.ValidationError: If a value is not allowed, or values do not fit together.
     """
 
     name: str = Field(description="name of the audit; its results are written to NAME.json and NAME.pdf")

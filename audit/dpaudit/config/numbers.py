@@ -48,14 +48,8 @@ NUMERIC = ("epsilon", "delta", "sensitivity", "scale")
 def numeric_arguments(arguments: Foreign) -> Foreign:
     """Convert text such as "log(3)" in the arguments `NUMERIC` of a library, at any depth, to a number.
 
-    Args:
-        arguments: Arguments as plain values.
-
     Returns:
         A copy of the arguments.  A whole sensitivity becomes an int, because some mechanisms need an integer.
-
-    Raises:
-        ValueError: If the text of such an argument is no number.
     """
     if isinstance(arguments, list):
         return [numeric_arguments(value) for value in arguments]

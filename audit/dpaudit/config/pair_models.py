@@ -135,15 +135,7 @@ class PairConfig(Strict):
         return dataset
 
     def pairs(self, files: DatasetFiles) -> list[Pair]:
-        """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library.
-
-        Args:
-            files: The files with datasets beside the config.
-
-        Raises:
-            ValueError: If a file cannot be read or lacks the record that is changed, if the records contradict the
-                relation, or if the files of the config are too large.
-        """
+        """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library."""
         if self.from_library:
             return []
         if self.search is not None:

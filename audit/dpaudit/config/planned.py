@@ -38,11 +38,7 @@ _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
 class ConfigError(Exception):
-    """Raised if a config is wrong.
-
-    Args:
-        problems: One message for each problem; `str` joins them with line breaks.
-    """
+    """Raised if a config is wrong."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -51,16 +47,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAudit:
-    """One audit of a config file, ready to run.
-
-    Args:
-        file: The config file.
-        line: Line of the file in which the audit begins, from 1.
-        config: The checked content.
-        code_line: Line of the key that names the mechanism; 0 if unknown.
-        lock: The exact packages of the mechanism's environment; None if the installer may choose them.
-        folder: Absolute base folder of relative paths in the config; None selects the real folder of the file.
-    """
+    """One audit of a config file, ready to run."""
 
     file: Path
     line: int
@@ -96,12 +83,7 @@ class PlannedAudit:
 
     @property
     def _read(self) -> Read:
-        """The claim and the pairs that are read from the object of `mechanism.library`, which is made first.
-
-        Raises:
-            MechanismError: If the object cannot be made.
-            ValueError: If the claim or the pairs cannot be read.
-        """
+        """The claim and the pairs that are read from the object of `mechanism.library`, which is made first."""
         mechanism = self.config.mechanism
         called = mechanism.library_call(self.place, raises=self.failures_end_runs)
         assert called is not None
@@ -112,11 +94,7 @@ class PlannedAudit:
 
     @property
     def settings(self) -> AuditSettings:
-        """The settings of the audit.
-
-        Raises:
-            ValueError: If keys of the config contradict each other.
-        """
+        """The settings of the audit."""
         config = self.config
         return AuditSettings(
             attacks=config.attacks,
@@ -230,12 +208,7 @@ class PlannedAudit:
         return self.config.model_dump(by_alias=True, exclude_unset=True)
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
-        """Return the same audit with another name and another expectation.
-
-        Args:
-            name: The new name.
-            expect: The expected verdict; None: no expectation.
-        """
+        """Return the same audit with another name and another expectation."""
         return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
 
     def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
@@ -243,9 +216,6 @@ class PlannedAudit:
 
         Returns:
             The claim (None if the mechanism states its claim), and the claim of `detect` (None if `detect` is missing).
-
-        Raises:
-            ValueError: If a claim cannot be built, e.g. because it needs a package that is not installed.
         """
         config = self.config
         texts = (None if config.claim == FROM_MECHANISM else config.claim, config.detect)
@@ -261,10 +231,6 @@ class PlannedAudit:
 
         Returns:
             The mechanism and the claim.
-
-        Raises:
-            MechanismError: If the mechanism cannot be loaded or started.
-            ValueError: If the claim cannot be built.
         """
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(
@@ -320,12 +286,6 @@ def checked(claim: TradeoffFunction) -> TradeoffFunction:
     """Return the claim after computing one point of its curve.
 
     Compositions are computed on first use, and may need the package dp-accounting.
-
-    Args:
-        claim: The claim.
-
-    Raises:
-        ValueError: If the curve cannot be computed; the message names the missing package or the reason.
     """
     try:
         claim.beta(0.5)

@@ -46,15 +46,7 @@ def explained(
     file: Path,
     model: type[BaseModel] = AuditConfig,
 ) -> str:
-    """Return a message about a wrong value, as `file:line: key must be ..., got ...`.
-
-    Args:
-        error: The error of pydantic.
-        base: The place of the audit in the file.
-        lines: The line of each key and list entry.
-        file: The config.
-        model: The model of the whole, with the keys that are allowed at its top.
-    """
+    """Return a message about a wrong value, as `file:line: key must be ..., got ...`."""
     location = (*base, *error["loc"])
     shown = location
     while shown and shown not in lines:

@@ -12,15 +12,7 @@ _MAX_LISTED = 8  # names that a message lists
 
 
 def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[PlannedAudit]:
-    """Return the audits whose names match a pattern, in their original order; all audits if there is no pattern.
-
-    Args:
-        audits: Audits of configs.
-        patterns: Names, or patterns with *, ? and [...], as in a shell.  Upper and lower case differ.
-
-    Raises:
-        ConfigError: If a pattern matches no audit.
-    """
+    """Return the audits whose names match a pattern, in their original order; all audits if there is no pattern."""
     names = [audit.config.name for audit in audits]
     problems = [
         f"--only {pattern}: no audit has this name; {hint(pattern, names, _listed(names))}"

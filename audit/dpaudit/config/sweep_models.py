@@ -34,11 +34,7 @@ _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
 
 
 def check_version_number(text: str) -> str:
-    """Return the number of a version unchanged.
-
-    Raises:
-        ValueError: If the text is not a version of a package, or is longer than any real one.
-    """
+    """Return the number of a version unchanged."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -131,11 +127,7 @@ class EntryConfig(Strict):
         return math.prod(map(len, self.grid.values()))
 
     def axes(self) -> dict[str, dict[str, Foreign]]:
-        """Return the values of each axis by their labels.
-
-        Raises:
-            ValueError: If a label cannot be part of a file name, or if two values have the same label.
-        """
+        """Return the values of each axis by their labels."""
         return {axis: _labelled(axis, values) for axis, values in self.grid.items()}
 
 

@@ -31,13 +31,7 @@ _MAX_LISTED = 8  # names that a message lists
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """A catalogue that was read from a file.
-
-    Args:
-        file: The file.
-        config: The checked content.
-        lines: The line at which each entry begins.
-    """
+    """A catalogue that was read from a file."""
 
     file: Path
     config: CatalogueConfig
@@ -62,15 +56,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One audit of a sweep: a constructor with one value of each axis, in one version of the library.
-
-    Args:
-        title: The name of the cell without the version, which is the same for all versions.
-        constructor: The name of the entry of the catalogue.
-        values: The label of the value of each axis.
-        version: The version of the package.
-        planned: The audit.
-    """
+    """One audit of a sweep: a constructor with one value of each axis, in one version of the library."""
 
     title: str
     constructor: str
@@ -93,14 +79,7 @@ def catalogues() -> dict[str, Path]:
 
 
 def read_catalogue(name: str) -> Catalogue:
-    """Read a catalogue.
-
-    Args:
-        name: A library with a catalogue, or the path of a .yaml file.
-
-    Raises:
-        ConfigError: If there is no such catalogue, or if it is wrong.  The error lists every problem.
-    """
+    """Read a catalogue."""
     known = catalogues()
     file = known.get(name.lower().replace("-", "_"))
     if file is None:
@@ -128,17 +107,7 @@ def _distinct(error: ValidationError) -> list[Foreign]:
 
 
 def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapping[str, Foreign]) -> list[Cell]:
-    """Return the cells of a catalogue for one version of the package.
-
-    Args:
-        catalogue: The catalogue.
-        version: The version.  Entries for other versions are left out.
-        pinned: Whether the audits run in an environment with this version; otherwise they run in this process.
-        settings: Further keys of the config of each audit, such as `trials`.
-
-    Raises:
-        ConfigError: If a cell is no valid audit, or if two cells have the same name.
-    """
+    """Return the cells of a catalogue for one version of the package."""
     problems: list[str] = []
     found: dict[str, Cell] = {}
     filling = _Filling()
@@ -161,15 +130,7 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
 
 
 def only_matching(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
-    """Return the cells whose title or constructor matches a pattern; all cells if there is no pattern.
-
-    Args:
-        cells: Cells of a catalogue.
-        patterns: Names, or patterns with *, ? and [...], as in a shell.
-
-    Raises:
-        ConfigError: If a pattern matches no cell.
-    """
+    """Return the cells whose title or constructor matches a pattern; all cells if there is no pattern."""
     names = list(dict.fromkeys(cell.constructor for cell in cells))
     shown = f"{', '.join(names[:_MAX_LISTED])}{f' and {len(names) - _MAX_LISTED} more' * (len(names) > _MAX_LISTED)}"
     problems = [
@@ -194,21 +155,13 @@ class _Filling:
         self._letters = 0
 
     def count(self, value: Foreign) -> None:
-        """Count the letters of a value.
-
-        Raises:
-            ValueError: If all values together have too many letters.
-        """
+        """Count the letters of a value."""
         self._letters += len(json.dumps(value, default=str))
         if self._letters > _MAX_LETTERS:
             raise ValueError(f"the arguments of all cells have more than {_MAX_LETTERS:,} letters")
 
     def filled(self, value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
-        """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes.
-
-        Raises:
-            ValueError: If there is no such axis or key, or if all values together have too many letters.
-        """
+        """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
         if isinstance(value, dict):
             return {key: self.filled(part, values, used) for key, part in value.items()}
         if isinstance(value, list):

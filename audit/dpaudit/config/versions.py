@@ -16,15 +16,7 @@ from dpaudit.text.spelling import hint
 
 
 def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
-    """Return the audits with other versions of packages.
-
-    Args:
-        audits: Audits of configs.
-        requirements: Requirements such as "opendp==0.14.2"; each replaces the requirements of the same project.
-
-    Raises:
-        ConfigError: If a requirement is not valid, or if no audit requires its project.
-    """
+    """Return the audits with other versions of packages."""
     changed = list(audits)
     seen: set[str] = set()
     for requirement in requirements:
@@ -55,15 +47,7 @@ def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> Pl
 
 
 def requiring(audits: Iterable[PlannedAudit], package: str) -> list[PlannedAudit]:
-    """Return the audits that require a package.
-
-    Args:
-        audits: Audits of configs.
-        package: The name of the package, without a version.
-
-    Raises:
-        ConfigError: If `package` is not a name, or if no audit requires the package.
-    """
+    """Return the audits that require a package."""
     try:
         project = project_name(package)
         bare = is_bare_name(package)
@@ -83,12 +67,7 @@ def requiring(audits: Iterable[PlannedAudit], package: str) -> list[PlannedAudit
 
 
 def pinned_versions(audits: Iterable[PlannedAudit], package: str) -> set[Version]:
-    """Return the versions of a package that audits require exactly, such as 0.14.1 for `opendp[polars]==0.14.1`.
-
-    Args:
-        audits: Audits of configs.
-        package: The name of the package.
-    """
+    """Return the versions of a package that audits require exactly, such as 0.14.1 for `opendp[polars]==0.14.1`."""
     project, found = project_name(package), set()
     for requirement in (one for audit in audits for one in audit.config.mechanism.requires or ()):
         parsed = parsed_requirement(requirement)
@@ -100,20 +79,7 @@ def pinned_versions(audits: Iterable[PlannedAudit], package: str) -> set[Version
 
 
 def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:
-    """Return a copy of each audit for each version.
-
-    Args:
-        audits: Audits of configs.  Audits that require none of the projects of a version are skipped.  If audits differ
-            only in name, source and expectation, the first is used.
-        versions: Versions such as "opendp==0.14.2", or "opendp==0.14.2 numpy==1.26.4" for two packages.  A package that
-            an audit does not require is added to its requirements, unless it is the only package of the version.
-
-    Returns:
-        The audits by (name without a version, version).
-
-    Raises:
-        ConfigError: If a version is not valid or given twice, or if no audit requires any of its projects.
-    """
+    """Return a copy of each audit for each version."""
     beside: dict[tuple[str, str], PlannedAudit] = {}
     names: set[str] = set()  # without capitals, as the names are those of files
     before: list[dict[str, Version]] = []

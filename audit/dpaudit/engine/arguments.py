@@ -27,19 +27,7 @@ EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets th
 
 
 def claim_of(name: str, given: object) -> TradeoffFunction:
-    """Return the claim that an argument states, as a claim object or as text.
-
-    Args:
-        name: Name of the argument, which error messages state.
-        given: Value of the argument, which should be a claim or the text of a claim.
-
-    Returns:
-        The claim.  If the argument is text, it is parsed.
-
-    Raises:
-        TypeError: If the argument is neither a claim nor text.
-        ValueError: If the text is not the text of a claim.
-    """
+    """Return the claim that an argument states, as a claim object or as text."""
     if isinstance(given, TradeoffFunction):
         return given
     if isinstance(given, str):
@@ -55,12 +43,7 @@ def claim_of(name: str, given: object) -> TradeoffFunction:
 
 
 def violation_of(given: object) -> TradeoffFunction | None:
-    """Return the violation that the argument `detect` states, as a claim object or as text; None if there is none.
-
-    Raises:
-        TypeError: As in `claim_of`.
-        ValueError: As in `claim_of`, or if no pair of datasets is known that attains this violation.
-    """
+    """Return the violation that the argument `detect` states, as a claim object or as text; None if there is none."""
     if given is None:
         return None
     found = claim_of("detect", given)
@@ -69,16 +52,7 @@ def violation_of(given: object) -> TradeoffFunction | None:
 
 
 def planned_of(violations: Sequence[TradeoffFunction], claim: TradeoffFunction, confidence: float) -> Planned | None:
-    """Return the plan of a sequential audit that should detect given violations early; None if there are none.
-
-    Args:
-        violations: The violations, such as the one in `detect`.
-        claim: The claim of the audit.
-        confidence: The confidence of the audit.
-
-    Raises:
-        ValueError: If one of the violations satisfies the claim, or if no pair of datasets is known that attains it.
-    """
+    """Return the plan of a sequential audit that should detect given violations early; None if there are none."""
     for violation in violations:
         if not violates(violation, claim):
             raise ValueError(
@@ -89,12 +63,7 @@ def planned_of(violations: Sequence[TradeoffFunction], claim: TradeoffFunction, 
 
 
 def pairs_of(given: object) -> list[Pair]:
-    """Return the list of pairs that an argument states, as a `Pair` or as an iterable of pairs.
-
-    Raises:
-        TypeError: If the argument is neither a pair nor an iterable of pairs.
-        ValueError: If the iterable contains no pairs or too many, or if the records of a pair contradict its relation.
-    """
+    """Return the list of pairs that an argument states, as a `Pair` or as an iterable of pairs."""
     if isinstance(given, Pair):
         _check_relation(given, "pairs")
         return [given]
@@ -132,11 +101,7 @@ def _meant(given: object, pairs: list[Foreign], wrong: object) -> str:
 
 
 def check_mechanism(mechanism: object) -> None:
-    """Check the signature of a mechanism before the first run.
-
-    Raises:
-        MechanismError: If the object cannot be called as a mechanism.
-    """
+    """Check the signature of a mechanism before the first run."""
     found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
     problem = misfit(found.function, True) if isinstance(found, Batched) else misfit(found)
     if problem:
@@ -145,12 +110,7 @@ def check_mechanism(mechanism: object) -> None:
 
 
 def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFunction) -> None:
-    """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`.
-
-    Raises:
-        MechanismError: If the method `check_neighbours` raises any error other than a ValueError.
-        ValueError: If the mechanism refuses a pair.
-    """
+    """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`."""
     found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
     for pair in pairs:
         try:
@@ -162,12 +122,7 @@ def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFu
 
 
 def check_timing(mechanism: object, settings: AuditSettings) -> None:
-    """Check that running times can be observed with these settings.
-
-    Raises:
-        ValueError: If the mechanism runs in another process, and `failures` is not "stop".  A failure ends the other
-            process, and a new process is slower at first, so failures would change later times.
-    """
+    """Check that running times can be observed with these settings."""
     programs = isinstance(mechanism, CommandMechanism | IsolatedMechanism)
     if programs and settings.observe_time and settings.failures != "stop":
         raise ValueError(
@@ -190,14 +145,6 @@ def limited(mechanism: object, settings: AuditSettings) -> object:
 
     This function sets the memory limit of commands and isolated mechanisms.  For other mechanisms, the worker processes
     of the audit set the limit.
-
-    Args:
-        mechanism: The mechanism under audit.
-        settings: The settings of the audit.
-
-    Raises:
-        MechanismError: If this operating system cannot enforce the limit.
-        ValueError: If the mechanism runs on a cluster, where dpaudit cannot limit the memory.
     """
     if (memory := check_memory(settings.memory)) is None:
         return mechanism

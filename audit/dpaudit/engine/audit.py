@@ -197,23 +197,8 @@ def audit_for(
 ) -> AuditResult:
     """Make an audit that should detect given violations early.
 
-    Args:
-        mechanism: As in `audit`.
-        claim: As in `audit`.
-        pairs: As in `audit`.
-        settings: The other arguments of `audit`.
-        violations: The violations on which a sequential audit places planned bets.  In contrast to `detect` of the
-            settings, they do not affect the verdict otherwise.
-        late_bets: Whether the audit may bet on a refutation before its last trial.  It should not if its e-value will
-            be multiplied with those of other audits, because late bets do not let the wealth grow fastest.
-
     Returns:
         As in `audit`.
-
-    Raises:
-        ValueError: As in `audit`, and if one of the violations satisfies the claim.
-        TypeError: As in `audit`.
-        MechanismError: As in `audit`.
     """
     pair_list = pairs_of(pairs)
     check_mechanism(mechanism)

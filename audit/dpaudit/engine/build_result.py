@@ -314,18 +314,7 @@ def _enough(asked: Asked, method: _Sequential | _Fixed) -> str:
 def _detectable(
     evidence: Evidence, least: TradeoffFunction | None, *, confidence: float, shown: int, where: str
 ) -> Detectable:
-    """Describe the smallest violation that the audit could have detected.
-
-    Args:
-        evidence: The evidence that the audit has collected.
-        least: The smallest detectable violation; None if no violation is detectable.
-        confidence: The confidence of the audit, between 0 and 1.
-        shown: Number of runs counted on each dataset of the pair for which `least` was computed.
-        where: Phrase that names the pair for which `least` was computed; "" if the audit has only one pair.
-
-    Raises:
-        AssertionError: If the evidence certifies a larger bound than any evidence of this size can certify.
-    """
+    """Describe the smallest violation that the audit could have detected."""
     found = Detectable(
         claim="" if least is None else str(least),
         assumption="" if least is None else f"{if_curve(least, where or 'on this pair')} and the attack is optimal",

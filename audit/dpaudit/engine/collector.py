@@ -242,11 +242,6 @@ class Collector:
     def learn(self, turn: Callable[[], Turn | None], bet: Callable[..., None] | None = None) -> Iterator[Turn]:
         """Run the learning loop of an audit or a replay, one block at a time, while trials can be made.
 
-        Args:
-            turn: Function that returns the next step of the loop, or None to end the loop.
-            bet: Function that is called with the index of a pair and the scores of a block; the scores are None if
-                there is no score yet.
-
         Yields:
             Each step of the loop, after the learner has learned from its block.
         """
@@ -256,11 +251,6 @@ class Collector:
 
     def learn_block(self, pair: int, bet: Bet | None = None, *, near: bool = False) -> bool:
         """Make the next block of a pair, score its outputs, bet on these scores, and then learn from the block.
-
-        Args:
-            pair: Index of the pair.
-            bet: Function that is called with the scores of the block, or with None if there is no score yet.
-            near: Whether the audit may stop soon, so that the block is small.
 
         Returns:
             True if the block contains outputs; False otherwise.
@@ -279,10 +269,6 @@ class Collector:
 
         The size of blocks grows with the number of trials.  A block ends at the number of trials at which scores are
         refitted.
-
-        Args:
-            pair: Index of the pair.
-            near: Whether the audit may stop soon.  If True, the block is smaller, in order to avoid unnecessary runs.
         """
         learner = self.learners[pair]
         due = learner.next_fit - learner.trials  # number of trials until the next fit
@@ -302,9 +288,6 @@ class Collector:
         Returns:
             A list of one block.  The list is empty if the mechanism failed before it returned an output on each
             dataset.
-
-        Raises:
-            MechanismError: If the mechanism has failed on all pairs, and no trial was completed on any pair.
         """
         start = self.spent[pair]
         size = min(size, self._most[pair], self.allowed - self.trials)

@@ -45,17 +45,7 @@ def confirm(
     left: int,
     threshold: int | None = None,
 ) -> Fresh:
-    """Make fresh runs of a pair on which the claim was refuted.
-
-    Args:
-        collector: The collector after the refutation.
-        pair: Index of the pair with the strongest evidence.
-        tested: The claim, symmetrized.
-        significance: Significance of the audit, between 0 and 1.
-        asked: The argument `confirm` of `audit`.
-        left: Maximum number of further runs on each dataset.
-        threshold: Last bin outside a region that was frozen before; None if the region is chosen here.
-    """
+    """Make fresh runs of a pair on which the claim was refuted."""
     if asked == "never":
         return _without_runs(FreshRuns(collector, pair, 0), "the audit was told to make no fresh runs")
     if collector.sampler.execution.observe_time:

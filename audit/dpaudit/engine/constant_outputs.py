@@ -18,9 +18,6 @@ _THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
 def nothing_varied(collector: Collector) -> list[str]:
     """Explain why an audit could find no violation, if the outputs never varied on any pair.
 
-    Args:
-        collector: The collector after the last trial.
-
     Returns:
         A list of one reason; empty if some outputs varied, or if there were too few outputs.
     """
@@ -39,12 +36,7 @@ def nothing_varied(collector: Collector) -> list[str]:
 
 
 def judgement_of(confirmation: Confirmation, sides: Sequence[Seen]) -> Judgement:
-    """Return what the fresh runs say about a violation: doubts if they contradict it, and otherwise a likely cause.
-
-    Args:
-        confirmation: The fresh runs.
-        sides: The outputs of the audit on d0 and on d1 of the pair.
-    """
+    """Return what the fresh runs say about a violation: doubts if they contradict it, and otherwise a likely cause."""
     constants = all(side.constant for side in sides)
     words = _constants(sides) if constants else ""
     if confirmation.outcome == "contradicted":

@@ -67,15 +67,6 @@ def count_pooled(
 
     The theorem of `inference.scores.confident` allows different laws for different canaries.  So it holds for the
     canaries of several runs if all canaries are independent given the coins, within runs and across runs.
-
-    Args:
-        scores: Scores of canaries that were left out, and of those that were included.
-        labels: The run of every score.
-        guesses: The number of guesses about all canaries together; None for the default.
-        rng: Generator of the order of equal scores.
-
-    Raises:
-        ValueError: If every run included half of its canaries, which coins rarely do.
     """
     sizes = len(scores[0]), len(scores[1])
     runs = int(max(side.max(initial=0) for side in labels)) + 1

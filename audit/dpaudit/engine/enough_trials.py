@@ -26,15 +26,6 @@ def enough_trials(
 
     The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
 
-    Args:
-        bets: The bets of the audit on one pair.
-        claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
-        truth: The mechanism's true trade-off function, as in `plan`.
-        confidence: Confidence of the audit, between 0 and 1.
-        power: Probability of a refutation.
-        pairs: Number of pairs.
-        coin_selected: Whether only one output of each trial counts, that of a dataset which a coin selects.
-
     Returns:
         The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
         large to be stated.
@@ -50,13 +41,7 @@ def enough_trials(
 
 
 def would_do(trials: int | None, what: str, *, revealing: bool) -> str:
-    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown.
-
-    Args:
-        trials: The number, as from `enough_trials`.
-        what: What is counted, such as "runs per dataset".
-        revealing: Whether the number is for outputs that reveal their datasets (`power.largest_violation`).
-    """
+    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown."""
     if trials is None:
         return ""
     return f"; about {trials:,} {what} would do{' if every output revealed its dataset' if revealing else ''}"

@@ -22,11 +22,6 @@ def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
     The witness's threshold is kept, unless its error rates under the new score clearly differ from the witness's rates.
     In that case, the threshold with the closest rates is chosen.  This happens if many outputs have the same
     score, and this score now lies on the other side of the threshold.
-
-    Args:
-        learner: The learner after its last fit.
-        threshold: The witness's last bin outside the region.
-        witness: The witness to replay.
     """
     if not learner.ready:
         return threshold
@@ -45,11 +40,7 @@ def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
 
 
 def threshold_of(witness: Witness, result: AuditResult) -> int:
-    """Return the witness's last bin outside the region.  For older files, the counts determine this bin.
-
-    Raises:
-        ValueError: If the witness's counts do not fit the evidence.
-    """
+    """Return the witness's last bin outside the region.  For older files, the counts determine this bin."""
     if not math.isnan(witness.threshold):
         return nearest_bin(witness)
     counts = dense(witness) if witness.scores else pair_counts(result)

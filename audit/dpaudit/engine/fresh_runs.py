@@ -77,14 +77,7 @@ class _OfProcess:
 
 @dataclass
 class FreshRuns:
-    """Runs of one pair in new processes, and their counts in a region that was frozen before.
-
-    Args:
-        collector: The collector of the audit, whose learners are not refitted any more.
-        pair: Index of the pair.
-        threshold: Last bin outside the region.
-        address: Part of the address of the random numbers.
-    """
+    """Runs of one pair in new processes, and their counts in a region that was frozen before."""
 
     collector: Collector
     pair: int
@@ -116,15 +109,6 @@ class FreshRuns:
         they are discarded.  Independent runs do so with probability below 1e-7.  If outputs never vary, there are at
         least as many processes as first outputs that refute the claim.  A process repeats no run of the audit or of
         another process.
-
-        Args:
-            runs: Number of runs on each dataset.
-            claim: The claim, symmetrized.
-            significance: Significance of the audit, between 0 and 1.
-            tell: Function that is called from time to time with the number of runs that were made.
-
-        Raises:
-            NotPossible: If the runs could not be made at all.  Then none of them is counted.
         """
         if isinstance(self.collector.sent, NotPossible):
             self.why = str(self.collector.sent)
@@ -142,12 +126,7 @@ class FreshRuns:
         self._here += here
 
     def doubts(self, claim: TradeoffFunction, significance: float) -> list[str]:
-        """Return why the fresh runs contradict the audit or prove nothing; [] if they count.
-
-        Args:
-            claim: The claim, symmetrized.
-            significance: Significance of the audit, between 0 and 1.
-        """
+        """Return why the fresh runs contradict the audit or prove nothing; [] if they count."""
         if self.processes and (words := self._difference()):
             return [words]
         if self.constant and self.p_value(claim) > significance:

@@ -60,16 +60,7 @@ class LateBetting:
     def choose(
         self, made: int, counts: Counts, gains: Array, log_e: float, ready: Sequence[int], lost: tuple[int, ...]
     ) -> None:
-        """Choose the bet of the next stage, if one is due.
-
-        Args:
-            made: Number of trials made.
-            counts: Counts of all pairs; shape (pairs, 2, BINS).
-            gains: Change in log-wealth of every pair and bet; shape (pairs, m).
-            log_e: The log-wealth.
-            ready: Indices of the pairs that have a score and can be run.
-            lost: Indices of the pairs whose wealth is 0.
-        """
+        """Choose the bet of the next stage, if one is due."""
         gone = self.pair is not None and self.pair not in ready
         enough = log_e > -math.inf if self._stages else log_e >= LEAST_LOG_E
         if not (made >= self._at or gone) or not len(ready) or not enough:

@@ -40,18 +40,6 @@ def learned_scores(
     The third is sampled at random, before any output is examined.  Given the outputs in this third, the distribution of
     the held-out outputs is unchanged.  The score of a held-out output is a function of that output alone.  So the
     theorems about given scores apply.
-
-    Args:
-        outputs0: Outputs of runs on d0, or the outputs for canaries that were left out.
-        outputs1: Outputs of runs on d1, or the outputs for canaries that were included.
-        attacks: The attacks, as for `audit`.
-        seed: Seed of the split and of the attacks.
-        coins: Whether fair coins divided the canaries between the two lists.  If so, the third is sampled from all
-            canaries together.  If a fixed number were sampled from each list, the coins of the held-out canaries would
-            depend on each other.
-
-    Raises:
-        ValueError: If there are too few outputs to learn from, or if an output cannot be read.
     """
     parts0, parts1 = split_outputs(len(outputs0), len(outputs1), stream(seed, "split"), coins=coins)
     few = min(len(parts0[0]), len(parts1[0]))

@@ -58,18 +58,7 @@ _SAFETY = 0.8  # part of the remaining time that a round may take by prediction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a cell has used so far, and its evidence.
-
-    Args:
-        trials: Maximum number of runs per dataset in the last round; 0 before the first round.
-        seconds: Seconds of all rounds.
-        last_seconds: Seconds of the last round.
-        log_e: Maximum log-wealth against the claim, in nats.
-        log_threshold: The log-wealth at which the claim is refuted, in nats.
-        most: Maximum number of runs per dataset.
-        closed: Whether the cell gets no further rounds: its claim is refuted, or a run failed.
-        busy: Whether a round of the cell runs.
-    """
+    """What a cell has used so far, and its evidence."""
 
     trials: int = 0
     seconds: float = 0.0
@@ -100,13 +89,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The next round.
-
-    Args:
-        cell: Index of the cell.
-        trials: Maximum number of runs per dataset, including those of earlier rounds.
-        seconds: Seconds after which the round should end early.
-    """
+    """The next round."""
 
     cell: int
     trials: int
@@ -115,11 +98,6 @@ class Round:
 
 def next_round(cells: Sequence[Spent], seconds_left: float, *, at_once: int = 1) -> Round | None:
     """Choose the next round.
-
-    Args:
-        cells: All cells of the sweep.
-        seconds_left: The remaining seconds of the sweep.
-        at_once: Maximum number of rounds that run at the same time.
 
     Returns:
         The round; None if the time is over, or if no idle cell can have a useful round in the remaining time.

@@ -75,15 +75,7 @@ class State(BaseModel):
 
 
 def read_state(path: str | Path) -> State:
-    """Read a file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ValueError: If the content is not the state of a stream; the message names the key.
-        OSError: If the file cannot be read.
-    """
+    """Read a file."""
     text = read_foreign(path, MAX_STATE_BYTES)
     # a small file with millions of lists would fill the memory before pydantic checks the first list
     if text.count("[") > _MAX_LISTS or text.count(",") > _MAX_VALUES:
@@ -98,14 +90,7 @@ def read_state(path: str | Path) -> State:
 
 
 def saved(outputs: Sequence[tuple[int, Foreign]]) -> list[tuple[int, str]]:
-    """Return the latest outputs as text: as many as fit into a file that `read_state` accepts.
-
-    Args:
-        outputs: The dataset and the output of each run, the oldest run first.
-
-    Raises:
-        ValueError: If an output has no encoding.
-    """
+    """Return the latest outputs as text: as many as fit into a file that `read_state` accepts."""
     found: list[tuple[int, str]] = []
     letters = 0
     for side, output in reversed(outputs):
@@ -118,14 +103,7 @@ def saved(outputs: Sequence[tuple[int, Foreign]]) -> list[tuple[int, str]]:
 
 
 def encoded(output: Foreign) -> str:
-    """Return an output as text.
-
-    Args:
-        output: The output of a run.
-
-    Raises:
-        ValueError: If the output has no encoding.
-    """
+    """Return an output as text."""
     try:
         return base64.b64encode(frame(output)[HEADER.size :]).decode("ascii")
     except Unsendable as error:
@@ -133,14 +111,7 @@ def encoded(output: Foreign) -> str:
 
 
 def decoded(text: str) -> Foreign:
-    """Return the output that `encoded` wrote.
-
-    Args:
-        text: The text.
-
-    Raises:
-        ValueError: If `encoded` cannot have written the text.
-    """
+    """Return the output that `encoded` wrote."""
     try:
         return unframe(base64.b64decode(text, validate=True))
     except (RecursionError, MemoryError):

@@ -169,15 +169,7 @@ def plan(
 
 
 def _for_law(tested: TradeoffFunction, law: Law, power: float, planned: Planned, seed: int) -> dict[str, float]:
-    """Return the numbers of trials of a `Plan` for one pair of datasets.
-
-    Args:
-        tested: The claim, symmetrized.
-        law: The laws of the likelihood ratio's bins on the two datasets.
-        power: As in `plan`.
-        planned: The truth as a planned violation, with the confidence of the audit.
-        seed: As in `plan`.
-    """
+    """Return the numbers of trials of a `Plan` for one pair of datasets."""
     growth = _least_divergence(tested, law)
     if growth <= 0:
         return _NEVER

@@ -101,17 +101,8 @@ def fewest_scores(
 ) -> int | None:
     """Compute the smallest number of scores with which `audit_scores` refutes a claim if every guess is right.
 
-    Args:
-        claim: The claim, or its text.
-        independence: As in `audit_scores`.
-        confidence: As in `audit_scores`.
-
     Returns:
         The number, as in `plan_scores`; None if `MAX_SCORES` scores are too few.
-
-    Raises:
-        TypeError: If an argument has a wrong type.
-        ValueError: If `independence` is left out, or `confidence` is out of its range.
     """
     check_independence(independence)
     check_confidence(confidence)
@@ -137,15 +128,7 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
 def planned_evidence(
     n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, *, half: bool = False
 ) -> ScoresEvidence:
-    """Return evidence about n scores with the default number of guesses and a placeholder for the right guesses.
-
-    Args:
-        n: Number of scores.
-        claim: The claim to be tested, which determines the default.
-        independence: As in `plan_scores`.
-        inclusion: As in `plan_scores`.
-        half: Whether coins included half of the canaries, rounded if their number is odd.
-    """
+    """Return evidence about n scores with the default number of guesses and a placeholder for the right guesses."""
     n0, n1 = n // 2, n - n // 2
     if has_levels(n, claim, independence, inclusion):
         return CanaryLevelsEvidence.of(n, n1, (0, 0, 0), half=half)

@@ -38,10 +38,6 @@ class Pool:
 def pool_of(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
     """Search the first outputs for repeated non-integer values.
 
-    Args:
-        sides: Outputs on d0, and on d1.
-        datasets: d0 and d1.
-
     Returns:
         The repeated values; None if there are none.  The dataset with the stronger suspicion is described.
     """
@@ -60,10 +56,6 @@ def pool_of(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> P
 
 def few_in_all(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
     """Search for repeated values on both datasets together, if each dataset gave too few of them for `pool_of`.
-
-    Args:
-        sides: Outputs on d0, and on d1.
-        datasets: d0 and d1.
 
     Returns:
         The repeated values, if the suspicion is strong; otherwise None.

@@ -47,17 +47,7 @@ class Pace:
 
 
 def progress_line(name: str, now: Progress, rate: float, left: float, *, width: int | None = None) -> str:
-    """Return the progress in one line.
-
-    Args:
-        name: Name of the audit.  The number of the audit may precede the name.
-        now: The progress.
-        rate: Runs per second; NaN if unknown.
-        left: Seconds until all allowed runs are made; NaN if unknown.
-        width: Columns of the terminal; None if unlimited.  A narrow line omits first the rate, then the threshold of
-            the evidence, the evidence, and the time.  The name gets the columns that the longest possible numbers
-            leave, so that the width of the name stays constant.
-    """
+    """Return the progress in one line."""
     whole = f"{now.allowed:,}"
     runs = (f"{now.trials:,} of {whole} runs", 2 * len(whole) + 9)
     rate_words = "" if math.isnan(rate) else f"{rate:,.0f} runs/s" if rate >= 10 else f"{rate:.2g} runs/s"
@@ -106,13 +96,7 @@ def amount(log_e: float) -> str:
 def shown(
     progress: Callable[[Foreign], None] | bool | None, name: str = "", words: Callable[[Foreign], str] | None = None
 ) -> Iterator[Callable[[Foreign], None] | None]:
-    """Yield the function that is called after each block.
-
-    Args:
-        progress: The argument of the user: a function, True for a line on stderr, or None or False for nothing.
-        name: The name of the audit.
-        words: Describes the progress in one line; None for the progress of an audit.
-    """
+    """Yield the function that is called after each block."""
     if progress is not True:
         yield progress or None
         return

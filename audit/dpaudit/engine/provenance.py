@@ -23,13 +23,7 @@ _MAX_SHOWN = 10  # maximum number of modules or packages that a warning names
 
 
 def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) -> Provenance:
-    """Return versions, machine, seed and date of an audit that begins now.
-
-    Args:
-        seed: Seed of the audit.
-        mechanism: Name of the mechanism.
-        source: The mechanism's code outside dpaudit, if there is any.
-    """
+    """Return versions, machine, seed and date of an audit that begins now."""
     source = source or Source()
     return Provenance(
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -63,13 +57,7 @@ def mechanism_name(mechanism: object) -> str:
 
 
 def with_costs(provenance: Provenance, collector: Collector, *, second_stage_trials: int) -> Provenance:
-    """Add the costs of a finished audit and the fingerprints of its outputs.
-
-    Args:
-        provenance: The record from the beginning of the audit.
-        collector: The collector after the last trial.
-        second_stage_trials: Trials of the second stage; 0 if there was none.
-    """
+    """Add the costs of a finished audit and the fingerprints of its outputs."""
     seconds: dict[str, float] = {}
     for learner in collector.learners:
         for index, spent in learner.seconds.items():
@@ -87,12 +75,7 @@ def with_costs(provenance: Provenance, collector: Collector, *, second_stage_tri
 
 
 def changed_since(provenance: Provenance, mechanism: object) -> list[str]:
-    """Return warnings about code of a mechanism that has changed since an audit.
-
-    Args:
-        provenance: The provenance of the audit's result.  Anybody may have edited the file.
-        mechanism: The mechanism as it is now.
-    """
+    """Return warnings about code of a mechanism that has changed since an audit."""
     recorded = provenance.mechanism_file
     source = source_of(mechanism)
     found = []

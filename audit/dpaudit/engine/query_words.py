@@ -30,11 +30,6 @@ def query_names(queries: Queries) -> list[str]:
 def query_words(score: Score, threshold: float, examples: Outputs | None) -> str:
     """Describe the query whose answers tell the datasets apart best.
 
-    Args:
-        score: A combined score of attacks.
-        threshold: The threshold of the score in the region of a witness.
-        examples: Outputs of d0, followed by the same number of outputs of d1; None if there are none.
-
     Returns:
         The description; "" if outputs are no tables, if no output is in the region, or if chance explains the
         agreement of every query.
@@ -104,10 +99,6 @@ def agreement_by_chance(n: int, tried: int) -> float:
     law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries.  The conditions
     of queries are proposed by the outputs of both datasets together.  Given these outputs, their division between the
     datasets is uniformly random, so the bound also holds for queries that were chosen by the same outputs.
-
-    Args:
-        n: Number of outputs of each dataset.
-        tried: Number of queries that could have been chosen.
     """
     return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / CHANCE) / n))
 

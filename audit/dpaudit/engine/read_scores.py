@@ -34,13 +34,7 @@ class Given:
 
 
 def read_scores(scores0: Any, scores1: Any) -> Given:
-    """Return two arrays if all scores are numbers, else two lists of outputs.
-
-    Raises:
-        TypeError: If an argument holds no scores.
-        ValueError: If a score is NaN or missing, if all scores are equal, if there are too few scores, if one side
-            consists of numbers and the other side holds no number, or if nearly all values are numbers.
-    """
+    """Return two arrays if all scores are numbers, else two lists of outputs."""
     sides = (_listed(scores0, "scores0"), _listed(scores1, "scores1"))
     for name, side in zip(("scores0", "scores1"), sides, strict=True):
         if len(side) < FEWEST:
@@ -118,15 +112,7 @@ def _as_numbers(side: Any, name: str) -> Array | None:
 
 
 def exact_floats(scores: Any, name: str) -> Array:
-    """Return scores as floats.
-
-    Args:
-        scores: Real numbers, (n,).
-        name: Name of the scores in messages.
-
-    Raises:
-        ValueError: If no float equals an integer score, because different scores could then become equal.
-    """
+    """Return scores as floats."""
     try:
         values = np.array(scores, dtype=np.float64)
     except OverflowError:

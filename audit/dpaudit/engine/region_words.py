@@ -32,11 +32,6 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
     The description refers to the output itself if the output is one number or has few labels.  Otherwise the
     description states the score's threshold.  If a single feature separates the outputs nearly as well as the score
     does, the description also names this feature.
-
-    Args:
-        score: A combined score of attacks.
-        threshold: The score's threshold, an estimated log-likelihood ratio in nats.
-        examples: Outputs of both datasets; None if there are none.
     """
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
     if not score.ready or score.encoding is None or examples is None:

@@ -42,15 +42,7 @@ def most_audits(releases: int, named: int = 0) -> int:
 
 
 def next_release(states: Sequence[State | None], named: Collection[int] = ()) -> int | None:
-    """Return the index of the release to audit next.
-
-    Args:
-        states: The state of each release, from old to new; None if the release was not tried.
-        named: The indices of the releases that the configs name.
-
-    Returns:
-        The index; None if no untried release is left.
-    """
+    """Return the index of the release to audit next."""
     for number in sorted(named):
         if states[number] is None:
             return number

@@ -41,16 +41,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the config or the test of an audit states about this audit.
-
-    Args:
-        kind: "config" or "test".
-        claim: The claim, which the mechanism may have stated.
-        name: Name of the audit.
-        method: Method of the audit.
-        violations: The violations that the audit should detect early; None if this is unknown.
-        recorded: Values that the audit records in fields of `Provenance`, by the name of the field.
-    """
+    """What the config or the test of an audit states about this audit."""
 
     kind: str
     claim: TradeoffFunction
@@ -61,14 +52,7 @@ class Origin:
 
 
 def compared(found: Replay, origin: Origin, mechanism: object, pairs: Sequence[Pair]) -> Replay:
-    """Return a replay with the differences between its result and the config or the test that it ran.
-
-    Args:
-        found: The replay.
-        origin: What the config or the test states.
-        mechanism: The mechanism that the replay ran.
-        pairs: All pairs of the config or the test.
-    """
+    """Return a replay with the differences between its result and the config or the test that it ran."""
     result = found.result
     about_pairs = [line for row in result.pairs for line in _of_row(row, pairs)]
     if result.witness is not None:
@@ -124,11 +108,7 @@ def same_claim(one: TradeoffFunction, other: TradeoffFunction) -> bool:
 
 
 def pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
-    """Return the pair of a witness.
-
-    Raises:
-        ValueError: If the pair is not among `pairs`.
-    """
+    """Return the pair of a witness."""
     for pair in distinct(pairs):
         if witness.pair in _labels(pair):
             return pair

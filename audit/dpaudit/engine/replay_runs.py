@@ -36,11 +36,7 @@ class ReplayRuns:
     counted_from: str
 
     def describe(self, *, extend: bool) -> str:
-        """Describe the numbers in a phrase.
-
-        Args:
-            extend: Whether the counted runs may be doubled.
-        """
+        """Describe the numbers in a phrase."""
         most = f", with --extend up to {self.counted * 2**DOUBLINGS:,}" if extend else ""
         return (
             f"{self.learned + self.counted:,} runs per dataset: {self.learned:,} to learn from ({self.learned_from}) "
@@ -56,18 +52,9 @@ def witness_with_region(result: AuditResult) -> Witness | None:
 def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) -> ReplayRuns:
     """Determine the numbers of runs of a replay.
 
-    Args:
-        result: The result to replay, possibly from an untrusted file.
-        witness: The witness of the result.
-        trials: Number of runs per dataset to count; None derives the number from the result.
-
     Returns:
         The numbers.  With `trials`, attacks learn from at most `trials` runs if the result states more runs than its
         evidence supports.
-
-    Raises:
-        ValueError: If the result counts more runs than it made, if `trials` is not a valid number, or if `trials` is
-            None and the result states more runs than its evidence supports.
     """
     rows = [row.trials for row in result.pairs if row.label == witness.pair]
     fresh = result.confirmation is not None and result.confirmation.counts is not None

@@ -17,11 +17,7 @@ DESIGNS = {
 
 
 def check_design(independence: Independence, inclusion: Any) -> Inclusion:
-    """Return how canaries were included.
-
-    Raises:
-        ValueError: If the choice is unknown, or is not "coins" although the scores are those of runs.
-    """
+    """Return how canaries were included."""
     if not isinstance(inclusion, str) or inclusion not in DESIGNS:
         choices = "; ".join(f"{choice!r}: {words}" for choice, words in DESIGNS.items())
         raise ValueError(f"included_at_random must be one of these, got {shown(inclusion)}.  {choices}")
@@ -36,18 +32,7 @@ def check_design(independence: Independence, inclusion: Any) -> Inclusion:
 def run_labels(
     given: Any, sizes: tuple[int, int], independence: Independence, inclusion: Inclusion
 ) -> tuple[Labels, Labels] | None:
-    """Return the run of every score as a number from 0; None if there is one run.
-
-    Args:
-        given: The labels of both sides, or None.
-        sizes: Number of scores on each side.
-        independence: As in `audit_scores`.
-        inclusion: As in `audit_scores`.
-
-    Raises:
-        TypeError: If `given` is not a pair of lists.
-        ValueError: If labels do not match the scores, are missing, or do not fit the design.
-    """
+    """Return the run of every score as a number from 0; None if there is one run."""
     if given is None:
         return None
     if independence == "runs":

@@ -41,27 +41,13 @@ ScoresEvidence = _Together | _InSteps | CanariesInRunsEvidence
 
 
 def has_levels(m: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion) -> bool:
-    """Return whether an audit weighs guesses by three levels of confidence, unless the user chooses their number.
-
-    Args:
-        m: Number of canaries.
-        claim: The claim that the audit tests.
-        independence: As in `audit_scores`.
-        inclusion: As in `audit_scores`.
-    """
+    """Return whether an audit weighs guesses by three levels of confidence, unless the user chooses their number."""
     independent = independence == "canaries" and inclusion == "coins"
     return independent and m >= levels.LEAST_CANARIES and levels.suits(claim)
 
 
 def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[_Together], int]:
-    """Return the kind of evidence that n0 and n1 scores give without levels, and the default number of guesses.
-
-    Args:
-        n0: Number of runs on d0, or of canaries that were left out.
-        n1: Number of runs on d1, or of canaries that were included.
-        independence: As in `audit_scores`.
-        inclusion: As in `audit_scores`.
-    """
+    """Return the kind of evidence that n0 and n1 scores give without levels, and the default number of guesses."""
     m = n0 + n1
     if independence == "runs":
         return RunScoresEvidence, runs.default_cut(n0, n1)
@@ -81,17 +67,7 @@ def evidence_of(n0: int, n1: int, kind: type[_Together], guesses: int, right: in
 
 
 def checked_guesses(given: Any, most: int, of: str) -> int:
-    """Return a number of guesses as an int.
-
-    Args:
-        given: The number that the user gave.
-        most: Number of scores that can be guessed about.
-        of: Noun for the sources of these scores in the message, such as "canaries".
-
-    Raises:
-        TypeError: If `given` is not a number.
-        ValueError: If `given` is not an integer, or is out of range.
-    """
+    """Return a number of guesses as an int."""
     words = f"guesses must be a whole number from 1 to the number of {of} ({most:,}), got {shown(given)}"
     if isinstance(given, Sequence) and not isinstance(given, str):
         words += "; several numbers of guesses require independence=None, coins, and canaries of one run"
@@ -115,19 +91,6 @@ def count_guesses(
     """Guess from scores which runs were on d1, or which canaries were included, and count the right guesses.
 
     The p-value depends on the scores only through this count.  Equal scores are put in a random order.
-
-    Args:
-        scores0: Scores of runs on d0, or of canaries that were left out, (n0,); no NaN.
-        scores1: Scores of runs on d1, or of canaries that were included, (n1,).
-        independence: As in `audit_scores`.
-        guesses: The number of guesses, chosen before the scores are seen.  If None, the default depends on the numbers
-            of scores and on the claim; see `has_levels`.  Several numbers are allowed for coins and
-            `independence=None`; see `inference.scores.weighted`.
-        rng: Generator of the order of equal scores.
-        half: Whether half of all canaries were included, counting also canaries from which a score was learned; see
-            `dependence.number_factor`.
-        inclusion: How canaries were included.
-        claim: The claim that the audit tests.
 
     Returns:
         The evidence, and the guesses counted by side.
@@ -196,18 +159,7 @@ def count_in_runs(
     rng: np.random.Generator,
     inclusion: Inclusion,
 ) -> tuple[ScoresEvidence, Counts]:
-    """Guess in each of several runs which canaries were included, and count the right guesses of all runs.
-
-    Args:
-        scores: As in `count_guesses`.
-        labels: The run of every score.
-        guesses: The number of guesses in each run.  A run with fewer canaries has one guess for each canary.
-        rng: As in `count_guesses`.
-        inclusion: As in `count_guesses`.
-
-    Raises:
-        ValueError: If the number of guesses is impossible, or if there are too many runs or guesses; see `check_size`.
-    """
+    """Guess in each of several runs which canaries were included, and count the right guesses of all runs."""
     if guesses is not None:
         largest = int(np.bincount(np.concatenate(labels)).max())
         guesses = checked_guesses(guesses, largest, "canaries of the largest run")

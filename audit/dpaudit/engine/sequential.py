@@ -78,12 +78,7 @@ class SequentialAudit:
                 learner.few_values = its_values
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
-        """Make trials until the claim is refuted (unless `measure`), or no more trials can be made.
-
-        Args:
-            progress: Function that is called after each block.
-            to_the_end: Whether to continue after the claim has been refuted.
-        """
+        """Make trials until the claim is refuted (unless `measure`), or no more trials can be made."""
         goes_on = to_the_end or self.measure
         try:
             for turn in self.collector.learn(partial(self._turn, to_the_end=goes_on), self._bet):

@@ -62,18 +62,6 @@ def make_witness(
     before that moment, and counted on the outputs after it.  If no such region shows a violation clearly, the counts of
     all scores are used, and `counted` is "moving".
 
-    Args:
-        learner: The learner of the pair.
-        claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
-        counts0: (BINS,), binned scores of all outputs of d0 that were bet on.
-        counts1: (BINS,), binned scores of all outputs of d1 that were bet on.
-        pair: Label of the pair.
-        pairs: Number of pairs from which the outputs selected this pair.
-        threshold: Last bin outside a region that was frozen before a fixed number of outputs was counted.  If None, a
-            region is chosen.
-        violated: Whether the claim was refuted.  If not, at least ten outputs must lie on either side of the cut.
-        recount: Whether the two runs of a trial are independent, so that outputs may be counted again.
-
     Returns:
         The witness; None if no region has outputs on both sides.
     """
@@ -97,15 +85,7 @@ def make_witness(
 def frozen_witness(
     learner: Learner, claim: TradeoffFunction, scores: npt.NDArray[np.int64], threshold: int, pair: str
 ) -> Witness:
-    """Return the witness for a region that was frozen before the outputs were counted, with exact intervals.
-
-    Args:
-        learner: The learner of the pair.
-        claim: The claim, symmetrized.
-        scores: (2, BINS), binned scores of the counted outputs, which are some on each dataset.
-        threshold: Last bin outside the region.
-        pair: Label of the pair.
-    """
+    """Return the witness for a region that was frozen before the outputs were counted, with exact intervals."""
     region = CountedRegion(learner.current(), _examples(learner), scores, threshold, "frozen")
     return _witness(region, claim, pair, region.p_value(claim), 1)
 

@@ -46,17 +46,7 @@ _NEXT = np.append(CUTS, np.inf)
 
 
 def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
-    """Return the bin of each log-likelihood ratio.
-
-    Args:
-        log_ratio: Log-likelihood ratios in nats.  May have any shape and contain +inf and -inf.
-
-    Returns:
-        Index of the bin of each log-likelihood ratio, between 0 and BINS - 1; same shape as `log_ratio`.
-
-    Raises:
-        ValueError: If a log-likelihood ratio is NaN.
-    """
+    """Return the bin of each log-likelihood ratio."""
     if np.isnan(log_ratio).any():
         raise ValueError("a log-likelihood ratio must be a number or +-inf, got nan")
     values = np.ascontiguousarray(log_ratio, dtype=np.float64)
@@ -67,14 +57,8 @@ def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
 def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:
     """Count the log-likelihood ratios in each bin.
 
-    Args:
-        log_ratio: Log-likelihood ratios in nats; shape (n,).
-
     Returns:
         Number of log-likelihood ratios in each bin; shape (BINS,).
-
-    Raises:
-        ValueError: If a log-likelihood ratio is NaN.
     """
     return np.bincount(bin_of(log_ratio), minlength=BINS).astype(np.int64, copy=False)
 
@@ -82,14 +66,8 @@ def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:
 def rows_of_bin_counts(log_ratios: Array) -> npt.NDArray[np.int64]:
     """Count the log-likelihood ratios of each row in each bin.
 
-    Args:
-        log_ratios: Log-likelihood ratios in nats; shape (rows, n).
-
     Returns:
         Number of log-likelihood ratios of each row in each bin; shape (rows, BINS).
-
-    Raises:
-        ValueError: If a log-likelihood ratio is NaN.
     """
     rows = len(log_ratios)
     bins = bin_of(log_ratios) + BINS * np.arange(rows)[:, None]

@@ -21,9 +21,6 @@ def default_guesses(m: int) -> int:
 
     A small number of guesses gives more power against a privacy loss that is large but rare.  A large number of guesses
     gives more power against a privacy loss that is small but frequent.
-
-    Args:
-        m: Number of canaries.
     """
     return min(m, math.ceil(1.5 * math.pow(m, 0.75)))
 
@@ -36,17 +33,8 @@ def guess(scores: npt.ArrayLike, guesses: int | None = None) -> npt.NDArray[np.i
     permutation of the canaries.  Breaking ties by position would bias the guesses if all included canaries came first
     in the array.
 
-    Args:
-        scores: Score of each canary; shape (m,).  A higher score indicates that the canary was included.  The scores
-            may contain +inf and -inf.
-        guesses: Number r of guesses, which must be chosen before the scores are seen.  If None, `default_guesses(m)` is
-            used.
-
     Returns:
         One number for each canary; shape (m,).  The number is 1 for "included", -1 for "left out" and 0 for no guess.
-
-    Raises:
-        ValueError: If `scores` is not one-dimensional or contains NaN, or if `guesses` is not between 0 and m.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
@@ -67,15 +55,8 @@ def guess(scores: npt.ArrayLike, guesses: int | None = None) -> npt.NDArray[np.i
 def right_guesses(answers: npt.NDArray[np.int8], included: npt.ArrayLike) -> tuple[int, int]:
     """Count the guesses and the right guesses.
 
-    Args:
-        answers: Array of guesses that `guess` returned; shape (m,).
-        included: Whether each canary was included, as booleans or as the numbers 0 and 1; shape (m,).
-
     Returns:
         The number of guesses and the number of right guesses.
-
-    Raises:
-        ValueError: If `included` and `answers` differ in shape, or if `included` has values other than 0 and 1.
     """
     truth = np.asarray(included)
     if truth.shape != answers.shape:

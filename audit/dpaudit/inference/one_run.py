@@ -108,12 +108,6 @@ def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: fl
 def fewest_right(claim: TradeoffFunction, m: int, r: int, *, significance: float) -> int:
     """Find the smallest number of right guesses that refutes a claim.
 
-    Args:
-        claim: Claim about the presence of one canary, which the function symmetrizes.
-        m: Number of canaries.
-        r: Number of guesses.
-        significance: Significance of the test or bound, in (0, 1).
-
     Returns:
         The smallest v for which `refutes` returns True.  If there is no such v, the result is r + 1.
     """
@@ -332,18 +326,7 @@ def _log_mass(r: int, v: int, epsilon: Array) -> Array:
 
 
 def check_counts(m: int, r: int, v: int, significance: float = 0.05) -> None:
-    """Check that 0 <= v <= r <= m and that the significance lies in (0, 1).
-
-    Args:
-        m: Number of canaries.
-        r: Number of guesses.
-        v: Number of right guesses.
-        significance: Significance of a test.
-
-    Raises:
-        TypeError: If one of the numbers m, r and v is not an integer.
-        ValueError: If 0 <= v <= r <= m is violated or the significance is out of its range.
-    """
+    """Check that 0 <= v <= r <= m and that the significance lies in (0, 1)."""
     if not 0 <= operator.index(v) <= operator.index(r) <= operator.index(m):
         raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")
     if not 0 < significance < 1:

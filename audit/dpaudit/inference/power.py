@@ -52,15 +52,6 @@ def power_margin(
     log-wealth of all bets together is at least that of the best bet.  The estimate is used to plan and explain audits,
     and does not affect verdicts.
 
-    Args:
-        strategy: Bets of the sequential test.
-        claim: The claim under test.
-        truth: Probabilities of the bins under the mechanism.
-        trials: Number of trials.
-        significance: Significance of the test, in (0, 1).
-        power: Probability with which the test attains the margin, in (0, 1).
-        coin_selected: Whether a fair coin selects the dataset of each output, so that a trial is two such outputs.
-
     Returns:
         The log-wealth in nats that is exceeded with probability `power` after `trials` trials, minus
         log(1/significance).
@@ -78,12 +69,6 @@ def growths(
     Let m0 and m1 be the means, and v0 and v1 the variances, of the payoffs of one output of each dataset.  If a trial
     has one output of each, the variance is v0 + v1.  If coins select the datasets of two outputs, the variance is
     v0 + v1 + (m0 - m1)^2 / 2.
-
-    Args:
-        strategy: The m bets of the sequential test.
-        claim: The claim under test.
-        truth: Probabilities of the bins under the mechanism.
-        coin_selected: As in `power_margin`.
 
     Returns:
         The means in nats and the variances in squared nats; two arrays of shape (m,).
@@ -150,13 +135,6 @@ def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, signif
 
     The estimate assumes that the signed root of the log-likelihood ratio is normal with variance 1.
 
-    Args:
-        claim: The claim under test.
-        truth: Probabilities of the bins under the mechanism.
-        trials: Number of outputs of each dataset that the test counts.
-        significance: Significance of the test, in (0, 1).
-        power: Probability with which the test attains the margin, in (0, 1).
-
     Returns:
         The margin over the cutoff in standard deviations.
     """
@@ -179,14 +157,6 @@ def fixed_margin(
     region.  The outcomes are sorted by their evidence.  The result is the margin of the exact test at a quantile of the
     outcomes that is exceeded with a probability slightly above `power`.  The seed of the simulation is fixed, so the
     result is deterministic.
-
-    Args:
-        claim: The claim under test, which the function symmetrizes.
-        truth: Probabilities of the bins under the mechanism.
-        pilot: Number of outputs of each dataset from which the region is chosen.
-        trials: Number of outputs of each dataset that the test counts.
-        significance: Significance of the test, in (0, 1).
-        power: Probability with which the test attains the margin, in (0, 1).
 
     Returns:
         The margin over the critical value in standard deviations.  If `threshold_margin` is negative, the function does
@@ -212,13 +182,6 @@ def least_detectable_fixed(
     claim: TradeoffFunction, *, pilot: int, trials: int, significance: float, power: float
 ) -> TradeoffFunction | None:
     """Find the smallest violation that a fixed audit detects with a given power.
-
-    Args:
-        claim: The claim under test, which the function symmetrizes.
-        pilot: Number of outputs of each dataset from which the region is chosen.
-        trials: Number of outputs of each dataset that the test counts.
-        significance: Significance of the test, in (0, 1).
-        power: Probability with which the audit detects the violation, in (0, 1).
 
     Returns:
         The strongest claim that the violating mechanism satisfies.  If no violation in the family is detectable, the
@@ -249,11 +212,6 @@ def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) ->
     randomised response for a claim of epsilon-DP or (epsilon, delta)-DP.  For all other claims, the family is Gaussian
     noise.  The attack is assumed to know the exact likelihood ratio.
 
-    Args:
-        claim: The claim under test.
-        margin: Function that maps the probabilities of the bins under a mechanism to the margin of the audit.  The
-            audit detects the violation if the margin is >= 0.
-
     Returns:
         The strongest claim that the violating mechanism satisfies.  If no violation in the family is detectable, the
         result is None.
@@ -270,10 +228,6 @@ def least_in_family(claim: TradeoffFunction, seen: Callable[[TradeoffFunction], 
 
 def least_parameter(seen: Callable[[float], bool]) -> float | None:
     """Find the smallest parameter at which an audit detects a violation.
-
-    Args:
-        seen: Function that returns whether the audit detects a violation with a given parameter.  The result must not
-            change from True to False as the parameter grows.
 
     Returns:
         The smallest parameter, rounded up to three significant digits.  If no parameter up to 60 is detected, the

@@ -11,12 +11,6 @@ def rule_of_three_rate(trials: float) -> float:
     """Return the probability of an event that occurs in none of `trials` runs with probability 5 %.
 
     By the rule of three, the result is approximately 3/trials.
-
-    Args:
-        trials: Number of runs, >= 0.
-
-    Returns:
-        The probability of the event in one run.  It is 1 if `trials` is 0.
     """
     return float(-np.expm1(math.log(0.05) / trials)) if trials else 1.0
 

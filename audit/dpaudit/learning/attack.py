@@ -137,19 +137,7 @@ def _needs_nothing(kind: AttackClass) -> bool:
 
 
 def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: bool = False) -> list[Attack]:
-    """Return the attacks that the argument `attacks` of `audit` selects.
-
-    Args:
-        wanted: "auto", the name of an attack, an attack object, or a sequence of names and attack objects.
-        released: Whether the mechanism is a released program whose users rely on every bit of its outputs.  If True,
-            "auto" includes the attacks with `automatic = "released"`.
-
-    Returns:
-        The selected attacks, without duplicates.
-
-    Raises:
-        ValueError: If a name is unknown, a sequence is empty, or an object is not an attack.
-    """
+    """Return the attacks that the argument `attacks` of `audit` selects."""
     if wanted == "auto":
         used = (True, "released") if released else (True,)
         return [kind() for kind in attack_classes().values() if getattr(kind, "automatic", True) in used]

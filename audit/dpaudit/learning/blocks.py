@@ -31,13 +31,7 @@ def plain(blocks: Sequence[Block]) -> list[Block]:
 
 
 def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
-    """Return a view of outputs for a fit.  Outputs that the encoding cannot represent are left out.
-
-    Args:
-        outputs: The outputs to convert.
-        encoding: The encoding that converts outputs to features.
-        view: The name of the view, which must be one of `dpaudit.outputs.VIEWS`.
-    """
+    """Return a view of outputs for a fit.  Outputs that the encoding cannot represent are left out."""
     unknown_outputs = outputs.unknown_outputs(encoding)
     seen: View = (outputs if unknown_outputs is None else outputs.take(np.flatnonzero(~unknown_outputs))).view(
         encoding, view
@@ -48,11 +42,6 @@ def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
 def encoding_of(seen: Block, max_vocabulary: int, targets: Targets = (None, None)) -> Encoding:
     """Choose an encoding for a block of outputs.  For structured outputs, the encoding is learned from the latest
     outputs.
-
-    Args:
-        seen: The block of outputs.
-        max_vocabulary: Maximum number of structured outputs of each dataset from which the encoding is learned.
-        targets: The rows in which the two datasets differ, if the datasets are tables.
     """
     first, second = seen
     if first.array is not None and second.array is not None and first.kind == second.kind:

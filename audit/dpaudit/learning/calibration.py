@@ -19,18 +19,8 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
 
     The calibrated score of an output depends on its original score only.  A score that is NaN remains NaN.
 
-    Args:
-        attack: The attack, which is refitted for each fold.
-        scorer: The scorer to calibrate, which was fitted to all outputs.
-        seen0: Outputs of runs on d0, in the view that the attack requests.
-        seen1: Outputs of runs on d1, in the view that the attack requests.
-        rng: Random generator for the fits.
-
     Returns:
         The calibrated scorer.
-
-    Raises:
-        ValueError: If the out-of-fold scores have the wrong shape or contain NaN.
     """
     held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]

@@ -16,10 +16,6 @@ _SHARE_ALONE = 0.25  # probability that only one output of a block is scored a s
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
     """Select a few outputs of both datasets at random, and read these outputs again in random order.
 
-    Args:
-        sides: Outputs of runs on d0 and of runs on d1.
-        rng: Random generator for the selection.
-
     Yields:
         A block of outputs, and the index of each of these outputs.  Indices count the outputs of d0 first and then the
         outputs of d1.

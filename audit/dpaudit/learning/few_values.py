@@ -79,12 +79,6 @@ Tally = npt.NDArray[np.int64]
 def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], epsilon: float) -> Array:
     """Estimate the log-likelihood ratio of each value, and shrink its excess over epsilon as the module describes.
 
-    Args:
-        counts0: Number of outputs of d0 with each value; shape (k,).
-        counts1: Number of outputs of d1 with each value; shape (k,).
-        totals: Number of all outputs of d0 and of d1.
-        epsilon: The largest privacy loss that the claim allows, in nats, >= 0.
-
     Returns:
         The ratios in nats; shape (k,).
     """
@@ -100,12 +94,6 @@ def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], eps
 
 def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Array:
     """Let the scores of rare values stand out, as the module describes for delta > 0.
-
-    Args:
-        ratios: The shrunken ratios of k values in nats; shape (k,).
-        shares0: Share of the outputs of d0 with each value; shape (k,).
-        shares1: Share of the outputs of d1 with each value; shape (k,).
-        epsilon: The privacy loss that the claim allows with a larger probability than delta, in nats.
 
     Returns:
         The scores in nats; shape (k,).

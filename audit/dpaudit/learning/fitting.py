@@ -86,11 +86,7 @@ class Fitting:
                 del self.scorers[index]
 
     def refit(self, memory: PastOutputs) -> None:
-        """Refit the attacks for which a fit is due.
-
-        Args:
-            memory: The remembered outputs.  Outputs that no later fit can use are removed.
-        """
+        """Refit the attacks for which a fit is due."""
         self.mixing.model_weights.fade(self.last_fit / self.trials)
         self.last_fit = self.trials
         seen = memory.gather(self.encoding)
@@ -111,12 +107,7 @@ class Fitting:
                         self._fit(index, attack, seen, memory, recent)
 
     def drop(self, index: int, why: str) -> None:
-        """Stop using an attack after a failure, and add a warning.
-
-        Args:
-            index: Index of the attack.
-            why: Description of the failure as the predicate of a sentence, such as "returned NaN".
-        """
+        """Stop using an attack after a failure, and add a warning."""
         self.dropped.add(index)
         self.mixing.model_weights.leave(index)
         self.scorers.pop(index, None)
@@ -135,16 +126,7 @@ class Fitting:
         return "not used: does not suit these outputs"
 
     def suits(self, attack: Attack, view0: View, view1: View) -> bool:
-        """Return whether an attack is applicable to such outputs.  Return True if the audit uses only this attack.
-
-        Args:
-            attack: The attack to examine.
-            view0: Outputs of runs on d0, in the view that the attack requests.
-            view1: Outputs of runs on d1, in the view that the attack requests.
-
-        Raises:
-            Exception: If the attack raises any exception.
-        """
+        """Return whether an attack is applicable to such outputs.  Return True if the audit uses only this attack."""
         if len(self.attacks) == 1 or not members.has_suits(attack):
             return True
         if is_foreign(attack):

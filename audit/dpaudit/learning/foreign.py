@@ -45,12 +45,6 @@ def _plain(value: object) -> bool:
 def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> Scorer:
     """Fit an attack to outputs.  A third-party attack receives copies of the outputs.
 
-    Args:
-        attack: The attack to fit.
-        view0: Outputs of runs on d0, in the view that the attack requests.
-        view1: Outputs of runs on d1, in the view that the attack requests.
-        rng: Generator for any randomness of the fit.
-
     Returns:
         The fitted scorer.  A third-party scorer also receives copies of the outputs.
     """
@@ -60,14 +54,7 @@ def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> S
 
 
 def as_it_was(attack: Attack | None) -> Attack | None:
-    """Return a built-in attack unchanged, or a copy of a third-party attack.  Later fits do not affect this copy.
-
-    Args:
-        attack: The attack to copy, or None.
-
-    Returns:
-        The attack or its copy.  None if the argument is None or cannot be copied.
-    """
+    """Return a built-in attack unchanged, or a copy of a third-party attack.  Later fits do not affect this copy."""
     if attack is None or not is_foreign(attack):
         return attack
     try:

@@ -80,13 +80,7 @@ class Hindsight:
         return trials >= 2 * latest and bool(self._since.any(axis=1).all())
 
     def freeze(self, score: Score, chosen_expert: int | None, latest: Callable[[int], Block]) -> None:
-        """Freeze a score that was learned from all outputs so far.
-
-        Args:
-            score: The score to freeze, which must not share its cache with other scores.
-            chosen_expert: Index of the attack whose scores alone are bet on; None for the mixture.
-            latest: Function that takes a number and returns at most this number of latest outputs of each dataset.
-        """
+        """Freeze a score that was learned from all outputs so far."""
         number = self._moments[-1].number + 1 if self._moments else 1
         moment = Moment(
             score=score, chosen_expert=chosen_expert, number=number, before=self._since, trials=score.trials
@@ -98,13 +92,7 @@ class Hindsight:
         self._since = _none()
 
     def catch_up(self, trials: int, latest: Callable[[int], Block]) -> None:
-        """Count the scores of later outputs by each frozen score.
-
-        Args:
-            trials: Number of trials so far.
-            latest: Function that takes a number and returns this number of latest outputs of each dataset, or fewer if
-                the memory has dropped some.
-        """
+        """Count the scores of later outputs by each frozen score."""
         for moment in self._moments:
             due = trials - moment.trials
             sides = latest(due) if due and not moment.closed else None
@@ -121,10 +109,6 @@ class Hindsight:
         """Return the frozen scores, oldest first, for which later outputs of both datasets were counted.
 
         A frozen score is omitted if it has changed, because an attack modified a scorer that it had returned.
-
-        Args:
-            chosen_expert: Index of the attack whose scores alone are bet on now; None for the mixture.  If an index is
-                given, frozen scores of the mixture or of other attacks are omitted.
         """
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
         found = [moment for moment in found if moment.frozen]

@@ -104,10 +104,6 @@ class HasSuits(Attack, Protocol):
         """Return whether the attack is applicable to such outputs.
 
         The method must not change the attack or the outputs.  It is not called if the audit uses only one attack.
-
-        Args:
-            outputs0: Outputs of runs on d0, in the view that the attack requests.
-            outputs1: Outputs of runs on d1, in the view that the attack requests.
         """
         ...
 
@@ -117,11 +113,6 @@ class HasSecondStage(Attack, Protocol):
 
     def fit_second_stage(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer | None:
         """Fit the attack to the features of outputs.  The method must not change the attack or the outputs.
-
-        Args:
-            outputs0: Features of n outputs of runs on d0; shape (n, d).
-            outputs1: Features of n outputs of runs on d1; shape (n, d).
-            rng: Random generator for the fit.
 
         Returns:
             The fitted scorer.  If None, the audit keeps the scorer that the attack had before the second stage.

@@ -43,13 +43,7 @@ class Mixing:
         return self.model_weights.weights(list(attacks))
 
     def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
-        """Update the losses of the attacks by their scores of fresh outputs.
-
-        Args:
-            parts0: Scores of n outputs of runs on d0, as an array (n,) for each attack index.
-            parts1: Scores of n outputs of runs on d1, as an array (n,) for each attack index.
-            alone: Whether the audit has only one attack, so that no attack needs to be selected.
-        """
+        """Update the losses of the attacks by their scores of fresh outputs."""
         weights = self.model_weights.weights(list(parts0))
         n = len(next(iter(parts0.values())))
         mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
@@ -60,10 +54,6 @@ class Mixing:
 
     def choose(self, attacks: Collection[int], trials: int) -> list[int]:
         """Select the mixture or one attack for the next bets, and suspend attacks with large losses.
-
-        Args:
-            attacks: Indices of the attacks in use.
-            trials: Number of trials so far.
 
         Returns:
             The indices of the attacks that this call has suspended.

@@ -44,10 +44,6 @@ class Rechecks:
     def counted(self, sides: Block, score: Score) -> tuple[Array, Array]:
         """Compute the combined scores of a block of outputs, and verify some of these scores.
 
-        Args:
-            sides: The fresh outputs of both datasets, d0 first.
-            score: The combined score.
-
         Returns:
             The scores of the outputs of d0, and the scores of the outputs of d1.
         """
@@ -66,10 +62,6 @@ class Rechecks:
 
         If an attack is a third party's, scores are verified in every block, and otherwise each time the number of
         outputs has doubled.
-
-        Args:
-            sides: The fresh outputs of both datasets, d0 first.
-            score: The combined score of the attacks.
 
         Returns:
             Two dicts from attack indices to scores, of the outputs of d0 and of d1; the combined scores of the outputs

@@ -25,10 +25,6 @@ def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
     an exception, each half of the outputs is scored separately.  The halves are divided further until the outputs that
     cause the exceptions are isolated.
 
-    Args:
-        scorer: The scorer to call or to test.
-        view: The n outputs, in the view that the attack requests.
-
     Returns:
         The scores of the outputs, (n,), and a description of the failure.  Scores are clipped to +-60 nats.  The score
         of an output on which the scorer fails is 0.  If the scorer does not fail, the description is the empty string.
@@ -62,13 +58,6 @@ def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator
     The test scores past outputs in one block, and then scores some of these outputs again one at a time.  A thorough
     test also scores some of these outputs again in another block and in another order.
 
-    Args:
-        scorer: The scorer to call or to test.
-        view0: Past outputs of runs on d0, in the view that the attack requests.
-        view1: Past outputs of runs on d1, in the view that the attack requests.
-        rng: Random generator for the selection of outputs.
-        thorough: If True, hundreds of outputs are tested, as required for third-party attacks; otherwise about four.
-
     Returns:
         True if all scores of the same output agree; False otherwise.
     """
@@ -98,11 +87,6 @@ def in_pieces(
     compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs, *, size: int = _MAX_PIECE
 ) -> tuple[Array, str]:
     """Apply a function to many outputs in pieces, in order to limit the memory for their views.
-
-    Args:
-        compute: Function that maps outputs to their scores and the description of a failure.
-        outputs: The n outputs; n must be positive.
-        size: Maximum number of outputs in one piece.
 
     Returns:
         The scores of the outputs, (n,), and the description of the first failure.  If `compute` did not fail, the

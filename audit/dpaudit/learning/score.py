@@ -169,13 +169,7 @@ class Score:
 
 
 def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
-    """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,).
-
-    Args:
-        parts: Scores of the n outputs, as an array (n,) for each attack index.
-        weights: Weight for each attack index.
-        n: Number of outputs.
-    """
+    """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
     mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), _DIGITS)
     return mean
 

@@ -42,11 +42,6 @@ def fit_second_stage(
 ) -> tuple[Stacked, tuple[Array, Array]] | None:
     """Fit the attacks a last time, to the stored outputs and to new blocks, and compute the final score.
 
-    Args:
-        fitting: The attacks, together with the scorers that they have learned.
-        memory: The stored outputs.  After the call, only the held-out outputs remain in this store.
-        blocks: New blocks of outputs.  The function empties this list to free memory.
-
     Returns:
         The stacked score, and the scores of the held-out outputs of d0 and of d1.  None if too few outputs are plain
         numbers.  In this case, the score and the blocks do not change.

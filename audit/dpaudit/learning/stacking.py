@@ -41,12 +41,6 @@ class Stacked:
 def stacked(refitted: Mapping[int, Scorer], columns0: Array, columns1: Array, experts: Experts | None) -> Stacked:
     """Fit the coefficients of a stacked score to the scores of held-out outputs.
 
-    Args:
-        refitted: The scorers of the m refitted attacks, by attack index.
-        columns0: Scores of outputs of d0 by the mixture and by the refitted attacks; shape (n, 1 + m).
-        columns1: Scores of outputs of d1 by the mixture and by the refitted attacks; shape (n, 1 + m).
-        experts: Object that compares the wealth of bets on the components.  If None, no component is selected alone.
-
     Returns:
         The stacked score.
     """

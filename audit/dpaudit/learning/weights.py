@@ -38,10 +38,6 @@ _BEHIND_ON_JOINING = 2.0  # nats above the loss of the mixture at which the loss
 def log_loss(scores0: Array, scores1: Array) -> float:
     """Compute the total log-loss of the predictions P[output came from d1] = 1 / (1 + e^-score).
 
-    Args:
-        scores0: Scores of n outputs of runs on d0; shape (n,).
-        scores1: Scores of n outputs of runs on d1; shape (n,).
-
     Returns:
         The sum of the log-losses of all outputs, in nats.
     """
@@ -64,12 +60,7 @@ class ModelWeights:
     _scored: int = 0  # number of trials whose outputs have been scored
 
     def join(self, attack: int, trials: int) -> None:
-        """Add a new attack, or end the suspension of an attack.  An attack in use is not changed.
-
-        Args:
-            attack: Index of the attack.
-            trials: Number of trials so far.
-        """
+        """Add a new attack, or end the suspension of an attack.  An attack in use is not changed."""
         if attack in self._losses and attack not in self._suspended_until:
             return
         if attack in self._losses:  # the attack was suspended
@@ -101,13 +92,7 @@ class ModelWeights:
         return {i: value / total for i, value in raw.items()}
 
     def count(self, losses: dict[int, float], combined: float, n: int) -> None:
-        """Add the losses of n fresh trials to the discounted losses.
-
-        Args:
-            losses: Total log-loss in nats for each attack index.
-            combined: Total log-loss of the mixture, in nats.
-            n: Number of trials; each trial has one output of each dataset.
-        """
+        """Add the losses of n fresh trials to the discounted losses."""
         for attack, loss in losses.items():
             self._losses[attack] += loss
             total, scored = self._true.get(attack, (0.0, 0))
@@ -117,11 +102,6 @@ class ModelWeights:
 
     def suspend(self, attacks: list[int], trials: int, spared: Collection[int] = ()) -> list[int]:
         """Suspend the attacks whose loss exceeds the least loss by too much.
-
-        Args:
-            attacks: Indices of the attacks in use.
-            trials: Number of trials so far.
-            spared: Indices of attacks that must not be suspended.
 
         Returns:
             The indices of the attacks that this call has suspended.
@@ -139,11 +119,7 @@ class ModelWeights:
         return self._since.get(attack, 0) >= SETTLED and not self._tried(attack, trials)
 
     def fade(self, share: float) -> None:
-        """Discount the losses of all attacks before a refit.
-
-        Args:
-            share: Number of trials at the last fit, divided by the number of trials now.
-        """
+        """Discount the losses of all attacks before a refit."""
         best, kept = self._best(), share**_FADING_POWER
         self._losses = {attack: best + kept * (loss - best) for attack, loss in self._losses.items()}
         self._combined = best + kept * (self._combined - best)

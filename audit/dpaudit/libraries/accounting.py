@@ -65,11 +65,7 @@ def _new(accountant: Foreign) -> Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A mechanism that adds the numbers of a list, and simulates an event on the sum.
-
-    Args:
-        simulate: A function `(sums, rng)` that returns the outputs for an array of true sums.
-    """
+    """A mechanism that adds the numbers of a list, and simulates an event on the sum."""
 
     simulate: Simulate
 

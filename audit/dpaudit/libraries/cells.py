@@ -23,14 +23,7 @@ FLOATS = {"f32": (1e-45, 3.4028234663852886e38), "f64": (5e-324, 1.7976931348623
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """Values of one domain.
-
-    Args:
-        usual: Ordinary values in increasing order, at least two unless the domain has only one value.
-        unusual: Labels and values at which implementations often fail.
-        kind: The type in OpenDP's notation, such as "i32" or "String".
-        limits: The smallest and the largest number of the domain; None if the values are not numbers.
-    """
+    """Values of one domain."""
 
     usual: Sequence[Record]
     unusual: Sequence[tuple[str, Record]] = ()
@@ -59,15 +52,7 @@ class Cells:
 
 
 def cells_of(domain: Node, hints: Sequence[Record] = ()) -> Cells | None:
-    """Return values of a domain of atoms.
-
-    Args:
-        domain: The domain, such as `AtomDomain(T=i32)` or `OptionDomain(AtomDomain(T=String))`.
-        hints: Values from the arguments of the measurement, such as its categories or bounds.
-
-    Returns:
-        The values, or None if the domain is unknown.
-    """
+    """Return values of a domain of atoms."""
     if domain.name == "OptionDomain" and domain.parts and isinstance(domain.parts[0], Node):
         inner = cells_of(domain.parts[0], hints)
         return None if inner is None else replace(inner, unusual=[("a null", None), *inner.unusual])

@@ -42,16 +42,7 @@ _INSIDE = Path(__file__).parent / "inside"
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryCall:
-    """A call that makes an object of a library.
-
-    Args:
-        library: One of `LIBRARIES`.
-        call: The function or the class of the library.
-        arguments: Its arguments as plain values.
-        d_in: Distance of neighbouring datasets.
-        beside: The absolute folder of the config, if `call` names a file there.
-        raises: Whether an exception of a generator ends the run, and is not its output.
-    """
+    """A call that makes an object of a library."""
 
     library: str
     call: str
@@ -94,13 +85,7 @@ class LibraryCall:
 
 @dataclass(frozen=True, slots=True)
 class Private:
-    """A private environment; see `mechanisms.isolated.IsolatedMechanism`.
-
-    Args:
-        requires: Requirements in the syntax of pip.
-        python_version: Version of Python; None for the version of this process.
-        lock: The exact packages; None leaves the choice to the installer.
-    """
+    """A private environment; see `mechanisms.isolated.IsolatedMechanism`."""
 
     requires: Sequence[str]
     python_version: str | None = None
@@ -109,13 +94,7 @@ class Private:
 
 @dataclass(frozen=True)
 class Read:
-    """The claim and the pairs of an object.  The claim is read when it is needed, because the config may give it.
-
-    Args:
-        library: The module of `dpaudit.libraries`.
-        facts: The facts about the object.
-        pairs: Pairs of neighbouring datasets.
-    """
+    """The claim and the pairs of an object.  The claim is read when it is needed, because the config may give it."""
 
     library: Foreign
     facts: JsonObject
@@ -123,28 +102,13 @@ class Read:
 
     @cached_property
     def claim(self) -> TradeoffFunction:
-        """The claim.
-
-        Raises:
-            UnknownSubject: If the claim cannot be read.
-        """
+        """The claim."""
         found: TradeoffFunction = self.library.claim_of(self.facts)
         return found
 
 
 def read(called: LibraryCall, environment: Private | None = None, timeout: float | None = TIMEOUT) -> Read:
-    """Make an object and read its claim and pairs.
-
-    Args:
-        called: The call that makes the object.
-        environment: The private environment in which the library is installed; None for this process.
-        timeout: Seconds to wait for an answer of the environment, or for the object in this process; None means no
-            limit.
-
-    Raises:
-        MechanismError: If the object cannot be made.
-        UnknownSubject: If the pairs cannot be read.
-    """
+    """Make an object and read its claim and pairs."""
     return _read(json.dumps(called.params), environment, timeout)
 
 
@@ -157,16 +121,7 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
 
 
 def check_fits(mechanism: Foreign, pair: Pair) -> None:
-    """Refuse a generator that cannot be fitted to either table of a pair.
-
-    Args:
-        mechanism: The mechanism that makes, fits and samples the generator.
-        pair: The pair.
-
-    Raises:
-        UnknownSubject: If both fits raise.
-        MechanismError: If the mechanism cannot be run.
-    """
+    """Refuse a generator that cannot be fitted to either table of a pair."""
     library = importlib.import_module(f"dpaudit.libraries.{GENERATORS}")
     loaded = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
     outputs: list[Foreign] = []

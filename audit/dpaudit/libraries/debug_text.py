@@ -32,9 +32,6 @@ class Node:
 def parsed(text: str) -> Node:
     """Parse a debug text.
 
-    Args:
-        text: The `repr` of a domain, a metric or a measure.
-
     Returns:
         The root of the tree.  A text that does not have the form of OpenDP's texts gives a node with the name `text`.
     """

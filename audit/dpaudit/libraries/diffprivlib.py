@@ -77,9 +77,6 @@ class Made:
     """An object of diffprivlib as a mechanism.
 
     diffprivlib uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-
-    Args:
-        made: A mechanism, a tool with bound arguments, or a model.
     """
 
     made: Foreign
@@ -105,15 +102,7 @@ def source_of(facts: JsonObject) -> str:
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return the claim: (epsilon, delta)-DP, which diffprivlib's documentation promises for each object.
-
-    Args:
-        facts: The facts that `inside.diffprivlib.facts` returned.
-
-    Raises:
-        UnknownSubject: If the object states no finite epsilon, if it computes an argument such as its bounds from the
-            data, or if it is a model whose released attributes are unknown.
-    """
+    """Return the claim: (epsilon, delta)-DP, which diffprivlib's documentation promises for each object."""
     if facts["kind"] == "model" and facts["name"] not in inside.MODELS:
         raise UnknownSubject(
             f"dpaudit does not know what {facts['name']} releases; known models are {', '.join(inside.MODELS)}; for "
@@ -145,14 +134,7 @@ def _missing(facts: JsonObject) -> list[str]:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Generate pairs of neighbouring datasets.
-
-    Args:
-        facts: The facts that `inside.diffprivlib.facts` returned.
-
-    Raises:
-        UnknownSubject: If the object does not state its sensitivity, its bounds or its categories.
-    """
+    """Generate pairs of neighbouring datasets."""
     relation: Relation = "unspecified"
     if facts["kind"] == "mechanism":
         found = _inputs(facts)
@@ -212,11 +194,7 @@ def _second_moments(norm: float) -> Iterator[neighbours.Candidate]:
 def _near(
     facts: JsonObject, found: Sequence[neighbours.Candidate], metric: str, distance: float
 ) -> Iterator[neighbours.Candidate]:
-    """Leave out pairs that differ by more than the distance, for example because of rounding errors.
-
-    Raises:
-        UnknownSubject: If no pair differs by at least half of the distance, so that an audit would have no power.
-    """
+    """Leave out pairs that differ by more than the distance, for example because of rounding errors."""
     close = [pair for pair in found if distances.within(metric, pair[0], pair[1], distance)]
     largest = max((distances.BY_METRIC[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
     if largest == 0 or 2 * largest < Fraction(distance):
@@ -272,12 +250,7 @@ def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candi
 
 
 def _classified(features: Cells, *, same_class: bool) -> Iterator[neighbours.Candidate]:
-    """Yield pairs of datasets that differ in one row.  Rows end with a class, and both classes occur in all datasets.
-
-    Args:
-        features: Features of a row.
-        same_class: Whether the new row has the class of the old row.
-    """
+    """Yield pairs of datasets that differ in one row.  Rows end with a class, and both classes occur in all datasets."""
     low, high = features.low, features.high
     mixed = [[*low, 0.0], [*high, 1.0], [*low, 1.0], [*high, 0.0]] * 2
     apart = [[*low, 0.0], [*high, 1.0]] * 4

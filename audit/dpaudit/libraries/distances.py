@@ -101,14 +101,7 @@ add or replace records at one end of a list.
 
 
 def within(metric: str, x: Dataset, y: Dataset, limit: float) -> bool:
-    """Return whether the distance of two datasets is at most `limit`.
-
-    Args:
-        metric: A name in `BY_METRIC`.
-        x: The first dataset.
-        y: The second dataset.
-        limit: The largest allowed distance, which is at least 0.
-    """
+    """Return whether the distance of two datasets is at most `limit`."""
     bound = Fraction(limit) ** 2 if metric == "L2Distance" else Fraction(limit)
     return BY_METRIC[metric](x, y) <= bound
 

@@ -25,54 +25,27 @@ _MAX_ARGUMENTS = 200  # maximum length of the arguments in a name
 
 
 def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
-    """Return the name of a generator in results, such as `generators:Copies(epsilon=1.0), 20 rows`.
-
-    Args:
-        call: The address of the class.
-        make: The arguments of the class.  Secrets are masked.
-        rows: Number of rows of a synthetic table.
-    """
+    """Return the name of a generator in results, such as `generators:Copies(epsilon=1.0), 20 rows`."""
     masked: Foreign = masked_values(dict(make))
     given = ", ".join(f"{name}={value!r}" for name, value in masked.items())
     return f"{call}({shortened(one_line(given), _MAX_ARGUMENTS)}), {rows} rows"
 
 
 def pairs_from(schema: Mapping[str, Foreign], search: JsonObject) -> list[Pair]:
-    """Make pairs of tiny tables from a schema.
-
-    Args:
-        schema: For each column two numbers, which are bounds, or a list of categories.
-        search: The relation, `most` and `out_of_domain`, as in `SearchPairs`; the relation is add_remove by default.
-
-    Raises:
-        ValueError: If the schema or a setting is not valid.
-    """
+    """Make pairs of tiny tables from a schema."""
     columns = {name: bounds_or_list(entries) for name, entries in read_schema(schema).items()}
     settings = {"relation": "add_remove", "most": MAX_PAIRS, **search}
     return list(SearchPairs(schema=columns, tiny=True, **settings))
 
 
 def file_beside(call: str, folder: Path) -> bool:
-    """Whether a call names a file in a folder, or a module whose file is in the folder.
-
-    Args:
-        call: The address of the class.
-        folder: The folder of the config.
-    """
+    """Whether a call names a file in a folder, or a module whose file is in the folder."""
     module = call.partition(":")[0]
     return module.endswith(".py") or (folder / f"{module.replace('.', '/')}.py").is_file()
 
 
 def check_config(call: str, arguments: Foreign) -> None:
-    """Check the call of a generator in a config before any code runs.
-
-    Args:
-        call: The address of the class.
-        arguments: The arguments of `inside.synthesizer.called`.
-
-    Raises:
-        ValueError: If the call would be refused.
-    """
+    """Check the call of a generator in a config before any code runs."""
     try:
         check_call(call)
         if is_standard(module := call.partition(":")[0]):

@@ -51,14 +51,7 @@ def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
 
 
 def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> Iterator[Candidate]:
-    """Yield pairs of vectors of numbers at the given distance.
-
-    Args:
-        cells: Values of one coordinate.
-        size: Number of coordinates; None if the domain leaves it open.
-        distance: Distance in the norm.
-        norm: 1 for L1, 2 for L2, and inf for the maximum norm.
-    """
+    """Yield pairs of vectors of numbers at the given distance."""
     n = size or LENGTH
     least, most = cells.limits or (0, 0)
     share = distance / (1 if norm == math.inf else n ** (1 / norm))
@@ -149,16 +142,7 @@ def bits(weight: int | None) -> Iterator[Candidate]:
 def counts(
     keys: Cells, values: Cells, changed: int, total: float, largest: float, hints: Sequence[float]
 ) -> Iterator[Candidate]:
-    """Yield pairs of mappings from keys to numbers in which at most `changed` keys differ.
-
-    Args:
-        keys: Values of the keys.
-        values: Values of the numbers.
-        changed: Largest number of keys that differ.
-        total: Largest norm of the differences.
-        largest: Largest difference of one key.
-        hints: Numbers near which outputs change, such as a threshold.
-    """
+    """Yield pairs of mappings from keys to numbers in which at most `changed` keys differ."""
     step = values.exact(min(total, largest))
     names = list(dict.fromkeys([*keys.usual, *(stray for _, stray in keys.unusual)]))
     if step is None or step == 0:
@@ -189,14 +173,6 @@ def tables(
     """Yield pairs of tables in which the second table has one additional user, or one additional row.
 
     The rows of the first table belong to users 0, 1, and so on; each has one row.
-
-    Args:
-        columns: Values of each column.
-        user: Name of the column that identifies users; None if each row counts by itself.
-        keys_are_public: Whether both tables must have the same groups, so that a new category is not allowed.
-        thresholds: Numbers of rows of a group near which outputs change.
-        most_rows: Number of rows of the additional user.
-        groups: Number of groups in which the additional user has rows; None for those of the usual values.
     """
     others = [_row(columns, user, number, number) for number in range(SIZE if keys_are_public else SIZE - 1)]
     usual = {name: cells.low for name, cells in columns.items()}

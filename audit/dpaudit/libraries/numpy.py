@@ -97,13 +97,7 @@ def _claim(function: Function, noise: str, amount: float, dataset: Dataset) -> T
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A function of an array plus noise.
-
-    Args:
-        function: The function.
-        noise: "laplace" or "normal".
-        scale: Scale of the Laplace noise, or standard deviation of the Gaussian noise.
-    """
+    """A function of an array plus noise."""
 
     function: Function
     noise: str

@@ -72,10 +72,6 @@ class Measured:
 
     OpenDP uses the operating system's randomness, so the argument `rng` of `sample` is not used.  Another process gets
     the measurement in OpenDP's own serialised form.
-
-    Args:
-        measurement: The measurement.
-        release: A function that converts the release to the output.  If None, the release is the output.
     """
 
     measurement: Foreign

@@ -31,16 +31,8 @@ MAX_GROUPS = 1000
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     """Generate pairs of neighbouring datasets from the input domain and the input metric of a measurement.
 
-    Args:
-        facts: The facts that `inside.opendp.facts` returned.
-        groups: Maximum number of groups of a data frame in which one user has rows; None if unknown.
-
     Returns:
         At most `MAX_PAIRS` pairs, the most promising pairs first.  Exact arithmetic has checked their distances.
-
-    Raises:
-        UnknownSubject: If the domain or the metric is unknown, if no two datasets have a distance of at most `d_in`, or
-            if `groups` is not allowed.
     """
     _check_groups(groups, facts)
     domain, metric = parsed(facts["domain"]), parsed(facts["metric"])

@@ -22,16 +22,8 @@ from dpaudit.values import Foreign, JsonObject
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Convert a privacy loss of OpenDP to a claim.
 
-    Args:
-        facts: The facts that `inside.opendp.facts` returned: the output `measure` and the privacy loss `d_out`.  If a
-            config made the measurement, `config` is the call.
-
     Returns:
         The claim.  Each conversion states its theorem.
-
-    Raises:
-        UnknownSubject: If the measure is unknown, if the privacy loss promises nothing, or if it is about a population
-            from which the dataset was sampled.
     """
     # Objects of early releases do not tell how they were made, but the config of a call does.
     if facts.get("of_population") or _AMPLIFIED in facts.get("config", ""):

@@ -63,9 +63,6 @@ class Algorithm:
     """An algorithm of PyDP as a mechanism.
 
     PyDP uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-
-    Args:
-        made: The class with bound arguments.
     """
 
     made: Foreign
@@ -91,14 +88,7 @@ def source_of(facts: JsonObject) -> str:
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return the claim: (epsilon, delta)-DP for one additional record.
-
-    Args:
-        facts: The facts that `inside.pydp.facts` returned.
-
-    Raises:
-        UnknownSubject: If epsilon is not finite.
-    """
+    """Return the claim: (epsilon, delta)-DP for one additional record."""
     epsilon, delta = facts["epsilon"], facts["delta"]
     if not math.isfinite(epsilon):
         raise UnknownSubject(f"{facts['name']} states epsilon={epsilon!r}, which is no claim that could be refuted")
@@ -106,14 +96,7 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Generate pairs of neighbouring datasets: one additional record at, between or beyond the bounds.
-
-    Args:
-        facts: The facts that `inside.pydp.facts` returned.
-
-    Raises:
-        UnknownSubject: If the algorithm estimates its bounds, which needs more records than generated pairs have.
-    """
+    """Generate pairs of neighbouring datasets: one additional record at, between or beyond the bounds."""
     if facts["name"].startswith("Bounded") and facts.get("lower_bound") is None:
         raise UnknownSubject(
             f"{facts['name']} without lower_bound and upper_bound estimates its bounds, which fails for few records; "

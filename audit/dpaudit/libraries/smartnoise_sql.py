@@ -39,19 +39,7 @@ def subject(
     pairs: Iterable[Pair] | None = None,
     name: str = "",
 ) -> Subject:
-    """Read the claim and the pairs of a query.
-
-    Args:
-        query: The text of the query, which names the table as SCHEMA.TABLE.
-        metadata: The metadata of one table as a dict, such as `yaml.safe_load` returns it.
-        epsilon: The epsilon of each column of the result.
-        delta: The delta of the query.
-        pairs: Pairs of tables, which are dicts from columns to lists; None generates pairs from the metadata.
-        name: The name of the audit; by default, the text of the query.
-
-    Raises:
-        UnknownSubject: If a column has an unknown type.
-    """
+    """Read the claim and the pairs of a query."""
     made = inside.Query(query, metadata, epsilon, delta)
     found = inside.facts(made)
     return Subject(
@@ -68,9 +56,6 @@ class Queried:
     """A query as a mechanism on tables of plain values.
 
     smartnoise-sql uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-
-    Args:
-        made: The query with its metadata.
     """
 
     made: Foreign
@@ -96,25 +81,13 @@ def source_of(facts: JsonObject) -> str:
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return (epsilon, delta)-DP with the privacy cost of the query.
-
-    Args:
-        facts: The facts that `inside.smartnoise_sql.facts` returned.
-    """
+    """Return (epsilon, delta)-DP with the privacy cost of the query."""
     epsilon, delta = facts["d_out"]
     return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Generate pairs of tables.
-
-    Args:
-        facts: The facts that `inside.smartnoise_sql.facts` returned.
-
-    Raises:
-        UnknownSubject: If a column has an unknown type or an impossible sensitivity, or if no generated pair has the
-            same groups in both tables although the groups are public.
-    """
+    """Generate pairs of tables."""
     columns = {name: _cells(name, described, facts["clamped"]) for name, described in facts["columns"].items()}
     public = [] if facts["censored"] else _grouping(facts["query"], list(columns), facts["user"])
     found = neighbours.tables(

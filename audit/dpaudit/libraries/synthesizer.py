@@ -46,29 +46,7 @@ def subject(
     name: str = "",
     **arguments: Foreign,
 ) -> Subject:
-    """Read the claim of a generator, and make pairs of tiny tables.
-
-    Args:
-        make: A class, or a function that makes a new object for each run.
-        schema: For each column (low, high) or a list of categories.
-        fit: The name of the method that fits the object to a table, or a function (object, table).
-        sample: The name of the method that takes a number of rows and returns a table, or a function (object, rows).
-        rows: Number of rows of a synthetic table.
-        table: The form of a table: "frame" (pandas), "rows" (list of dicts) or "columns" (dict of lists).
-        fit_arguments: Further arguments of the method `fit`.
-        sample_arguments: Further arguments of the method `sample`.
-        claim: The claim, or its text; None reads epsilon and delta from the arguments, attributes and defaults of the
-            object.
-        relation: The neighbouring relation of the claim, which the object does not state.
-        most: Maximum number of pairs.
-        out_of_domain: Whether to try targets outside the schema, as in `SearchPairs`.
-        pairs: Pairs of lists of rows; None makes tiny tables from the schema.
-        name: The name of the audit; by default, the name of the class.
-        **arguments: The arguments of the class, such as epsilon=1.0.
-
-    Raises:
-        UnknownSubject: If the object has no epsilon, or if it cannot be fitted to any of the tables.
-    """
+    """Read the claim of a generator, and make pairs of tiny tables."""
     if not callable(make):
         raise UnknownSubject(f"subject takes a class or a function that makes an object, got {type(make).__name__}")
     try:
@@ -106,16 +84,7 @@ def subject(
 
 
 def refuse_failures(name: str, outputs: RawOutputs, pair: Pair) -> None:
-    """Refuse a generator that cannot be fitted to either table of a pair, because nothing would be audited.
-
-    Args:
-        name: The name of the generator.
-        outputs: An output for each table.
-        pair: The pair.
-
-    Raises:
-        UnknownSubject: If all outputs are exceptions.
-    """
+    """Refuse a generator that cannot be fitted to either table of a pair, because nothing would be audited."""
     if all(isinstance(output, dict) and set(output) == {"raised", "message"} for output in outputs):
         raise UnknownSubject(
             f"{name} raised {outputs[0]['raised']} for both tables of the pair {pair}: "
@@ -128,10 +97,6 @@ class Synthesizer:
     """A generator as a mechanism on lists of rows.
 
     Libraries draw from the global generators of `random`, numpy and torch, which dpaudit seeds before each run.
-
-    Args:
-        made: The generator.
-        named: The name of the generator in results, with its arguments.
     """
 
     made: Foreign
@@ -148,11 +113,7 @@ class Synthesizer:
         return (self.made.library,)
 
     def raising(self, raises: bool) -> Synthesizer:
-        """Return the same mechanism, whose exceptions end the run or are its outputs.
-
-        Args:
-            raises: Whether an exception of the generator ends the run.
-        """
+        """Return the same mechanism, whose exceptions end the run or are its outputs."""
         made = copy.copy(self.made)
         made.raises = raises
         return replace(self, made=made)
@@ -173,14 +134,7 @@ def source_of(facts: JsonObject) -> str:
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return (epsilon, delta)-DP.
-
-    Args:
-        facts: The facts that `inside.synthesizer.facts` returned.
-
-    Raises:
-        UnknownSubject: If there is no finite epsilon.
-    """
+    """Return (epsilon, delta)-DP."""
     epsilon, delta = facts["epsilon"], facts["delta"]
     if facts.get("unreadable"):
         raise UnknownSubject(f"the claim of {facts['name']} cannot be read: {facts['unreadable']}; {_PASS_CLAIM}")
@@ -190,14 +144,7 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Make pairs of tiny tables from the schema.
-
-    Args:
-        facts: The facts that `inside.synthesizer.facts` returned.
-
-    Raises:
-        UnknownSubject: If the schema is not valid.
-    """
+    """Make pairs of tiny tables from the schema."""
     try:
         return pairs_from(facts["schema"], facts.get("search", {}))
     except ValueError as error:

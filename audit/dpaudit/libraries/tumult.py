@@ -77,9 +77,6 @@ class Measured:
     """A measurement of Tumult Core as a mechanism.
 
     Tumult Core uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-
-    Args:
-        measurement: The measurement.
     """
 
     measurement: Foreign
@@ -105,14 +102,7 @@ def source_of(facts: JsonObject) -> str:
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return the claim of a measurement.
-
-    Args:
-        facts: The facts that `inside.tumult.facts` returned.
-
-    Raises:
-        UnknownSubject: If the measure is unknown, or if its loss is no claim that could be refuted.
-    """
+    """Return the claim of a measurement."""
     measure, loss = facts["measure"], facts["d_out"]
     if measure not in ("PureDP", "ApproxDP", "RhoZCDP"):
         raise UnknownSubject(
@@ -128,15 +118,7 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
-    """Generate pairs of neighbouring datasets from the input domain and the input metric.
-
-    Args:
-        facts: The facts that `inside.tumult.facts` returned.
-        groups: Maximum number of groups in which one user has rows; None if unknown.
-
-    Raises:
-        UnknownSubject: If the domain or the metric is unknown, or if no two datasets have a distance of at most `d_in`.
-    """
+    """Generate pairs of neighbouring datasets from the input domain and the input metric."""
     found = _candidates(facts, groups)
     if found is None:
         raise UnknownSubject(

@@ -9,11 +9,7 @@ _OBJECT_SIZE = object.__basicsize__
 
 
 def attributes(value: object) -> dict[str, object] | None:
-    """Return all attributes of an object, or None if the object may hold further state.
-
-    Args:
-        value: An object of any type.
-    """
+    """Return all attributes of an object, or None if the object may hold further state."""
     cls = type(value)
     slots = [name for base in cls.__mro__ for name in _slots(base)]
     size = _OBJECT_SIZE + _POINTER * (len(slots) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0))

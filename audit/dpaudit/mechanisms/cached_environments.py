@@ -30,15 +30,7 @@ _MAX_POINTER_BYTES = 2**22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedEnvironment:
-    """The files of one environment in the cache.
-
-    Args:
-        stem: The common beginning of the file names of this environment.
-        folders: The names of the environment's folders.  Interrupted builds leave several folders.
-        size: The size on the disk, in bytes.
-        used: The time of the last use, in seconds since 1970.
-        about: A description of the packages and the Python version.
-    """
+    """The files of one environment in the cache."""
 
     stem: str
     folders: tuple[str, ...]
@@ -53,11 +45,7 @@ class CachedEnvironment:
 
 
 def cached_environments() -> list[CachedEnvironment]:
-    """Return the environments in the cache, the least recently used first.
-
-    Raises:
-        MechanismError: If the cache is a symbolic link or cannot be read.
-    """
+    """Return the environments in the cache, the least recently used first."""
     with _opened() as root:
         if root is None:
             return []

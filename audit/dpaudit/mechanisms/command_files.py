@@ -19,9 +19,6 @@ def files_of_command(mechanism: CommandMechanism) -> dict[str, Path]:
     """Return the files by name: `PROGRAM`, a word of the command, or a path relative to the working directory.
 
     A word such as `--params=FILE` names the file after the first equals sign.
-
-    Args:
-        mechanism: The program.
     """
     folder = mechanism.cwd or Path()
     files = {name: path for name, path in _named(mechanism, folder) if _is_file(path)}

@@ -22,11 +22,7 @@ class Unknowable(Exception):
 
 
 def simple_content(value: Foreign) -> bytes | None:
-    """Return the content of a value without parts, or None if the value has parts or an unknown type.
-
-    Args:
-        value: An object of any type.
-    """
+    """Return the content of a value without parts, or None if the value has parts or an unknown type."""
     kind = type(value)
     if value is None or value is Ellipsis or value is NotImplemented or kind is bool:
         return str(value).encode()
@@ -57,12 +53,7 @@ def address_of(value: Foreign) -> str:
 
 
 def digest(kind: str, *parts: bytes) -> bytes:
-    """Return the SHA-256 of a sequence of parts.  Different kinds or parts give different hashed texts.
-
-    Args:
-        kind: The name of the type.
-        parts: The parts, of any length.
-    """
+    """Return the SHA-256 of a sequence of parts.  Different kinds or parts give different hashed texts."""
     found = hashlib.sha256(f"{kind} {len(parts)}\n".encode())
     for part in parts:
         found.update(f"{len(part)}\n".encode())

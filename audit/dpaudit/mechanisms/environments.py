@@ -42,13 +42,7 @@ _log = logging.getLogger("dpaudit.environments")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A complete environment.
-
-    Args:
-        python: The environment's interpreter.
-        packages: The version of each installed package, by package name.
-        lock: The exact packages with their hashes, or None if the installer did not report all packages.
-    """
+    """A complete environment."""
 
     python: Path
     packages: dict[str, str]
@@ -59,9 +53,6 @@ def cache_folder() -> Path:
     """Return the folder of `named_cache` with all symbolic links resolved.
 
     The result stays the same until this process ends.
-
-    Raises:
-        MechanismError: As for `named_cache`, and if the folder is a link that belongs to another user.
     """
     return resolved_cache(named_cache())
 
@@ -71,9 +62,6 @@ def named_cache() -> Path:
 
     If that folder belongs to another user, as the mounted home folder of a container may, the folder dpaudit-UID beside
     it is used.
-
-    Raises:
-        MechanismError: If the user has no home folder and DPAUDIT_CACHE is not set.
     """
     if os.environ.get("DPAUDIT_CACHE"):
         return Path(os.path.abspath(os.environ["DPAUDIT_CACHE"]))
@@ -92,15 +80,6 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
     An environment is built under a lock, in a new folder.  A pointer file names that folder after everything has been
     installed and checked.  So no process uses an incomplete environment, even after an interruption.  The command
     `dpaudit clean` does not remove the environment before this process ends.
-
-    Args:
-        requires: Requirements in the syntax of pip.
-        python_version: "3.11" or "3.11.7".  None means the version of this process.
-        lock: The exact packages to install.  None leaves the choice of versions to the installer.
-
-    Raises:
-        MechanismError: If the environment cannot be built.  The message then quotes the last lines of the installer.
-            The error is also raised if another user can write to the cache.
     """
     version = python_version or this_version()
     wanted = normalised(requires)
@@ -122,13 +101,6 @@ def cached_environment(requires: Sequence[str], python_version: str | None = Non
     """Return the environment that was built for these requirements earlier, or None if there is none.
 
     The function creates and changes nothing.
-
-    Args:
-        requires: Requirements in the syntax of pip.
-        python_version: As for `environment`.
-
-    Raises:
-        MechanismError: If a required file cannot be read, or if another user can write to the cache.
     """
     version, wanted = python_version or this_version(), normalised(requires)
     try:

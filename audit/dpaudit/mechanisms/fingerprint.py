@@ -55,15 +55,7 @@ _MANY_TEXTS = 256  # from this number on, the texts of a list are digested toget
 
 
 def fingerprint(value: object, what: str = "it") -> str:
-    """Return the SHA-256 of the type and the content of a value, as 64 hexadecimal digits.
-
-    Args:
-        value: A dataset, function, class or object.
-        what: The first words of an error message, e.g. "the dataset d0".
-
-    Raises:
-        Unknowable: If the content of something in `value` is uncertain.
-    """
+    """Return the SHA-256 of the type and the content of a value, as 64 hexadecimal digits."""
     try:
         return _Walk().token(value, what).hex()
     except RecursionError:

@@ -12,16 +12,7 @@ Many = Callable[[str, list[object], str], bytes]
 
 
 def foreign_content(value: object, where: str, many: Many) -> bytes | None:
-    """Return the digest of a value of pandas, polars, torch or scipy, or None for any other type.
-
-    Args:
-        value: An object of any type.
-        where: A description of the place of the value, for messages.
-        many: The function that computes the digest of several values.
-
-    Raises:
-        Unknowable: If the content of the value cannot be compared.
-    """
+    """Return the digest of a value of pandas, polars, torch or scipy, or None for any other type."""
     reader = _LIBRARIES.get(type(value).__module__.split(".")[0])
     return None if reader is None else reader(value, where, many)
 

@@ -53,11 +53,7 @@ _guardian = _Guardian()
 
 
 def watch(group: int) -> None:
-    """Have a process group killed when this process ends.  The call has no effect on a system without /bin/sh.
-
-    Args:
-        group: Number of the process group.
-    """
+    """Have a process group killed when this process ends.  The call has no effect on a system without /bin/sh."""
     _guardian.write("watch", group, start=True)
 
 
@@ -65,8 +61,5 @@ def leave(group: int) -> None:
     """Forget a process group that has been killed.
 
     Call this function before the group's leader is reaped, because the system may reuse the number afterwards.
-
-    Args:
-        group: Number of the process group.
     """
     _guardian.write("leave", group, start=False)

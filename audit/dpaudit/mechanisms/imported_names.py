@@ -14,15 +14,7 @@ _MAX_BYTES = 2**22  # maximum size of a file that is parsed; parsing takes a sec
 
 
 def imported_from(path: Path, name: str) -> str:
-    """Return the module from which a file imports a name.
-
-    Args:
-        path: The file.
-        name: A name of the module or a dotted name such as `numpy.fromfunction`.
-
-    Returns:
-        The module as written in the file, or "" if the file does not import the name or cannot be parsed.
-    """
+    """Return the module from which a file imports a name."""
     for node in _bindings(_body(path), name.split(".")[0]):
         if isinstance(node, ast.ImportFrom):
             return "." * node.level + (node.module or "")

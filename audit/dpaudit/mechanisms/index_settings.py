@@ -17,12 +17,7 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/\s]*@")  # a new password does not change 
 
 
 def index_settings() -> dict[str, str]:
-    """Return the settings that choose package indexes, without the credentials in URLs.
-
-    Returns:
-        The values of the variables PIP_* and UV_* that choose indexes, and the contents of the settings files of both
-        installers, by name.
-    """
+    """Return the settings that choose package indexes, without the credentials in URLs."""
     names = [f"{installer}_{name}" for installer in ("PIP", "UV") for name in _VARIABLES]
     found = {name: value for name in names if (value := os.environ.get(name))}
     for file in _files():

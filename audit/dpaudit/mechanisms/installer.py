@@ -69,16 +69,7 @@ def pip_of(base: str, python: Path) -> list[str]:
 
 
 def check_installed(python: Path, wanted: Sequence[str], version: str) -> dict[str, str]:
-    """Return the versions of all packages in an environment, by name.
-
-    Args:
-        python: The environment's interpreter.
-        wanted: Requirements that the environment must meet.
-        version: Version of the interpreter.
-
-    Raises:
-        MechanismError: If a requirement is not met, or if files of a package are missing.
-    """
+    """Return the versions of all packages in an environment, by name."""
     found = json.loads(run([str(python), "-I", "-c", _LIST], "listing the packages"))
     packages = {name: str(about[0]) for name, about in found.items()}
     if missing := unmet(wanted, packages, version):
@@ -93,14 +84,7 @@ def check_installed(python: Path, wanted: Sequence[str], version: str) -> dict[s
 
 
 def archives(report: Path) -> dict[str, Archive]:
-    """Return the files from which packages were installed, by name.
-
-    Args:
-        report: The file that pip wrote for `--report`.
-
-    Returns:
-        The archives of all packages with a hash.  A package from a folder or from version control has no hash.
-    """
+    """Return the files from which packages were installed, by name."""
     try:
         items = json.loads(report.read_text(encoding="utf-8"))["install"]
         found = {item["metadata"]["name"]: _archive(item) for item in items}
@@ -128,15 +112,7 @@ def is_network_failure(reason: str) -> bool:
 
 
 def run(command: list[str], what: str) -> str:
-    """Run a command, and return its stdout.
-
-    Args:
-        command: The program and its arguments.
-        what: A description of the command for the message, such as "listing the packages".
-
-    Raises:
-        MechanismError: If the command fails or takes too long.  The message quotes the last lines of the output.
-    """
+    """Run a command, and return its stdout."""
     try:
         done = completed(command)
     except TimedOut as error:

@@ -17,14 +17,7 @@ _TIMEOUT_SECONDS = 30.0  # time limit for an interpreter to print its version
 
 
 def check_version(version: str) -> str:
-    """Return `version` unchanged if the version is valid.
-
-    Args:
-        version: A version such as "3.11" or "3.11.7".
-
-    Raises:
-        ValueError: If the version has another form or is older than 3.8.
-    """
+    """Return `version` unchanged if the version is valid."""
     if not re.fullmatch(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?", version):
         raise ValueError(f'python_version must read like "3.11" or "3.11.7", got {version!r}')
     if tuple(map(int, version.split(".")))[:2] < OLDEST:
@@ -41,12 +34,6 @@ def find_interpreter(version: str) -> str:
     """Return the path of a Python interpreter with this version.
 
     The search covers this process's Python, PATH, pyenv, conda and uv, in this order.
-
-    Args:
-        version: A version such as "3.11" or "3.11.7".
-
-    Raises:
-        MechanismError: If no such Python is found.  The message lists the places of the search.
     """
     seen: set[str] = set()
     for candidate in _candidates(version):

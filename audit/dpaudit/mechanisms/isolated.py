@@ -205,17 +205,7 @@ class IsolatedMechanism:
 
 
 def answer_of(child: Child, request: dict[str, object], timeout: float | None, awaited: str) -> dict[str, Foreign]:
-    """Send a request to a worker and return its answer.
-
-    Args:
-        child: The worker.
-        request: The request.
-        timeout: Maximum number of seconds to wait for the answer.  None means no limit.
-        awaited: A description of the expected answer, for messages.
-
-    Raises:
-        MechanismError: If the dataset cannot be sent, or if the answer is too long or cannot be read.
-    """
+    """Send a request to a worker and return its answer."""
     try:
         frame = wire.frame(request)
     except wire.Unsendable as error:

@@ -23,26 +23,12 @@ _FLOAT, _BYTES = "$float", "$bytes"
 
 
 def to_json(value: object) -> str:
-    """Return a value as one line of JSON.
-
-    Args:
-        value: A number, text, bytes, None, an array, a data frame, or a list, tuple or dict of such values.
-
-    Raises:
-        TypeError: If a part of the value has no JSON form.
-    """
+    """Return a value as one line of JSON."""
     return json.dumps(_plain(value), allow_nan=False, separators=(", ", ": "))
 
 
 def from_json(text: str | bytes) -> Json:
-    """Return the value that a JSON text describes.
-
-    Args:
-        text: One JSON value.
-
-    Raises:
-        ValueError: If the text is not valid JSON or a special value is malformed.
-    """
+    """Return the value that a JSON text describes."""
     return json.loads(text, object_hook=_special)
 
 

@@ -22,16 +22,7 @@ _PART = 2**20
 
 
 def local_hashes(requires: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of each required local file, by project name.
-
-    Args:
-        requires: Requirements in the syntax of pip.
-
-    Raises:
-        MechanismError: If a file is unreadable, empty or not a regular file, or if its URL is ambiguous.  The error is
-            also raised if the files together are too large, or if a project has two files.  The message states the
-            remedy.
-    """
+    """Return the SHA-256 of each required local file, by project name."""
     found: dict[str, str] = {}
     hashes: dict[tuple[int, int], tuple[str, int]] = {}
     for requirement in requires:
@@ -56,13 +47,7 @@ def _path(quoted: str, requirement: str) -> Path:
 
 
 def _sha256(file: Path, requirement: str, hashes: dict[tuple[int, int], tuple[str, int]]) -> str:
-    """Return the SHA-256 of a file.
-
-    Args:
-        file: The file.
-        requirement: The requirement that names the file.
-        hashes: Hash and size of each file read so far, by device and inode.  The function adds this file.
-    """
+    """Return the SHA-256 of a file."""
     left = _MAX_BYTES - sum(size for _, size in hashes.values())
     try:
         if file.is_dir():

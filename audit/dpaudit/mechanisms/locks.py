@@ -27,13 +27,7 @@ _EXAMPLE = "NAME==VERSION --hash=sha256:..."
 
 @dataclass(frozen=True)
 class Lock:
-    """The exact packages of an environment.
-
-    Args:
-        python_version: "3.11" or "3.11.7".
-        requires: The requirements that led to these packages, sorted.
-        lines: One line for each package, in the syntax of pip: the name, the version or URL, and the SHA-256.
-    """
+    """The exact packages of an environment."""
 
     python_version: str
     requires: tuple[str, ...]
@@ -60,17 +54,7 @@ class Lock:
 def lock_of(
     python_version: str, requires: Sequence[str], packages: Mapping[str, str], files: Mapping[str, Archive]
 ) -> Lock | None:
-    """Return the lock of a new environment.
-
-    Args:
-        python_version: The version of Python in the environment.
-        requires: The requirements.
-        packages: Versions of all installed packages, by package name.
-        files: The files from which the packages were installed, by package name.
-
-    Returns:
-        The lock, or None if a package has no known file, or if the versions of a package and its file differ.
-    """
+    """Return the lock of a new environment."""
     known = {project_name(name): (name, archive) for name, archive in files.items()}
     if {project_name(name): version for name, version in packages.items()} != {
         project: archive.version for project, (_, archive) in known.items()
@@ -90,11 +74,7 @@ def lock_of(
 
 
 def read_lock(text: str) -> Lock:
-    """Read the content of a lock file.
-
-    Raises:
-        ValueError: If the text is not a lock.  The message names the line.
-    """
+    """Read the content of a lock file."""
     lines = text.split("\n")
     if lines[0] != FORMAT:
         raise ValueError(f"1: the line must be {FORMAT!r}, the format of lock files, got {lines[0]!r:.80}")

@@ -138,17 +138,7 @@ def changed_dataset(mechanism: object) -> bool:
 
 
 def check_neighbours(mechanism: object, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-    """Let the mechanism check that a claim is about a pair of datasets; without this member, every pair is accepted.
-
-    Args:
-        mechanism: The mechanism.
-        d0: The first dataset.
-        d1: The second dataset.
-        claim: The claim under audit.
-
-    Raises:
-        ValueError: If the mechanism refuses the pair.
-    """
+    """Let the mechanism check that a claim is about a pair of datasets; without this member, every pair is accepted."""
     check = getattr(mechanism, "check_neighbours", None)
     if callable(check):
         check(d0, d1, claim)

@@ -23,11 +23,7 @@ _LIMITED = 'ulimit -v "$1" || exit 126; shift; exec "$@"'
 
 
 def check_supported() -> None:
-    """Check that this system enforces memory limits.
-
-    Raises:
-        MechanismError: If this system does not enforce memory limits.
-    """
+    """Check that this system enforces memory limits."""
     if sys.platform != "linux" or not os.access(_SHELL, os.X_OK) or not os.path.exists("/proc/self/statm"):
         raise MechanismError(
             f"memory limits need Linux with /proc and {_SHELL}, and this system ({sys.platform}) does not enforce "
@@ -48,12 +44,6 @@ def memory_limited(memory: int | None) -> Iterator[None]:
     """Limit the memory that this process may add while the `with` block runs.
 
     An allocation beyond the limit raises MemoryError, or ends the process if compiled code does not handle the failure.
-
-    Args:
-        memory: Maximum memory in addition to the current memory of the process, in bytes.  None means no limit.
-
-    Raises:
-        MechanismError: If this system does not enforce limits.
     """
     if memory is None:
         yield
@@ -75,17 +65,6 @@ def limited_command(
 
     A shell sets the limit and then replaces itself by the program.  The shell gets the words of the command as
     arguments and never interprets them.
-
-    Args:
-        command: The program and its arguments.
-        memory: Maximum address space, in bytes.
-        cwd: The working directory of the program.  None means the working directory of this process.
-        env: Environment variables of the program in addition to the environment of this process.
-
-    Raises:
-        MechanismError: If this system does not enforce limits.
-        FileNotFoundError: If the program does not exist.
-        PermissionError: If the program is not executable.
     """
     check_supported()
     program = command[0]

@@ -17,10 +17,6 @@ def misfit(found: Foreign, batched: bool = False) -> str:
     """Return why an object is not a mechanism, as words that follow the object's name in a message.
 
     The result is "" if the object is a mechanism or has an unknown signature.
-
-    Args:
-        found: An object of any type.
-        batched: Whether the mechanism must make many runs in one call.
     """
     if isinstance(found, type):
         return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"

@@ -23,14 +23,7 @@ _MAX_FILES = 5_000
 
 
 def file_fingerprint(path: str | Path) -> str:
-    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits.
-
-    Args:
-        path: The file.
-
-    Raises:
-        OSError: If the file cannot be read.
-    """
+    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -56,9 +49,6 @@ def module_file(module_name: str) -> Path | None:
 def address(value: Foreign) -> tuple[str, str, Foreign] | None:
     """Look up a function or class by its module and qualified name.
 
-    Args:
-        value: An object of any type.
-
     Returns:
         The module, the qualified name, and the object that the name leads to, which may differ from `value`.  The
         result is None if `value` has no such names or belongs to `__main__`.
@@ -79,16 +69,7 @@ def user_folders() -> list[Path]:
 
 
 def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) -> tuple[set[Path], set[str]]:
-    """Return all files of the user that a file imports, directly or indirectly.
-
-    Args:
-        file: The file whose imports are followed.
-        folders: The folders in which modules are searched.
-        loaded: Whether a module that this process has already imported takes precedence over `folders`.
-
-    Returns:
-        The user's files, `file` included, and the top-level names of all other modules.
-    """
+    """Return all files of the user that a file imports, directly or indirectly."""
     files, tops, left = {file}, set[str](), [file]
     while left and len(files) < _MAX_FILES:
         for found in _imports(left.pop(), folders, loaded=loaded):
@@ -101,28 +82,14 @@ def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) 
 
 
 def user_files(name: str, folders: Sequence[Path], *, loaded: bool = True) -> list[Path]:
-    """Return the user's files that importing a module runs, including files of parent packages.
-
-    Args:
-        name: The module, such as `package.module`.
-        folders: The folders in which modules are searched.
-        loaded: Whether a module that this process has already imported takes precedence over `folders`.
-
-    Returns:
-        The files, or an empty list if the module is not the user's.
-    """
+    """Return the user's files that importing a module runs, including files of parent packages."""
     parts = name.split(".")
     found = [_file_of(".".join(parts[: i + 1]), folders, loaded=loaded) for i in range(len(parts))]
     return [file for file in found if file is not None]
 
 
 def file_in(folder: Path, name: str) -> Path | None:
-    """Return the file of a module in a folder without importing the module, or None if there is no such file.
-
-    Args:
-        folder: The folder.
-        name: The module, such as `package.module`.
-    """
+    """Return the file of a module in a folder without importing the module, or None if there is no such file."""
     parts = name.split(".")
     return _in_folder(folder, parts) if all(part.isidentifier() for part in parts) else None
 

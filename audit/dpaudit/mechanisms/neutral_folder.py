@@ -38,17 +38,7 @@ class TimedOut(MechanismError):
 
 
 def completed(command: Sequence[str], timeout: float = MAX_SECONDS) -> subprocess.CompletedProcess[str]:
-    """Run a command in a fresh folder, without the environment variables that redirect installations.
-
-    Args:
-        command: The program and its arguments.  Paths must be absolute.
-        timeout: The command is killed after this number of seconds.  Programs that it has started are not killed.
-
-    Raises:
-        MechanismError: If the variable PIP_CONFIG_FILE or UV_CONFIG_FILE names a file that does not exist.
-        TimedOut: If the command does not end within `timeout` seconds.
-        OSError: If the command cannot be started.
-    """
+    """Run a command in a fresh folder, without the environment variables that redirect installations."""
     variables = {name: value for name, value in os.environ.items() if name.upper() not in _DROPPED}
     variables |= {name: _absolute(name, variables[name]) for name in _SETTINGS if variables.get(name)}
     with temporary_folder() as folder:

@@ -17,13 +17,6 @@ def resolved_cache(cache: Path) -> Path:
     """Return the cache folder with all symbolic links resolved.
 
     The result stays the same until this process ends, even if links change.
-
-    Args:
-        cache: The absolute path of the user's cache folder, which need not exist.
-
-    Raises:
-        MechanismError: If the folder is a link that belongs to neither this user nor root, because its owner could
-            redirect it.
     """
     if cache.is_symlink() and (owner := cache.lstat().st_uid) not in _trusted():
         raise MechanismError(
@@ -39,29 +32,14 @@ def is_trusted(folder: Path) -> bool:
 
 
 def make_own_folders(cache: Path, *inside: Path) -> None:
-    """Create folders that only this user can write to, and check existing folders.
-
-    Args:
-        cache: The user's cache folder, from `resolved_cache`.  The folder may have the sticky bit, such as /tmp.  Then
-            everybody can create files in this folder, but only the owner of a file can remove it.
-        inside: Folders inside the cache folder, from the outermost to the innermost.
-
-    Raises:
-        MechanismError: If a folder is a link, belongs to another user except root, or is writable for other users.
-        OSError: If a folder cannot be created or is not a folder.
-    """
+    """Create folders that only this user can write to, and check existing folders."""
     for folder in (cache, *inside):
         folder.mkdir(mode=0o700, parents=folder == cache, exist_ok=True)
         _check(folder, outermost=folder == cache)
 
 
 def check_own_folders(cache: Path, *inside: Path) -> None:
-    """Check folders as `make_own_folders` does, but create none.
-
-    Raises:
-        MechanismError: As for `make_own_folders`.
-        OSError: If a folder does not exist.
-    """
+    """Check folders as `make_own_folders` does, but create none."""
     for folder in (cache, *inside):
         _check(folder, outermost=folder == cache)
 

@@ -58,20 +58,7 @@ class Child:
         limited: bool = False,
         hint: str = "",
     ) -> None:
-        """Start the program.
-
-        Args:
-            command: The program and its arguments.
-            name: The name of the program in messages.
-            cwd: The working directory of the program.  None means the working directory of this process.
-            env: Environment variables in addition to the environment of this process.
-            memory: Maximum memory of the program, in bytes.  None means no limit.
-            limited: Whether the program itself sets the memory limit.
-            hint: Advice about a program that does not answer, which ends the message about a timeout.
-
-        Raises:
-            MechanismError: If the program cannot be started, or if this system does not enforce memory limits.
-        """
+        """Start the program."""
         self.name = name
         self._owner = os.getpid()
         self._lock = threading.Lock()
@@ -106,18 +93,7 @@ class Child:
         return self._owner == os.getpid() and not self._ended
 
     def exchange(self, request: bytes, finished: Finished, *, timeout: float | None, awaited: str) -> bytes:
-        """Send a request and return the answer.
-
-        Args:
-            request: The bytes for the program's stdin.
-            finished: The function that finds the end of the answer.
-            timeout: Maximum number of seconds to wait for the answer.  None means no limit.
-            awaited: A description of the expected answer, for messages.
-
-        Raises:
-            MechanismError: If the program dies or times out, or if stdout held extra text after the last answer.  The
-                program is then killed.
-        """
+        """Send a request and return the answer."""
         with self._lock:
             try:
                 return self._exchange(request, finished, timeout, awaited)
@@ -126,11 +102,7 @@ class Child:
                 raise
 
     def failed(self, what: str) -> MechanismError:
-        """End the program, and return an error that quotes the end of its stderr.
-
-        Args:
-            what: The predicate of a sentence about the program, such as "returned 3 outputs instead of 4".
-        """
+        """End the program, and return an error that quotes the end of its stderr."""
         with self._lock:
             self._end(_PATIENCE / 10)
             return self._error(f"{what}{self._memory_advice(what)}", empty="")
@@ -187,11 +159,7 @@ class Child:
     def _ready(
         self, pipes: selectors.BaseSelector, deadline: float | None, timeout: float | None, awaited: str
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return the pipes that are ready, and wait at most `_LOOK` seconds.
-
-        Raises:
-            MechanismError: If the program died or timed out.
-        """
+        """Return the pipes that are ready, and wait at most `_LOOK` seconds."""
         wait = _LOOK if deadline is None else deadline - time.monotonic()
         ready = pipes.select(min(wait, _LOOK)) if wait > 0 else []
         if ready:
@@ -280,12 +248,7 @@ def _quoted(stderr: bytes | bytearray) -> str:
 
 
 def shown(text: bytes | bytearray, most: int = 200) -> str:
-    """Return the beginning of a program's output as one quoted line.
-
-    Args:
-        text: The output.
-        most: The maximum number of bytes to show.
-    """
+    """Return the beginning of a program's output as one quoted line."""
     head = bytes(text[:most]).decode("utf-8", "replace")
     return repr(head) + (f" and {len(text) - most} more bytes" if len(text) > most else "")
 
@@ -304,13 +267,6 @@ def running(key: Hashable, start: Callable[[], Child]) -> Child:
 
     A worker gets a new copy of the mechanism with each task, and programs are expensive to start.  So programs belong
     to the process and not to the mechanism object.  If too many programs run, the least recently used program is ended.
-
-    Args:
-        key: A value that identifies the program and its arguments.
-        start: The function that starts the program.
-
-    Raises:
-        MechanismError: If the program cannot be started.
     """
     with _running_lock:
         child = _running.pop(key, None)

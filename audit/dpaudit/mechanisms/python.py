@@ -34,17 +34,6 @@ class PythonMechanism:
     """A mechanism that is named by an address.
 
     Each process loads the mechanism before the first use.  So the mechanism need not be picklable.
-
-    Args:
-        address: `module:object` or `file.py:object`.
-        params: Arguments of a factory.  If given, the object is a factory, which is called once to get the mechanism.
-        batched: Whether the mechanism makes many runs in one call.
-        folder: The folder to which a file path in the address is relative.
-        timeout: Maximum number of seconds for loading the mechanism.  None means no limit.
-        memory: Maximum memory that loading the mechanism may add to the process, in bytes.  None means no limit.  The
-            limit works on Linux only.
-        named: Name of the mechanism in results; "" for the address.
-        code: Address of the audited code, if the mechanism is a class of dpaudit that calls this code.
     """
 
     address: str
@@ -62,9 +51,6 @@ class PythonMechanism:
 
         Loading runs the user's code.  All exceptions of this code, even `SystemExit`, become a MechanismError.  The
         working directory is restored afterwards.  If the code forks, the copy of this process ends.
-
-        Raises:
-            MechanismError: If the mechanism cannot be loaded.  The message names the address and the reason.
         """
         before = _folder()
         try:
@@ -193,12 +179,6 @@ def module_key(path: Path) -> str:
 
     The name is the same in every process, so that processes can exchange objects of classes in the file.  It depends on
     the content, so that an edited file is loaded again.
-
-    Args:
-        path: The absolute path of the file.
-
-    Raises:
-        OSError: If the file cannot be read.
     """
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
     return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"

@@ -38,9 +38,6 @@ def of_code(error: BaseException) -> bool:
 
     An exception that is neither Python's own nor derived from Exception is meant for the caller of dpaudit, such as a
     test runner.
-
-    Args:
-        error: The exception of a run.
     """
     cancelled = type(error).__name__ == "CancelledError"  # compared by name to avoid the import of asyncio
     return isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
@@ -50,9 +47,6 @@ def about_memory(error: BaseException | None) -> bool:
     """Return whether an error or one of its causes reports a failed memory allocation.
 
     Compiled libraries report a failed allocation by errors other than MemoryError, such as torch's RuntimeError.
-
-    Args:
-        error: The exception of a run, or None.
     """
     return any(
         isinstance(one, MemoryError)
@@ -66,10 +60,6 @@ def of_machine(error: BaseException | None, limited: bool = False) -> bool:
     """Return whether an error or one of its causes says that memory, disk space or file handles have run out.
 
     Such an error is no output of the mechanism: it depends on other programs, and on what earlier runs have left.
-
-    Args:
-        error: The exception of a run, or None.
-        limited: Whether dpaudit limits the memory, so that any failed allocation counts, as in `about_memory`.
     """
     gone = _NO_MEMORY if limited else _MEMORY_GONE
     return any(

@@ -53,14 +53,7 @@ class NoSuchPackage(MechanismError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releases:
-    """The releases of a package that pip finds for one version of Python, from old to new.
-
-    Args:
-        final: Final releases and post-releases that are not yanked.
-        left_out: The kind of each other release: "yanked" or "pre-release".
-        unread: One message for each index that could not be read, so that releases may be missing.
-        unsupported: Releases that have no file for this version of Python.
-    """
+    """The releases of a package that pip finds for one version of Python, from old to new."""
 
     final: tuple[Version, ...]
     left_out: dict[Version, str]
@@ -73,14 +66,6 @@ def released(package: str, python_version: str | None = None) -> Releases:
 
     pip reads the indexes, folders and credentials of its own settings, as it does when it builds an environment.
     Releases that need another Python are listed only in `unsupported`.
-
-    Args:
-        package: The name of the package.
-        python_version: "3.11" or "3.11.7".  None means the version of this process.
-
-    Raises:
-        NoSuchPackage: If all indexes could be read, and none has a release of the package.
-        MechanismError: If no index could be read, or if pip is missing or too old.
     """
     version = python_version or this_version()
     with temporary_folder() as folder:

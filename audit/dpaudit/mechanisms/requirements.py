@@ -17,14 +17,7 @@ _MAX_CHARACTERS = (
 
 
 def project_name(requirement: str) -> str:
-    """Return the normalised project name of a PEP 508 requirement.
-
-    Args:
-        requirement: A requirement such as "opendp==0.14.2".
-
-    Raises:
-        ValueError: If the text is not a requirement, but for example an option of pip or a path.
-    """
+    """Return the normalised project name of a PEP 508 requirement."""
     from packaging.utils import canonicalize_name
 
     return str(canonicalize_name(parsed_requirement(requirement).name))
@@ -34,12 +27,6 @@ def pinned_version(requirement: str) -> tuple[str, str] | None:
     """Return the name and version of a requirement `name==version`, or None for any other requirement.
 
     A requirement with extras, markers, URLs, wildcards or further conditions does not have this form.
-
-    Args:
-        requirement: A requirement such as "opendp==0.14.2".
-
-    Raises:
-        ValueError: If the text is not a PEP 508 requirement.
     """
     parsed = parsed_requirement(requirement)
     exact = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
@@ -48,11 +35,7 @@ def pinned_version(requirement: str) -> tuple[str, str] | None:
 
 
 def is_bare_name(requirement: str) -> bool:
-    """Whether a requirement is only the name of a project, without extras, versions, markers or a URL.
-
-    Raises:
-        ValueError: If the text is not a PEP 508 requirement.
-    """
+    """Whether a requirement is only the name of a project, without extras, versions, markers or a URL."""
     parsed = parsed_requirement(requirement)
     return not (parsed.specifier or parsed.extras or parsed.marker or parsed.url)
 
@@ -71,11 +54,6 @@ def wrong_version(packages: Mapping[str, str], package: str, version: str) -> st
     """Say that an environment holds another version of a package than the installer was asked for; "" if it does not.
 
     `x==1.0` also allows the local version 1.0+cpu.
-
-    Args:
-        packages: The version of each installed package, by name.
-        package: The name of the package.
-        version: The version, of which the local part counts, too.
     """
     found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
     if found is not None and is_version(found, version):
@@ -88,13 +66,6 @@ def with_extras(requirement: str, replaced: str) -> str:
     """Return a requirement `name==version` with the extras of the requirement that it replaces.
 
     Another requirement, or a requirement with extras, is returned unchanged.
-
-    Args:
-        requirement: The new requirement, such as "opendp==0.16.0".
-        replaced: The old requirement of the same project, such as "opendp[polars]==0.15.1".
-
-    Raises:
-        ValueError: If a text is not a PEP 508 requirement.
     """
     extras = sorted(parsed_requirement(replaced).extras)
     pinned = pinned_version(requirement)
@@ -102,12 +73,7 @@ def with_extras(requirement: str, replaced: str) -> str:
 
 
 def parsed_requirement(requirement: str) -> Requirement:
-    """Parse a requirement into its parts.
-
-    Raises:
-        ValueError: If the text is not a PEP 508 requirement of one line, or is too long.  The error is also raised if
-            the requirement names a file without an absolute URL, or if the URL holds a user name, password or token.
-    """
+    """Parse a requirement into its parts."""
     from urllib.parse import urlsplit
 
     from packaging.requirements import InvalidRequirement, Requirement
@@ -153,14 +119,7 @@ def _check_file(parsed: Requirement) -> None:
 
 
 def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version: str) -> list[str]:
-    """Return the requirements that an environment does not meet.
-
-    Args:
-        requires: Requirements.  A requirement counts as met if its marker does not apply to this version of Python.  A
-            requirement that only pip can read, such as a path or a version outside PEP 440, also counts as met.
-        installed: Versions of the installed packages, by package name.
-        python_version: "3.11" or "3.11.7".
-    """
+    """Return the requirements that an environment does not meet."""
     from packaging.utils import canonicalize_name
     from packaging.version import Version
 

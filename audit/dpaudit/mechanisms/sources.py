@@ -33,17 +33,7 @@ _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # a r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The code of a mechanism outside dpaudit.
-
-    Args:
-        file: The absolute path of the mechanism's file, or None if there is no file.
-        sha256: The SHA-256 of the file at the time of the recording, or "" if there is no file.
-        modules: The SHA-256 of each other module of the user, by path.  For a command, the SHA-256 of each file of the
-            program, by name.
-        packages: The versions of the installed packages, by package name.
-        used: The normalised names of the packages that the mechanism requires or uses itself, without dependencies.
-        hashes: The SHA-256 of the file from which each package of an environment was installed, by package name.
-    """
+    """The code of a mechanism outside dpaudit."""
 
     file: Path | None = None
     sha256: str = ""
@@ -58,9 +48,6 @@ def source_of(mechanism: object) -> Source:
 
     For a mechanism with an address, the first call after loading fixes the result.  Later edits of the file do not
     change the code that runs.
-
-    Args:
-        mechanism: A mechanism as in `audit`.  The missing environment of an isolated mechanism is built first.
     """
     if not isinstance(mechanism, PythonMechanism | IsolatedMechanism):
         return _found(mechanism)
@@ -123,11 +110,7 @@ def _files_of(mechanism: CommandMechanism) -> dict[str, str]:
 
 
 def file_of(mechanism: object) -> Path | None:
-    """Return the file with the mechanism's code, or None if there is no file outside installed packages.
-
-    Args:
-        mechanism: A mechanism as in `audit`.
-    """
+    """Return the file with the mechanism's code, or None if there is no file outside installed packages."""
     if isinstance(mechanism, PythonMechanism | IsolatedMechanism):
         address = mechanism.code or mechanism.address
         return _addressed(address, mechanism.folder, isolated=isinstance(mechanism, IsolatedMechanism))

@@ -21,20 +21,12 @@ STANDARD_FILE = "is a file of Python's standard library, so it could run params 
 
 
 def is_standard(module_name: str) -> bool:
-    """Whether a module, or the package that holds it, belongs to Python's standard library.
-
-    Args:
-        module_name: The module, such as `os.path`.
-    """
+    """Whether a module, or the package that holds it, belongs to Python's standard library."""
     return module_name.split(".")[0] in getattr(sys, "stdlib_module_names", ())  # Python 3.10 and later
 
 
 def is_standard_file(path: str) -> bool:
-    """Whether a file belongs to the standard library of this Python installation or of another installation.
-
-    Args:
-        path: The path, which need not exist.  Links are followed.
-    """
+    """Whether a file belongs to the standard library of this Python installation or of another installation."""
     try:
         above, name = os.path.split(os.path.realpath(path))
     except (OSError, ValueError):  # no file can have this name
@@ -51,9 +43,6 @@ def refusal(found: Foreign) -> str:
 
     For example, `timeit.timeit` would run parameters and datasets as code, and so would `os.system` in a file that
     imports `os`.  For an object outside the standard library, the result is "".
-
-    Args:
-        found: An object of any type.
     """
     if not (inspect.ismodule(found) or inspect.isroutine(found) or isinstance(found, type)):
         return ""

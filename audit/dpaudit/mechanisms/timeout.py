@@ -46,17 +46,8 @@ class Timeout:
     def __call__(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function.
 
-        Args:
-            function: The function.
-            args: The positional arguments of the function.
-            kwargs: The keyword arguments of the function.
-
         Returns:
             The result of the function.
-
-        Raises:
-            RunTimeout: If the function takes too long, even if it catches the interruption.
-            BaseException: Any exception that the function raises within the time limit.
         """
         if self._seconds is None:
             return function(*args, **kwargs)
@@ -79,11 +70,7 @@ class Timeout:
         return result
 
     def around(self, function: Callable[_P, _T]) -> Callable[_P, _T]:
-        """Return a function that calls `function` with the timeout.
-
-        Args:
-            function: The function.
-        """
+        """Return a function that calls `function` with the timeout."""
         return lambda *args, **kwargs: self(function, *args, **kwargs)
 
     @property
@@ -118,14 +105,8 @@ def timeout_after(seconds: float | None) -> Iterator[Timeout]:
 
     An alarm of other code, such as a test runner, is restored at the end.
 
-    Args:
-        seconds: Maximum duration of each call.  None means no limit.
-
     Yields:
         An object that calls functions with this timeout.
-
-    Raises:
-        ValueError: Outside the main thread or on a system without SIGALRM, unless `seconds` is None.
     """
     if seconds is None:
         yield Timeout(None)

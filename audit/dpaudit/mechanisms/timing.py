@@ -27,11 +27,7 @@ class Run:
 
 
 def seconds_of(reported: object) -> float:
-    """Return a running time that another process reports, in seconds.
-
-    Raises:
-        ValueError: If the value is not a finite number >= 0.
-    """
+    """Return a running time that another process reports, in seconds."""
     seconds = math.nan
     if isinstance(reported, int | float) and not isinstance(reported, bool):
         with contextlib.suppress(OverflowError):  # integers may have any size

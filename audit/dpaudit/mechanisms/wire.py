@@ -57,13 +57,7 @@ _MAKERS = {kind.__name__: made for kind, (_, made) in _TYPES.items()}
 
 
 def register(kind: type, values_of: Callable[[Foreign], list[Foreign]], made_from: Callable[..., Foreign]) -> None:
-    """Let this process encode a type of dpaudit, which private environments do not know.
-
-    Args:
-        kind: The type.
-        values_of: The function that returns the parts of a value, which must have an encoding.
-        made_from: The function that makes an equal value from the parts.
-    """
+    """Let this process encode a type of dpaudit, which private environments do not know."""
     _TYPES[kind], _MAKERS[kind.__name__] = (values_of, made_from), made_from
 
 
@@ -72,14 +66,7 @@ class Unsendable(Exception):
 
 
 def frame(value: object) -> bytes:
-    """Return a value as a frame, which consists of the length and the encoding.
-
-    Args:
-        value: The value.
-
-    Raises:
-        Unsendable: If a part of the value has no encoding, or if the value is nested too deeply.
-    """
+    """Return a value as a frame, which consists of the length and the encoding."""
     out = bytearray(HEADER.size)
     try:
         _encode(value, out)
@@ -90,14 +77,7 @@ def frame(value: object) -> bytes:
 
 
 def unframe(body: bytes) -> Foreign:
-    """Return the value in a frame.
-
-    Args:
-        body: The frame without its length.
-
-    Raises:
-        ValueError: If the bytes are not exactly one encoded value.
-    """
+    """Return the value in a frame."""
     try:
         value, end = _decode(memoryview(body), 0)
     except _UNREADABLE as error:

@@ -295,12 +295,7 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until the stream of requests ends.
-
-    Args:
-        requests: A stream of frames with requests.
-        answers: The stream that receives one frame for each request.
-    """
+    """Answer requests until the stream of requests ends."""
     loaded: _Loaded | None = None
     process = os.getpid()
     while True:

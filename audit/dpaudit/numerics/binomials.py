@@ -10,15 +10,7 @@ from dpaudit.numerics.arrays import Array
 
 
 def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
-    """Return the natural logarithm of the binomial coefficient "n choose k", elementwise.
-
-    Args:
-        n: Number of elements of the set.  May be an array.
-        k: Number of chosen elements, where 0 <= k <= n.  May be an array whose shape broadcasts with the shape of `n`.
-
-    Returns:
-        The natural logarithms of the binomial coefficients.  Their shape is the broadcast shape of `n` and `k`.
-    """
+    """Return the natural logarithm of the binomial coefficient "n choose k", elementwise."""
     n, k = np.asarray(n), np.asarray(k)
     log_coefficient: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return log_coefficient

@@ -79,16 +79,6 @@ def bisect(
 ) -> Bracket[float]:
     """Locate the number at which a condition changes from true to false.
 
-    Args:
-        holds: Function that returns whether a number satisfies the condition.
-        inside: Number at which the condition holds.
-        outside: Number at which the condition fails.
-        steps: Maximum number of evaluations of the condition.  If None, the number is unlimited.
-        close: Function that returns whether `inside` and `outside` are close enough to stop.  If None, the bisection
-            continues until no double lies between `inside` and `outside`.
-        mean: Function that returns the next point between two numbers.  For example, `geometric_mean` bisects on a
-            logarithmic scale.
-
     Returns:
         The final bracket of the bisection.
     """
@@ -97,11 +87,6 @@ def bisect(
 
 def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
     """Locate the integer at which a condition changes from true to false.
-
-    Args:
-        holds: Function that returns whether a number satisfies the condition.
-        inside: Integer at which the condition holds.
-        outside: Integer at which the condition fails.
 
     Returns:
         The final bracket of the bisection, whose ends differ by 1.
@@ -140,14 +125,6 @@ def bisect_each(
 ) -> Bracket[Array]:
     """Apply `bisect` to each element of an array independently.
 
-    Args:
-        holds: Function that maps an array of floats to an array of booleans of the same shape.  Each step evaluates the
-            function once for all elements.  Elements whose bisection has ended are ignored.
-        inside: Numbers at which the condition holds.  May have any shape.
-        outside: Numbers at which the condition fails; same shape as `inside`.
-        steps: Maximum number of steps.  If None, the number is unlimited.
-        close: Function that returns, for each element, whether `inside` and `outside` are close enough to stop.
-
     Returns:
         The final bracket of each element, as two arrays of the same shape as `inside`.
     """
@@ -156,12 +133,6 @@ def bisect_each(
 
 def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
     """Apply `bisect_integers` to each element of an array independently.
-
-    Args:
-        holds: Function that maps an array of integers to an array of booleans of the same shape.  For elements whose
-            bisection has ended, the function receives the smaller end of the bracket, and its value is ignored.
-        inside: Integers at which the condition holds.  May have any shape.
-        outside: Integers at which the condition fails; same shape as `inside`.
 
     Returns:
         The final bracket of each element, as two arrays of the same shape as `inside`.

@@ -17,9 +17,6 @@ def kept(size: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     Unlike `lru_cache`, the decorated function accepts arguments that cannot be hashed, such as a claim of a
     user-defined class.  The results for such arguments are computed at each call and are not cached.
-
-    Args:
-        size: Maximum number of cached results.
     """
 
     def decorate(compute: Callable[P, T]) -> Callable[P, T]:

@@ -31,12 +31,6 @@ def out_of_fold(fit: Callable[[Rows, Rows], Callable[[Rows], Array]], rows0: Row
 
     Stacked generalization trains its second stage on such scores (Wolpert 1992, "Stacked generalization").
 
-    Args:
-        fit: Function that fits a model to rows of d0 and rows of d1, and returns a function that scores rows.  This
-            function maps k rows to scores of shape (k,) or (k, m).
-        rows0: Rows that belong to dataset d0, as an array of shape (n0, ...) or a list of length n0.
-        rows1: Rows that belong to dataset d1, as an array of shape (n1, ...) or a list of length n1.
-
     Returns:
         The scores of `rows0` and the scores of `rows1`, in the order of the rows.  Their shapes are (n0,) and (n1,), or
         (n0, m) and (n1, m).

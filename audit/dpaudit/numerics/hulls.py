@@ -12,10 +12,6 @@ from dpaudit.numerics.arrays import Array
 def lowest(x: Array, y: Array) -> tuple[Array, Array]:
     """Sort points by their abscissas, and keep only the lowest point at each abscissa.
 
-    Args:
-        x: Abscissas of at least one point, in any order; shape (n,).
-        y: Ordinates of the points; shape (n,).
-
     Returns:
         The abscissas of the remaining points in strictly increasing order, and the ordinates of these points.
     """

@@ -35,11 +35,6 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     The loss function is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  This function does
     not check its arguments, because checks such as those of scikit-learn would take longer than the fit.
 
-    Args:
-        rows: Finite values of d features for each of n rows; shape (n, d).  The first `n0` rows belong to dataset d0,
-            and the other rows belong to dataset d1.
-        n0: Number of rows that belong to dataset d0.
-
     Returns:
         The d coefficients and the intercept of the log-odds that a row belongs to d1.
     """

@@ -15,10 +15,6 @@ def association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
 
     The difference of a column is the maximum of the difference of its means and the difference of its rates of missing
     values.
-
-    Args:
-        matrix: The columns of n outputs, (n, d), with NaN for missing values.
-        side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
     """
     strength = np.zeros(matrix.shape[1])
     with np.errstate(all="ignore"):
@@ -34,10 +30,6 @@ def count_association(counts: Array, side: npt.NDArray[np.bool_]) -> Array:
 
     The difference of a column is the maximum of two differences: of the mean counts, and of the rates of counts
     above 0.
-
-    Args:
-        counts: The columns of n outputs, (n, d).
-        side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
     """
     n0, n1 = int((~side).sum()), int(side.sum())
     if not n0 or not n1:

@@ -28,15 +28,6 @@ def bits(values: AnyArray | Sequence[int | float]) -> Array:
 
     The features depend only on the numerical value.  For example, the integer 3 and the float 3.0 have the same
     features.  This property is necessary, because numpy converts an array of integers to floats if one entry is NaN.
-
-    Args:
-        values: The numbers; shape (n,).  Integers of any size are processed exactly.
-
-    Returns:
-        An array of shape (n, 3).  The columns are the exponent of the most significant bit, the exponent of the least
-        significant nonzero bit, and the last eight bits of the significand.  The significand of an integer is the
-        integer itself.  The significand of any other number has 53 bits.  Zero, infinities and NaN have placeholder
-        exponents of at least 4000.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         return _integers(values)

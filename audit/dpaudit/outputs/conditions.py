@@ -58,11 +58,7 @@ class Condition:
 
 
 def proposed(tables: Sequence[Table]) -> list[Condition]:
-    """Return conditions on each column: frequent categories and numbers, and cuts at quantiles.
-
-    Args:
-        tables: Past tables.
-    """
+    """Return conditions on each column: frequent categories and numbers, and cuts at quantiles."""
     found: list[Condition] = []
     for column in dict.fromkeys(column for table in tables for column in table.codes):
         often: Counter[str] = Counter()
@@ -79,12 +75,7 @@ def proposed(tables: Sequence[Table]) -> list[Condition]:
 
 
 def of_row(row: Mapping[str, object], tables: Sequence[Table]) -> list[Condition]:
-    """Return the conditions that a row satisfies: its categories, its numbers, and the next cuts around its numbers.
-
-    Args:
-        row: The entries of the row by column.
-        tables: Past tables.
-    """
+    """Return the conditions that a row satisfies: its categories, its numbers, and the next cuts around its numbers."""
     found: list[Condition] = []
     samples = _samples(tables)
     for column, entry in row.items():

@@ -254,11 +254,7 @@ Encoding = PlainEncoding | PartsEncoding
 
 
 def parts_of_all(outputs: Sequence[Output] | Plain) -> list[Parts]:
-    """Return the parts of each output.
-
-    Raises:
-        OutputError: If dpaudit cannot read an output.
-    """
+    """Return the parts of each output."""
     return [parts_of(output) for output in outputs]
 
 

@@ -24,15 +24,7 @@ def is_missing(value: object) -> bool:
 
 
 def row_names(value: object, most: int) -> list[object]:
-    """Return the names of the first rows of a data frame or series.
-
-    Args:
-        value: The data frame or series.
-        most: The maximum number of returned names.
-
-    Returns:
-        The names of the first rows.  The list is empty if there is no index, or if the index consists of row numbers.
-    """
+    """Return the names of the first rows of a data frame or series."""
     index = getattr(value, "index", None)
     if index is None or not hasattr(index, "__array__"):  # the attribute `index` of a Python list is a method
         return []
@@ -42,16 +34,7 @@ def row_names(value: object, most: int) -> list[object]:
 
 
 def column(entries: object) -> AnyArray:
-    """Return the entries of a column as an array.
-
-    Args:
-        entries: A column of a data frame, or a series.
-
-    Returns:
-        The entries as an array of shape (rows,).  If the column has missing entries and a float64 represents every
-        number exactly, the entries are converted to floats, with NaN for missing entries.  Otherwise the entries are
-        unchanged.
-    """
+    """Return the entries of a column as an array."""
     array = np.asarray(entries)
     array = array[:, 0] if array.ndim > 1 else array  # several columns of a data frame may have the same name
     if array.dtype.kind != "O":

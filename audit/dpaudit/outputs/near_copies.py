@@ -45,11 +45,7 @@ class Nearness:
         return cls(tuple(categories), tuple(numbers), word)
 
     def names(self, rows: str) -> list[str]:
-        """Return the names of the numbers that `of` returns.
-
-        Args:
-            rows: The rows in words, such as "rows".
-        """
+        """Return the names of the numbers that `of` returns."""
         counted = [f"{rows} {f'within {radius:g} of' if radius else 'equal to'} {self.word}" for radius in _RADII]
         return [*counted, f"distance of {self.word} to the nearest of the {rows}"]
 

@@ -62,12 +62,7 @@ _FLAT_DEPTH = 1  # maximum depth of lists whose inner lists are also read as las
 
 
 def parts_of(output: Output) -> Parts:
-    """Return the parts of one output.
-
-    Raises:
-        OutputError: If the output contains an object of an unknown class without a registered encoder, or is nested
-            deeper than 100 levels.
-    """
+    """Return the parts of one output."""
     parts = Parts()
     _add(parts, "output", output, 0)
     return parts

@@ -55,9 +55,6 @@ def plain_kind(output: Output) -> str:
 def plain_array(outputs: RawOutputs) -> tuple[str, Plain]:
     """Convert outputs into one array if all of them have the same plain kind.
 
-    Args:
-        outputs: The sequence of n outputs.
-
     Returns:
         The kind, and an array of shape (n,) or (n, d); ("", an empty array) if the outputs have no kind in common.
         Rows of an array count as lists of floats, as `shared_calls.as_alone` gives them.

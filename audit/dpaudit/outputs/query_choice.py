@@ -30,12 +30,6 @@ def chosen_queries(
     """Return queries with strong associations, the strongest first, without constant and duplicate queries.
 
     Every condition is tried alone.  Conjunctions are tried of the conditions with the strongest associations.
-
-    Args:
-        tables: The tables of n past outputs; None for an output without a table.
-        side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
-        proposed: Conditions that were learned from past tables.
-        of_targets: Conditions that hold for the rows in which the datasets differ.
     """
     conditions = list(dict.fromkeys([*of_targets, *proposed]))
     if not conditions:

@@ -17,13 +17,7 @@ _MAX_PAIRED = 6  # maximum number of columns of numbers whose products are avera
 
 
 def table(parts: Parts, name: str, columns: Mapping[str, Column]) -> None:
-    """Add the parts of a table.
-
-    Args:
-        parts: The parts to add to.
-        name: Name of the table.
-        columns: The columns of the table by title, all of one length.
-    """
+    """Add the parts of a table."""
     parts.tables[name] = Table.of(columns)
     numeric: dict[str, Array] = {}
     for title, entries in columns.items():

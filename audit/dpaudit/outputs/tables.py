@@ -84,11 +84,7 @@ class Table:
 
 
 def read_column(entries: Foreign) -> Column:
-    """Read the entries of a column.
-
-    Args:
-        entries: An array, a series, or a list.  Dates and decimals in lists become numbers.
-    """
+    """Read the entries of a column."""
     array = np.asarray(_as_array(entries))
     if array.dtype.kind == "O" and set(map(type, listed := array.tolist())) <= _PLAIN[0]:
         return _labels(listed)

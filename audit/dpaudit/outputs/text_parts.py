@@ -17,13 +17,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def text(parts: Parts, name: str, value: str) -> None:
-    """Add the parts of a text.
-
-    Args:
-        parts: The parts to add to.
-        name: Name of the text.
-        value: The text.
-    """
+    """Add the parts of a text."""
     if len(value) > TEXT or type(value) is not str:  # a subclass of str may compare its texts in its own way
         _add_text(parts, name, value)
         if len(value) > TEXT:

@@ -15,13 +15,7 @@ _HUGE = 1e300  # upper limit of absolute values in summaries, so that sums do no
 
 
 def vector(parts: Parts, name: str, entries: AnyArray) -> None:
-    """Add the parts of an ordered sequence of numbers.
-
-    Args:
-        parts: The parts to add to.
-        name: Name of the sequence.
-        entries: The numbers, (length,).
-    """
+    """Add the parts of an ordered sequence of numbers."""
     if len(entries) <= ENTRIES:
         for index, entry in enumerate(entries.tolist()):
             parts.numbers[f"{name}[{index}]"] = entry
@@ -35,13 +29,7 @@ def vector(parts: Parts, name: str, entries: AnyArray) -> None:
 
 
 def summary(parts: Parts, name: str, entries: AnyArray | list[float]) -> None:
-    """Add the parts of a sequence of numbers that do not depend on the order of the numbers.
-
-    Args:
-        parts: The parts to add to.
-        name: Name of the sequence.
-        entries: The numbers, (length,).
-    """
+    """Add the parts of a sequence of numbers that do not depend on the order of the numbers."""
     if len(entries) <= ENTRIES:
         _short_summary(parts, name, entries if isinstance(entries, list) else entries.tolist())
         return
@@ -78,13 +66,7 @@ def floats(entries: Iterable[object]) -> list[float]:
 
 
 def bag(parts: Parts, name: str, entries: AnyArray) -> None:
-    """Add the parts of an unordered collection of numbers, such as a column of a data frame.
-
-    Args:
-        parts: The parts to add to.
-        name: Name of the numbers.
-        entries: The numbers as an array of shape (length,), with NaN for missing numbers.
-    """
+    """Add the parts of an unordered collection of numbers, such as a column of a data frame."""
     known = np.sort(entries[~np.isnan(entries)])
     parts.counts[f"missing values of {name}"] = len(entries) - len(known)
     summary(parts, name, known)

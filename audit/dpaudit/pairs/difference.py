@@ -41,10 +41,6 @@ def difference(d0: Dataset, d1: Dataset) -> str:
     The function compares lists, tuples, sets, mappings, text and numpy arrays.  It also compares the data frames and
     series of pandas and polars.
 
-    Args:
-        d0: The first dataset of the pair.
-        d1: The second dataset of the pair.
-
     Returns:
         The description of how d1 differs from d0.  The description is empty if the datasets are equal, too large to
         compare, or of an unsupported type.
@@ -158,16 +154,7 @@ def _shared(old: Foreign, new: Foreign) -> int:
 
 
 def _of_units(noun: str, old: Foreign, new: Foreign, front: _Equal, back: _Equal, depth: int) -> str:
-    """Describe the difference between two sequences of records, rows or elements, called units.
-
-    Args:
-        noun: The word for one unit of the sequences, such as "record".
-        old: The first sequence.
-        new: The second sequence.
-        front: A mask of the equal units, where units are compared in order from the beginning of both sequences.
-        back: A mask of the equal units, where units are compared in order from the end of both sequences.
-        depth: The remaining nesting depth at which differences are located.
-    """
+    """Describe the difference between two sequences of records, rows or elements, called units."""
 
     def named(place: int) -> str:
         return f"[{place}]" if noun == "element" else f"{place + 1:,}"

@@ -67,9 +67,6 @@ def check_relation(pair: Pair) -> None:
     """Check that the records of a pair of datasets do not contradict the stated neighbouring relation.
 
     A claim is about neighbours only, so other datasets could refute a true claim.
-
-    Raises:
-        ValueError: If `contradiction` finds a contradiction.
     """
     if words := contradiction(pair):
         raise ValueError(
@@ -83,9 +80,6 @@ def contradiction(pair: Pair) -> str:
 
     The check compares the numbers of records of lists, tuples, arrays, data frames and other collections.  It also
     compares the records of lists and tuples, regardless of their order.
-
-    Returns:
-        The reason why the datasets do not satisfy the relation, or "" if the check finds no contradiction.
     """
     n0, n1 = number_of_records(pair.d0), number_of_records(pair.d1)
     if n0 is None or n1 is None:
@@ -128,10 +122,6 @@ def without_shared_ends(d0: Dataset, d1: Dataset) -> tuple[Dataset, Dataset]:
     """Return two lists without the objects that they share at the beginning and at the end.
 
     Neighbours that were made from one file share nearly all records.
-
-    Args:
-        d0: A list or tuple.
-        d1: A list or tuple.
     """
     for _ in range(2):
         shared = next((i for i, (x, y) in enumerate(zip(d0, d1, strict=False)) if x is not y), min(len(d0), len(d1)))

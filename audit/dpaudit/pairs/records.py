@@ -85,14 +85,7 @@ def of_table(schema: Schema) -> Records:
 
 
 def read_schema(schema: Foreign) -> dict[str, Sequence[Record]]:
-    """Return a schema with plain values: a tuple of two numbers, or a list of categories, for each column.
-
-    Args:
-        schema: A mapping from each column to a sequence, an array or a series.
-
-    Raises:
-        ValueError: If the schema is not valid.  The message names the column and what is allowed.
-    """
+    """Return a schema with plain values: a tuple of two numbers, or a list of categories, for each column."""
     if not isinstance(schema, Mapping):
         raise ValueError(
             "schema must be a dict that maps each column to (low, high) or to a list of categories, got "

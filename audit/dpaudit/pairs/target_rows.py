@@ -22,12 +22,6 @@ def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
 
     A dataset is a table if it is a list of dicts, a dict of columns of equal length, a data frame, or a structured
     array.
-
-    Args:
-        pair: A pair of datasets.
-
-    Returns:
-        The two rows.  Both are None if a dataset is no table, or if the tables differ in more than one row on a side.
     """
     try:
         lists = isinstance(pair.d0, list) and isinstance(pair.d1, list)

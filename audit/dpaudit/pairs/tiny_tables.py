@@ -17,14 +17,7 @@ _MAX_ROWS = 10
 
 
 def tiny_tables(schema: Schema, relation: str, size: int, *, unusual: bool) -> Iterator[Pair]:
-    """Yield pairs of tables, the most promising pairs first.
-
-    Args:
-        schema: For each column (low, high) or a list of categories.
-        relation: "add_remove" or "replace_one".
-        size: Maximum number of rows of the larger table; tables have at most ten rows.
-        unusual: Whether to add targets outside the schema: unknown categories, missing values, values beyond bounds.
-    """
+    """Yield pairs of tables, the most promising pairs first."""
     rows, most = of_table(schema), min(size, _MAX_ROWS)
     numbers = [column for column, entries in schema.items() if numeric(entries)]
     low, high = rows.low, rows.high

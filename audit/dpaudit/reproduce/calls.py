@@ -29,15 +29,7 @@ _OWN = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")  # packages that a scri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """The lines of a script that call a mechanism.
-
-    Args:
-        lines: Lines after the imports of numpy and scipy.  They define `release(dataset)` and may use `np` and `rng`.
-        notes: What the reader of the script must know or do.  The script joins the notes in one comment.
-        file: The module that the script imports from its folder; "" if there is none.
-        missing: What the reader must fill in; "" if the script is complete.
-        outcomes: Whether an exception of a run is its output.
-    """
+    """The lines of a script that call a mechanism."""
 
     lines: list[str]
     notes: list[str]
@@ -47,11 +39,7 @@ class Call:
 
 
 def call_of_config(planned: PlannedAudit) -> Call:
-    """Write the call of the mechanism of a config.
-
-    Raises:
-        Unwritable: If a name or a value of the config cannot be written.
-    """
+    """Write the call of the mechanism of a config."""
     mechanism = planned.config.mechanism
     notes = _packages(mechanism.requires, mechanism.python_version)
     if mechanism.builtin is not None:

@@ -74,14 +74,7 @@ _TYPES = {
 
 
 def expression(name: str) -> str:
-    """Return an expression of `output` and numpy (`np`) for a named part.
-
-    Args:
-        name: The name of a number, or a statement about the output.
-
-    Raises:
-        Unwritable: If the name is unknown, or if its value cannot be computed in one expression.
-    """
+    """Return an expression of `output` and numpy (`np`) for a named part."""
     for found in _candidates(name):
         return found
     raise Unwritable(f"it needs {literal(name[:100])}, which has no short expression in Python")
@@ -150,12 +143,7 @@ def _of_type(path: str, kind: str) -> Iterator[str]:
 
 
 def labelled(path: str, label: str) -> Iterator[tuple[str, str]]:
-    """Yield an expression, and the value that it has if and only if the output has the label.
-
-    Args:
-        path: The expression of a part of the output.
-        label: The label that `outputs.parts` gives to text, bytes, enums, paths and exact numbers.
-    """
+    """Yield an expression, and the value that it has if and only if the output has the label."""
     if re.fullmatch(_QUOTED, label) or _BYTES.fullmatch(label):
         if value := _label(label):
             yield path, value

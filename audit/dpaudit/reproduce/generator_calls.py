@@ -14,16 +14,7 @@ from dpaudit.values import Foreign, JsonObject
 
 
 def generator_lines(module: str, name: str, given: JsonObject) -> list[str]:
-    """Return lines that define `release(dataset)`.
-
-    Args:
-        module: The module that the script imports.
-        name: The class.
-        given: The arguments of the mechanism in the config.
-
-    Raises:
-        Unwritable: If a name or a value cannot be written.
-    """
+    """Return lines that define `release(dataset)`."""
     methods = {key: checked_name(str(given.get(key, key)), f"the method {key}") for key in ("fit", "sample")}
     rows = ", ".join(
         part for part in (literal(given.get("rows", ROWS)), arguments(given.get("sample_arguments"))) if part
@@ -43,12 +34,7 @@ def generator_lines(module: str, name: str, given: JsonObject) -> list[str]:
 
 
 def generator_pairs(library: str | None, given: Foreign) -> list[Pair]:
-    """Return the pairs that an audit made from the schema of a generator; [] for other libraries.
-
-    Args:
-        library: The library of the config.
-        given: The arguments of the mechanism in the config.
-    """
+    """Return the pairs that an audit made from the schema of a generator; [] for other libraries."""
     if library != GENERATORS:
         return []
     return pairs_from(given["schema"], {key: given[key] for key in SEARCH if key in given})

@@ -57,17 +57,7 @@ p = levels[binom.sf(y - 1, RUNS, allowed) <= levels / 2].min(initial=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inequality:
-    """An inequality P(second) <= exp(epsilon) P(first) + delta about one event.
-
-    Args:
-        epsilon: Nats, >= 0.
-        delta: Probability in [0, 1].
-        flipped: Whether the event is the complement of the witness's region, and the first dataset is d1.
-        x: Outputs of the first dataset in the event, as the audit counted them.
-        n_first: Outputs of the first dataset that the audit counted.
-        y: Outputs of the second dataset in the event.
-        n_second: Outputs of the second dataset that the audit counted.
-    """
+    """An inequality P(second) <= exp(epsilon) P(first) + delta about one event."""
 
     epsilon: float
     delta: float
@@ -96,11 +86,7 @@ class Inequality:
         return (b - slope * a - self.delta) / spread
 
     def runs(self, seconds: float) -> int:
-        """Return the number of runs per dataset of a script: twice what the observed rates need for p <= 1e-6.
-
-        Args:
-            seconds: Upper estimate of the duration of one run.
-        """
+        """Return the number of runs per dataset of a script: twice what the observed rates need for p <= 1e-6."""
         if self.strength <= 0:
             return _DEFAULT_RUNS
         least = MIN_RUNS if seconds <= 0 else min(MIN_RUNS, max(_MIN_SLOW, int(_SECONDS / (2 * seconds))))
@@ -116,14 +102,7 @@ class Inequality:
 
 
 def p_value(tested: Inequality, x: int, y: int, n: int) -> float:
-    """Return the p-value of the theorem of this module, as the script computes it.
-
-    Args:
-        tested: The inequality.
-        x: Runs on the first dataset in the event, 0 to n.
-        y: Runs on the second dataset in the event, 0 to n.
-        n: Number of runs on each dataset.
-    """
+    """Return the p-value of the theorem of this module, as the script computes it."""
     from scipy.stats import beta, binom  # loads slowly
 
     levels = np.geomspace(1e-100, 1, 5001)
@@ -133,12 +112,7 @@ def p_value(tested: Inequality, x: int, y: int, n: int) -> float:
 
 
 def strongest(claim: TradeoffFunction, counts: Counts) -> Inequality:
-    """Return the inequality that the counts of the audit contradict most clearly.
-
-    Args:
-        claim: The claim.
-        counts: Counts of the witness's region.
-    """
+    """Return the inequality that the counts of the audit contradict most clearly."""
     x, y = counts.false_positives, counts.n1 - counts.false_negatives
     sides = [(False, x, counts.n0, y, counts.n1), (True, counts.n1 - y, counts.n1, counts.n0 - x, counts.n0)]
     found = [

@@ -24,16 +24,8 @@ _OPENDP_TUPLES = ("bounds", "d_in", "d_out")
 def library_lines(library: str, call: str, given: Foreign) -> list[str]:
     """Return lines that define `release(dataset)`.
 
-    Args:
-        library: Name of the library in configs.
-        call: The function or the class of the library.
-        given: Its arguments as plain values.
-
     Functions are imported under the name `audited`, because a name such as `sum` would hide a function that the script
     itself calls.
-
-    Raises:
-        Unwritable: If a script cannot write this call.
     """
     if library == "smartnoise_sql":
         raise Unwritable("a query of smartnoise-sql needs a data frame and metadata, more than a short script holds")

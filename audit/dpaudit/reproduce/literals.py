@@ -23,15 +23,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def literal(value: Foreign) -> str:
-    """Return an expression of ASCII characters whose value is the given plain value.
-
-    Args:
-        value: None, a boolean, a number, text, bytes, a numpy array of numbers, or lists, tuples, sets and dicts of
-            such values.
-
-    Raises:
-        Unwritable: If the value has another type, is too long, or looks like a secret.
-    """
+    """Return an expression of ASCII characters whose value is the given plain value."""
     refuse_secrets(value)
     try:
         text = _written(value, 0)
@@ -80,10 +72,6 @@ def value_of(text: str) -> Foreign:
     """Return the plain value whose `repr` a result file holds.
 
     Besides literals, the text may contain `nan`, `inf` and numpy arrays of integers and booleans.
-
-    Raises:
-        Unwritable: If the text is not that of a plain value, or does not determine the value.  For example, the text
-            may be shortened, numpy rounds floats in arrays, and a result writes several spaces as one.
     """
     if len(text) > MAX_LITERAL or "..." in text:
         raise Unwritable("the text is too long or shortened")
@@ -143,15 +131,7 @@ def brief_text(text: str) -> str:
 
 
 def checked_name(name: str, what: str) -> str:
-    """Return a dotted Python name.
-
-    Args:
-        name: The name, from a foreign file.
-        what: The thing that has the name, for the message.
-
-    Raises:
-        Unwritable: If a part of the name is not a Python identifier.
-    """
+    """Return a dotted Python name."""
     parts = name.split(".")
     if not all(_NAME.fullmatch(part) and not keyword.iskeyword(part) for part in parts):
         raise Unwritable(f"{what} must be a valid Python name, got {brief_text(name)}")
@@ -159,11 +139,7 @@ def checked_name(name: str, what: str) -> str:
 
 
 def arguments(values: Foreign) -> str:
-    """Return the arguments of a call: a list becomes positional arguments, and a dict becomes named arguments.
-
-    Raises:
-        Unwritable: If a value cannot be written.
-    """
+    """Return the arguments of a call: a list becomes positional arguments, and a dict becomes named arguments."""
     if isinstance(values, list | tuple):
         return ", ".join(map(literal, values))
     named = named_arguments(values)
@@ -174,11 +150,7 @@ def arguments(values: Foreign) -> str:
 
 
 def named_arguments(values: Foreign) -> JsonObject:
-    """Return the named arguments of a call as a dict; {} for None.
-
-    Raises:
-        Unwritable: If the value is no dict whose keys are texts.
-    """
+    """Return the named arguments of a call as a dict; {} for None."""
     if values is not None and not (isinstance(values, dict) and all(isinstance(name, str) for name in values)):
         raise Unwritable(f"the arguments of a call must be a dict whose keys are texts, got {brief_text(repr(values))}")
     return values or {}

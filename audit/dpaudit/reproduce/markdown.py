@@ -16,10 +16,6 @@ def as_markdown(result: AuditResult, script: Script) -> str:
     """Return Markdown with the finding and the script.
 
     All foreign text is inside the block of code, whose lines are ASCII and never begin with a fence.
-
-    Args:
-        result: The result.
-        script: The script of the result.
     """
     confidence = percent_at_least(result.confidence).replace("\u00a0", " ")
     todo = "  Fill in the places marked FILL IN first." if script.missing else ""

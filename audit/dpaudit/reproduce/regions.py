@@ -33,13 +33,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in plain Python.
-
-    Args:
-        condition: An expression of `output` and `np`.
-        negated: Whether the event is the complement of the condition.
-        nearly: Whether the description only comes close to the region.
-    """
+    """An event in plain Python."""
 
     condition: str
     negated: bool = False
@@ -67,14 +61,7 @@ class Event:
 
 
 def event_of(region: str) -> Event:
-    """Return the event that a description states.
-
-    Args:
-        region: The description of a witness's region, from a result file.
-
-    Raises:
-        Unwritable: If the region cannot be written as a condition on the output.
-    """
+    """Return the event that a description states."""
     words, nearly = region, False
     if len(region) > _MAX_WORDS:
         raise Unwritable(f"the region has a description of {len(region):,} characters; {_ADVICE}")

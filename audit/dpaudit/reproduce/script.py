@@ -32,17 +32,7 @@ _EXCEPTIONS = "(AttributeError, LookupError, TypeError, ValueError)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A standalone script.
-
-    Args:
-        text: The script, in ASCII characters.
-        module: The module in the script's folder that the script imports; "" if there is none.
-        missing: What the reader must fill in, in words; empty if the script is complete.
-        few: A sentence that the runs may be too few; "" if the counts of the audit suggest that they suffice.
-        runs: Number of runs on each dataset.
-        seconds: Rough upper estimate of the script's running time, from the time of the audit, which also includes the
-            attacks.
-    """
+    """A standalone script."""
 
     text: str
     module: str
@@ -53,15 +43,7 @@ class Script:
 
 
 def script_of(result: AuditResult) -> Script:
-    """Write a script that reproduces the violation of a result without dpaudit.
-
-    Args:
-        result: A result, possibly from an untrusted file.  Nothing that it names is run.
-
-    Raises:
-        Unwritable: If the result reports no violation of one rejection region, or if its mechanism, its region or a
-            value cannot be written.
-    """
+    """Write a script that reproduces the violation of a result without dpaudit."""
     witness = _witness_of(result)
     event = event_of(witness.region)
     planned = _planned(result)

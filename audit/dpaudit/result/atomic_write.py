@@ -28,14 +28,6 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
     An existing file keeps its mode.  The function follows symbolic links.  If the path was not given by the user, the
     caller must check for symbolic links.
-
-    Args:
-        path: The file to write.  A special file such as /dev/stdout is written directly.
-        content: Bytes, or text to write as UTF-8.  A lone surrogate, such as an undecodable byte of a file name, is
-            written as \udXXX, which JSON reads back unchanged.
-
-    Raises:
-        OSError: If the file cannot be written.  The temporary file is then removed.
     """
     target = Path(os.path.realpath(path))
     # a special file such as /dev/stdout, or a folder, for which the system raises OSError
@@ -61,13 +53,6 @@ def write_placed(file: Path, content: str | bytes) -> None:
     The function opens the folder once, and writes and renames the file within the open folder.  If another program
     creates a link at the same time, renaming replaces the link and leaves the target of the link unchanged.  On systems
     without operations relative to an open folder, such as Windows, links are only checked before writing.
-
-    Args:
-        file: The file to write.  Links among the folders above `file.parent` are followed.
-        content: Bytes or text, as in `write_whole`.
-
-    Raises:
-        OSError: If `file` or its folder is a link, if `file` is a folder, pipe or device, or if writing fails.
     """
     if not _BY_FOLDER:
         _checked_mode(str(file), None)
@@ -90,14 +75,7 @@ def write_placed(file: Path, content: str | bytes) -> None:
 
 
 def remove_placed(file: Path) -> None:
-    """Remove a file that `write_placed` wrote.  If the file does not exist, do nothing.
-
-    Args:
-        file: The file to remove.  If it is a link, the link is removed and its target is kept.
-
-    Raises:
-        OSError: If the folder is a link, or if the file cannot be removed.
-    """
+    """Remove a file that `write_placed` wrote.  If the file does not exist, do nothing."""
     if not _BY_FOLDER:
         file.unlink(missing_ok=True)
         return
@@ -109,9 +87,6 @@ def link_in(folder: Path) -> Path | None:
     """Return the first symbolic link on a relative path; for an absolute path, the folder itself if it is a link.
 
     The result is None if there is no such link.  The folders above an absolute path may be links.
-
-    Args:
-        folder: The folder for files that dpaudit names.
     """
     above = () if folder.is_absolute() else folder.parents[-2::-1]
     return next((one for one in (*above, folder) if os.path.islink(one)), None)  # unlike is_symlink, for any name
@@ -119,11 +94,7 @@ def link_in(folder: Path) -> Path | None:
 
 @contextlib.contextmanager
 def open_folder(folder: Path) -> Iterator[int]:
-    """Open a folder that is not a symbolic link, and provide its file descriptor.
-
-    Raises:
-        OSError: If the folder is a link, or cannot be opened.
-    """
+    """Open a folder that is not a symbolic link, and provide its file descriptor."""
     if folder.is_symlink():
         raise OSError(errno.ELOOP, f"{folder} is a symbolic link to {os.readlink(folder)}")
     # O_NOFOLLOW also refuses a link that was created after the check

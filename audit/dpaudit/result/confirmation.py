@@ -99,11 +99,7 @@ class Confirmation:
 
     @classmethod
     def from_json(cls, values: Json) -> Confirmation:
-        """Read a confirmation.
-
-        Raises:
-            ValueError: If the values are no confirmation.
-        """
+        """Read a confirmation."""
         if not isinstance(values, Mapping) or values.get("outcome") not in get_args(ConfirmationOutcome):
             raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
         outcome, stated, p_value = values["outcome"], values.get("counts"), float(values["p_value"])
@@ -201,11 +197,6 @@ def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
 def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: float) -> float | None:
     """Estimate how many fresh runs on each dataset would show how much more than claimed the loss is.
 
-    Args:
-        found: The fresh runs after a refutation.
-        claim: The claim, symmetrized.
-        significance: Significance of the audit.
-
     Returns:
         The number, inf if the fresh runs show no sign of a violation.  None if there are no fresh counts, or if the
         sizes exceed the claim.
@@ -220,25 +211,14 @@ def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: fl
 
 @lru_cache(maxsize=64)
 def sizes_of(counts: Counts, claim: TradeoffFunction, significance: float) -> Sizes:
-    """Return which curves the fresh counts refute at once.
-
-    Args:
-        counts: The counts of a confirmation.
-        claim: The claim, symmetrized.
-        significance: Significance s of the audit.
-    """
+    """Return which curves the fresh counts refute at once."""
     y = counts.n1 - counts.false_negatives
     level = sizes_significance(significance)
     return Sizes.of(family_of(claim), counts.false_positives, counts.n0, y, counts.n1, significance=level)
 
 
 def band_of(sizes: Sizes, alpha: Array) -> Array:
-    """Return upper bounds of the trade-off curve at some type I errors; see `Sizes.boundary`.
-
-    Args:
-        sizes: Which curves the fresh counts refute.
-        alpha: Type I errors, any shape.
-    """
+    """Return upper bounds of the trade-off curve at some type I errors; see `Sizes.boundary`."""
     a, b = sizes.boundary()
     # The curve is convex, at most 1 at 0 and 0 at 1, and at most b at a.
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -96,14 +96,6 @@ class Evidence(Protocol):
 
         The answer is the estimate from which the audit computed the smallest detectable violation, or a more
         optimistic estimate.  A small tolerance allows for rounding errors and for other versions of numpy.
-
-        Args:
-            claim: The claim of the result.
-            truth: A curve in the family of the claim; see `inference.power.in_family`.
-            confidence: Confidence of the audit.
-            power: Probability of the detection.
-            needed: The stated number of right guesses that refutes the claim; 0 if it is not stated.  The evidence
-                checks this number, and ignores it if it counts outputs.
         """
         ...
 
@@ -140,35 +132,18 @@ class Evidence(Protocol):
         ...
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Return the p-value of a claim.
-
-        Args:
-            claim: The claim, as returned by `tested`.
-            path: The log-wealth against the claim at every interim analysis, in nats.  None if the result does not
-                record it.
-        """
+        """Return the p-value of a claim."""
         ...
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         """Return a lower confidence bound of the parameter of a nested family of claims.
 
         If family(t) is true, the bound exceeds t with probability at most `significance`.
-
-        Args:
-            family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
-            significance: Probability of a bound above the true parameter, in (0, 1).
-            precision: Precision of the search, as in `families.largest_refuted`.
         """
         ...
 
     def proves_peak(self, path: Array, *, went_on: bool) -> bool:
-        """Whether the counts give the largest wealth of a nonempty path, for an audit that found a violation.
-
-        Args:
-            path: The log-wealth against the claim at every interim analysis, in nats.
-            went_on: Whether the audit continued after it had refuted the claim.  Otherwise the path must end at its
-                maximum.
-        """
+        """Whether the counts give the largest wealth of a nonempty path, for an audit that found a violation."""
         ...
 
     def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
@@ -237,15 +212,7 @@ class Evidence(Protocol):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
-        """Read evidence that `to_json` wrote.
-
-        Args:
-            values: The JSON object that `to_json` returned.
-            target: The claim of the result, symmetrized (`TradeoffFunction.symmetrized`).
-
-        Raises:
-            ValueError: If the counts of the evidence are impossible.
-        """
+        """Read evidence that `to_json` wrote."""
         ...
 
 
@@ -269,17 +236,7 @@ KINDS: tuple[type[Evidence], ...] = (
 
 
 def read_back(values: Mapping[str, Json], target: TradeoffFunction, *, pairs: int | None = None) -> Evidence:
-    """Read evidence of any kind.
-
-    Args:
-        values: The JSON object that `Evidence.to_json` returned.
-        target: The claim of the result, symmetrized (`TradeoffFunction.symmetrized`).
-        pairs: Number of pairs of the result; None if unknown.  A short file may state very many pairs, whose counts
-            would take much memory.
-
-    Raises:
-        ValueError: If the method is unknown or the counts are impossible.
-    """
+    """Read evidence of any kind."""
     method, counts = values["method"], values.get("counts")
     for kind in KINDS:
         if method == kind.method:
@@ -303,11 +260,6 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
     The check compares the statement with the bound of the evidence.  If the bound is slow to compute, and the theorem
     of `inference.resolution.largest_epsilon` proves the statement for this number of runs, the bound is not computed.
     If the bound inverts a test, and this test does not refute `largest_epsilon`, the bound is not computed either.
-
-    Args:
-        evidence: The evidence of the audit.
-        largest_epsilon: The epsilon of the statement, in nats.
-        confidence: Confidence of the audit.
 
     Returns:
         A description of the contradiction; "" if the evidence is consistent with the statement.

@@ -161,14 +161,8 @@ def _check_scores(witness: Witness) -> None:
 def read(values: Json) -> Parameters:
     """Read the fields of an `AuditResult` from the values that `AuditResult.to_dict` wrote.
 
-    Args:
-        values: The content of a result file as plain JSON values.
-
     Returns:
         The values of the fields by field name.
-
-    Raises:
-        ValueError: If the values are not a complete result, or contradict each other.
     """
     if not isinstance(values, Mapping):
         raise ValueError(f"it must be an object, got {type(values).__name__}")
@@ -211,11 +205,7 @@ def as_text(values: JsonObject) -> str:
 
 
 def plain(value: Foreign) -> Json:
-    """Convert a value of a result to plain JSON values.  Infinite numbers and NaN are converted to text.
-
-    Raises:
-        TypeError: If the value has a type that results do not contain.
-    """
+    """Convert a value of a result to plain JSON values.  Infinite numbers and NaN are converted to text."""
     match value:
         case np.ndarray():
             return [plain(x) for x in value.tolist()]

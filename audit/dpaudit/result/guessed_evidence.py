@@ -79,14 +79,7 @@ class GuessedEvidence(ABC):
 
     @abstractmethod
     def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        """Return the maximum probability of at least `right` right guesses under a claim.
-
-        Args:
-            claim: The claim to test.
-            right: Number of right guesses.
-            enough: If the maximum is at most `enough`, any upper bound that is at most `enough` may be returned
-                instead.
-        """
+        """Return the maximum probability of at least `right` right guesses under a claim."""
 
     @abstractmethod
     def attained(self, truth: TradeoffFunction, right: int) -> float:

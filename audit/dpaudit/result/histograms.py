@@ -32,11 +32,7 @@ def _whole(value: Json, most: int) -> bool:
 
 
 def dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
-    """Convert lists that `sparse` returned to an array of counts with shape (2, BINS).
-
-    Raises:
-        ValueError: If there are not exactly two lists, or if an entry is not a valid [bin, count].
-    """
+    """Convert lists that `sparse` returned to an array of counts with shape (2, BINS)."""
     counts = np.zeros((2, BINS), dtype=np.int64)
     for side, entries in zip(counts, sides, strict=True):
         for entry in entries:

@@ -27,9 +27,6 @@ def bound_at_its_confidence(result: Stated) -> float:
 
     Returns:
         The lower bound on mu.
-
-    Raises:
-        ValueError: If the verdict or the bounds do not hold, for example because the confidence in the file was edited.
     """
     found = of_p_value(result)
     if result.bounds_valid and not found and result.evidence.inverted:

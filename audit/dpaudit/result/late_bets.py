@@ -48,17 +48,7 @@ class LateBets:
     def wealth_on(
         self, bets: Strategy, counts: Counts, lost: Collection[int], *, coin_selected: bool
     ) -> Callable[[TradeoffFunction], float]:
-        """Return a function that maps a claim to the log-wealth at a moment of the audit.
-
-        Args:
-            bets: The bets of the audit.
-            counts: Counts of all pairs at this moment; shape (pairs, 2, BINS).
-            lost: Indices of the pairs whose wealth was 0 at this moment.
-            coin_selected: Whether only one output of each trial is counted, which a fair coin selects.
-
-        Raises:
-            ValueError: If the audit has no moment with these counts.
-        """
+        """Return a function that maps a claim to the log-wealth at a moment of the audit."""
         parts = self.until(counts)
         if parts is None:
             return bets.wealth_on(counts, lost, coin_selected=coin_selected)
@@ -73,11 +63,7 @@ class LateBets:
         return log_e
 
     def until(self, counts: Counts) -> tuple[Stage, ...] | None:
-        """Return the stages until a moment, the last one with its counts until then; None before the first late bet.
-
-        Raises:
-            ValueError: If the audit has no moment with these counts.
-        """
+        """Return the stages until a moment, the last one with its counts until then; None before the first late bet."""
         total, made = counts.sum(), self.before.sum()
         if total <= made:
             if np.any(counts > self.before):
@@ -101,11 +87,6 @@ class LateBets:
 
         The first late bet needs half of the trials and enough wealth.  Each bet must be the one on its pair that most
         probably reaches the threshold in the trials that are left.
-
-        Args:
-            plan: The growth of the bets.
-            enough: Log-wealth of the threshold, nats.
-            allowed: The largest number of trials.
         """
         bets, coins = plan.bets, plan.coin_selected
         each = 1 if coins else 2  # counted outputs of a trial
@@ -139,18 +120,7 @@ class LateBets:
     def from_json(
         cls, values: Mapping[str, Json], counts: Counts, lost: tuple[int, ...], *, bets: int, coin_selected: bool
     ) -> LateBets:
-        """Read late bets.
-
-        Args:
-            values: The lists that `to_json` returned.
-            counts: The counts of all pairs at the end; shape (pairs, 2, BINS).
-            lost: The pairs that were lost before the first late bet.
-            bets: Number of bets of the audit.
-            coin_selected: As in `wealth_on`.
-
-        Raises:
-            ValueError: If the stages are not part of the counts, or name a pair or a bet that does not exist.
-        """
+        """Read late bets."""
         stated = values["stages"]
         if not isinstance(stated, list) or not 0 < len(stated) <= MOST_STAGES:
             raise ValueError(f"evidence must list 1 to {MOST_STAGES} late bets")

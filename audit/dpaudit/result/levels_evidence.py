@@ -36,14 +36,7 @@ class CanaryLevelsEvidence(CanaryGuesses):
 
     @classmethod
     def of(cls, m: int, included: int, rights: Rights, *, half: bool) -> Self:
-        """Return evidence with the default levels.
-
-        Args:
-            m: Number of canaries, at least `levels.LEAST_CANARIES`.
-            included: Number of included canaries.
-            rights: As in the attribute.
-            half: As in the attribute.
-        """
+        """Return evidence with the default levels."""
         numbers = levels.default_numbers(m)
         return cls(
             m=m,

@@ -285,42 +285,22 @@ Written = Callable[..., str]
 
 
 def p_value_words(result: AuditResult, write: Written = upper) -> str:
-    """Write the p-value, rounded up, with enough digits to distinguish it from the significance of the audit.
-
-    Args:
-        result: The result of an audit.
-        write: Function that rounds a number up and converts it to text.
-    """
+    """Write the p-value, rounded up, with enough digits to distinguish it from the significance of the audit."""
     return write(result.p_value, under=1 - result.confidence)
 
 
 def mu_words(result: AuditResult, write: Written = lower) -> str:
-    """Write `mu_lower`, rounded down.  For a violation, enough digits are shown to distinguish it from the claim's mu.
-
-    Args:
-        result: The result of an audit.
-        write: Function that rounds a number down and converts it to text.
-    """
+    """Write `mu_lower`, rounded down.  For a violation, enough digits are shown to distinguish it from the claim's mu."""
     return write(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
 
 
 def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
-    """Write `epsilon_lower(delta)`, rounded down.  For a violation, the digits suffice to exceed the claim's epsilon.
-
-    Args:
-        result: The result of an audit.
-        delta: Delta of the bound, between 0 and 1.
-        write: Function that rounds a number down and converts it to text.
-    """
+    """Write `epsilon_lower(delta)`, rounded down.  For a violation, the digits suffice to exceed the claim's epsilon."""
     return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
 
 
 def size_words(result: AuditResult) -> list[str]:
-    """Write what the fresh runs say about a violation, and whether the bounds state its size, each on one line.
-
-    Args:
-        result: The result of an audit that found a violation.
-    """
+    """Write what the fresh runs say about a violation, and whether the bounds state its size, each on one line."""
     found = result.confirmation
     lines = [] if found is None else [confirmation_words(found)]
     if result.refuted_at is not None and result.stopped_by != "evidence":

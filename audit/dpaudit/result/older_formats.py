@@ -16,12 +16,7 @@ Values = JsonObject
 
 
 def converted(values: Mapping[str, Json]) -> Values:
-    """Convert the content of a result file to the keys of the current format.
-
-    Raises:
-        ValueError: If a later version of dpaudit wrote the file, or if the format of the file is not a format of
-            results.
-    """
+    """Convert the content of a result file to the keys of the current format."""
     found = values.get("format")
     if is_later(found, FORMAT):
         raise ValueError(

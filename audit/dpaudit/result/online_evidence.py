@@ -104,15 +104,7 @@ class OnlineEvidence(SequentialEvidence):
 
 
 def peak_of(sides: Json, counts: Counts) -> Counts:
-    """Read the counts at the interim analysis with the largest wealth.
-
-    Args:
-        sides: The counts as lists, as `sparse` returned them.
-        counts: The final counts; shape (1, 2, BINS).
-
-    Raises:
-        ValueError: If `sides` are not valid counts, or if they exceed `counts` in a bin.
-    """
+    """Read the counts at the interim analysis with the largest wealth."""
     peak = dense(sides)[None]
     if peak.shape != counts.shape or np.any(peak > counts):
         raise ValueError("evidence must have no more counts at its peak than at its end")

@@ -123,13 +123,7 @@ def of_assumption(result: Stated) -> list[str]:
 
 
 def of_planned(result: Stated, *, complete: bool) -> list[str]:
-    """Compare the planned violations of the evidence with the confidence and the config that the result states.
-
-    Args:
-        result: The result.
-        complete: Whether the evidence must state the violation that its config plans to detect.  Earlier versions
-            placed no bets on it.
-    """
+    """Compare the planned violations of the evidence with the confidence and the config that the result states."""
     planned, audit = result.evidence.planned, result.provenance.audit
     sought = "" if audit is None else detect_of(audit)
     if planned is None:

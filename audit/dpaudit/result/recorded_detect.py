@@ -26,15 +26,7 @@ class _Unreadable(Exception):
 
 @lru_cache(maxsize=4)
 def detect_of(config: str) -> str | None:
-    """Return the value of the top-level key `detect` of a config.
-
-    Args:
-        config: One audit in YAML.
-
-    Returns:
-        The text of the value; "" if there is none; None if the config cannot be read, or has a form that dpaudit does
-        not write.
-    """
+    """Return the value of the top-level key `detect` of a config."""
     if len(config) > _MAX_LETTERS:
         return None
     try:
@@ -47,11 +39,7 @@ def detect_of(config: str) -> str | None:
 
 
 def _entries(config: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys of the top-level mapping with their values; "" for a value that `detect` cannot have.
-
-    Raises:
-        _Unreadable: If the text is not one mapping with plain keys, or if `detect` is no plain value.
-    """
+    """Yield the keys of the top-level mapping with their values; "" for a value that `detect` cannot have."""
     depth, key, documents = 0, None, 0
     events = yaml.parse(config, Loader=yaml.SafeLoader)
     for event in islice(events, _MAX_EVENTS):

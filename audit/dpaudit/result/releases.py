@@ -93,12 +93,7 @@ class Bisection:
         return {name: self.left_out[name] for name in sorted(inside, key=Version)}
 
     def other_packages(self, change: Change) -> list[tuple[str, str | None, str | None]]:
-        """Return the other packages whose versions differ between the environments of the two ends of a change.
-
-        Returns:
-            The name and the two versions of each package, in alphabetical order.  A version is None if the environment
-            lacks the package.  Audits without recorded packages are passed over.
-        """
+        """Return the other packages whose versions differ between the environments of the two ends of a change."""
         before, after = (self.releases[end].results for end in change)
         found = set()
         for title in before.keys() & after.keys():

@@ -87,10 +87,6 @@ class ScoresGuesses(GuessedEvidence, ABC):
         """Return a p-value of the hypothesis that fair coins decided which canaries were included.
 
         The p-value is 1 if no coins decided the inclusions.
-
-        Args:
-            sizes: Number of scores from each of the two datasets, including scores that were only used to train
-                attacks.
         """
         return 1.0
 

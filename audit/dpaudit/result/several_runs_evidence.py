@@ -68,13 +68,7 @@ class _OfRuns(ScoresGuesses, ABC):
 
     @abstractmethod
     def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:
-        """Return an upper bound on the probability of at least `right` right guesses in one run.
-
-        Args:
-            claim: A symmetric claim.
-            run: Numbers of canaries, included canaries and guesses of the run.
-            right: Number of right guesses.
-        """
+        """Return an upper bound on the probability of at least `right` right guesses in one run."""
 
     def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return several.sum_p_value(_tails(dataclasses.replace(self, right=0), claim.symmetrized()), right)
@@ -144,11 +138,7 @@ def _tails(evidence: _OfRuns, claim: TradeoffFunction) -> list[Array]:
 
 
 def read_runs(given: Json) -> tuple[Run, ...]:
-    """Read the runs of several-run evidence from JSON values.
-
-    Raises:
-        ValueError: If there is no run, or if the counts of a run are impossible.
-    """
+    """Read the runs of several-run evidence from JSON values."""
     runs = tuple((int(m), int(included), int(r)) for m, included, r in given)
     if not runs or not all(0 <= included <= m <= MAX_SCORES and 0 <= r <= m for m, included, r in runs):
         words = f"runs must have included canaries and guesses between 0 and canaries, at most {MAX_SCORES:,}"
@@ -237,16 +227,7 @@ def all_halves(runs: tuple[Run, ...]) -> bool:
 
 
 def of_runs(runs: Sequence[Run], right: int, *, drawn: bool) -> SeveralRunsEvidence | SeveralDrawnRunsEvidence:
-    """Create the evidence of several runs.
-
-    Args:
-        runs: Numbers of canaries, included canaries and guesses of each run.
-        right: Total number of right guesses in all runs.
-        drawn: If True, each run included a fixed number of canaries; otherwise, fair coins decided the inclusions.
-
-    Raises:
-        ValueError: If there are too many runs or guesses; see `check_size`.
-    """
+    """Create the evidence of several runs."""
     kind = SeveralDrawnRunsEvidence if drawn else SeveralRunsEvidence
     found = kind(runs=tuple(runs), guesses=sum(r for _, _, r in runs), right=right)
     found.check_size()

@@ -56,20 +56,8 @@ class Shown:
         With `label` or `color`, or on axes that already hold such a plot, the result adds one line, so that several
         results can share the axes.
 
-        Args:
-            kind: "tradeoff" (errors of the attack), "profile" (delta at each epsilon), "evidence" (wealth of the bets),
-                "scores" (of the outputs) or "residual" (percentage points by which the attack beats the claim).
-            ax: The matplotlib axes to draw on.  If None, a new figure is created.
-            label: Name of the result in the legend.
-            color: Colour of the line.
-            claim: Whether to draw the claim, if several results share the axes.
-            legend: Whether to draw a legend.
-
         Returns:
             The axes of the plot.  A notebook displays the axes of a new figure as a picture.
-
-        Raises:
-            ValueError: If there is no such kind, or if the result holds no scores.
         """
         from dpaudit_reports import plot_result
 

@@ -11,14 +11,7 @@ _STEPS = re.compile(r"([\d,]{1,20}) steps; a fair coin chose the dataset of each
 
 
 def spent(evidence: Evidence, runs: int, warnings: tuple[str, ...] = ()) -> str:
-    """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps".
-
-    Args:
-        evidence: The evidence of the audit.
-        runs: Number of runs on each dataset.  A stream has two steps for each run on a dataset, or one step fewer in
-            total.
-        warnings: The warnings of the result.  For a stream, one warning states the number of steps.
-    """
+    """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
     if evidence.once:
         return "one run"
     guessed = evidence.guessed

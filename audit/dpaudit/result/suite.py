@@ -32,15 +32,7 @@ class Promise:
 
     @classmethod
     def of(cls, confidences: Sequence[float], *, each: bool = False) -> Promise:
-        """Divide the probability of a false alarm among several audits.
-
-        Args:
-            confidences: The requested confidence of each audit.
-            each: Whether each audit uses its requested confidence.
-
-        Raises:
-            ValueError: If a confidence is not between 0 and 1, or is too close to 1 to be divided.
-        """
+        """Divide the probability of a false alarm among several audits."""
         total = sum((significance(confidence) for confidence in confidences), Fraction(0))
         shares = shared_confidences(confidences)
         if each:
@@ -79,9 +71,6 @@ def named_together(results: Sequence[AuditResult]) -> str:
     Each verdict is valid separately, so at 95 % confidence, one of twenty true claims may be refuted.  The e-BH
     procedure bounds the expected proportion of true claims among the claims that the description names; see
     `inference.e_bh`.
-
-    Args:
-        results: The results of all audits.
 
     Returns:
         The description.  "" if there is only one result, if no claim was refuted, or if the joint guarantee of one
@@ -127,9 +116,6 @@ def _e_value(result: AuditResult) -> float:
 
 def promised_together(results: Sequence[AuditResult]) -> str:
     """Describe the joint guarantee of the command that made all the given results.
-
-    Args:
-        results: The results of the audits.
 
     Returns:
         The description.  "" if there is only one result, if the results do not come from one command, or if their

@@ -41,27 +41,7 @@ class CellState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptCell:
-    """One audit of a sweep.
-
-    Args:
-        name: The name of the result, NAME.json.
-        title: The name without the version.
-        constructor: The entry of the catalogue.
-        values: The label of the value of each axis.
-        version: The version of the package.
-        state: What the audit has shown.
-        reason: Why the audit is inconclusive or has no result, as one line.
-        closed: Whether the cell gets no further rounds.
-        trials: Runs per dataset.
-        rounds: Number of rounds.
-        seconds: Seconds of all rounds.
-        last_seconds: Seconds of the last round.
-        p_value: P-value of the claim; None without a result.
-        claim: The claim; "" without a result.
-        certified: The certified bound and the claimed value, such as "ε ≥ 0.2 / 0.5 at δ = 0"; "" without a result.
-        ratio: The certified bound divided by the claimed value; None if the claim has no single parameter.
-        detectable: The violation that would have been found with 90 % probability; "" if there is none.
-    """
+    """One audit of a sweep."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
 
@@ -111,21 +91,6 @@ class Sweep:
 
     If all claims are true, the probability that the command reports any violation is at most `false_alarm`; see
     `engine.next_cell`.
-
-    Args:
-        library: The library.
-        package: Its name on the package index.
-        catalogue: The name of the catalogue's file.
-        versions: The audited versions; the first is compared with the others.
-        confidence: Confidence of each cell.
-        false_alarm: Maximum probability that the sweep refutes any true claim.
-        shared: False if each cell uses the requested confidence.
-        number: Random identifier of the command, which its results record.
-        seconds: Requested seconds.
-        spent: Elapsed seconds, without the construction of environments.
-        answer_seconds: Maximum seconds of one answer of a mechanism.
-        interrupted: Whether the user interrupted the sweep.
-        cells: The cells, in the order of the catalogue.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -177,12 +142,7 @@ class Sweep:
 
     @classmethod
     def from_json(cls, file: Path) -> Sweep:
-        """Read a file that holds `to_dict`.
-
-        Raises:
-            ValueError: If the file is not the complete outcome of a sweep.  The message names the file.
-            OSError: If the file cannot be read.
-        """
+        """Read a file that holds `to_dict`."""
         from pydantic import TypeAdapter, ValidationError
 
         try:
@@ -223,13 +183,7 @@ def _check_lengths(values: Mapping[str, Foreign]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A cell that differs between two versions.
-
-    Args:
-        title: The name of the cell without a version.
-        before: The cell in the first version; None if its catalogue has no such cell.
-        after: The cell in the other version; None if its catalogue has no such cell.
-    """
+    """A cell that differs between two versions."""
 
     title: str
     before: SweptCell | None
@@ -237,12 +191,7 @@ class Changed:
 
 
 def changes(sweep: Sweep, version: str) -> list[Changed]:
-    """Return the cells whose verdicts differ between the first version and another, and new and missing cells.
-
-    Args:
-        sweep: The sweep.
-        version: The other version.
-    """
+    """Return the cells whose verdicts differ between the first version and another, and new and missing cells."""
     old, new = (
         {cell.title: cell for cell in sweep.cells if cell.version == one} for one in (sweep.versions[0], version)
     )

@@ -25,18 +25,7 @@ _OUTSIDE = 0.005  # share of all scores beyond each end of the histograms; the l
 class TrainingRecord:
     """The design of an audit of training, and histograms of the scores of both sides.
 
-    Args:
-        design: The design of the audit.
-        training: The training algorithm in words; "" if unknown.
-        canary: The canary, or the difference between the datasets, in words.
-        edges: Edges of the bars, increasing; () if scores are not numbers.
-        out: Number of scores in each bar without the canary: models on d0, canaries or steps.
-        into: Number of scores in each bar with the canary.
-
     The first and the last bar also count more extreme scores.
-
-    Raises:
-        ValueError: If edges do not increase, or the counts do not fit the edges.
     """
 
     design: Design

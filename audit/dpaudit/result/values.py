@@ -131,9 +131,6 @@ class Witness:
 
         The counts alone neither prove nor exclude a violation.  If a comparison with the claim is valid,
         `print(result)` shows this comparison.
-
-        Args:
-            comparison: Words to insert after the observed rates.
         """
         if self.guesses:
             return f"{self.region}; {_needed(self)} ({self.pair})"

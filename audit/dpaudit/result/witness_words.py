@@ -19,11 +19,6 @@ def allowed_rate(result: Stated) -> float:
     Reports and messages state an allowed rate only if this function returns one.  The claim allows this rate under d1
     if the rate under d0 is at most the upper end of its 95 % interval, rounded up as `percent_at_most` shows it.  So
     the statement holds for the condition that a reader sees.
-
-    Returns:
-        The rate.  nan if the bounds are invalid, or if the rejection region was not fixed before its outputs were
-        counted.  nan also if no violation was found although the observed rate under d1 is larger, because chance
-        explains such a rate.
     """
     found = result.witness
     if found is None or not result.bounds_valid or not _frozen(result, found):
@@ -54,12 +49,7 @@ def _allowed(result: Stated, found: Witness) -> float:
 
 
 def witness_words(result: Stated, found: Witness) -> str:
-    """Describe a witness in a sentence of plain text, for example for an error message.
-
-    Args:
-        result: The result of an audit.
-        found: The witness of the result.
-    """
+    """Describe a witness in a sentence of plain text, for example for an error message."""
     if not result.bounds_valid:
         return f"{region_words(found.region)}: the counts prove nothing ({found.pair})"
     if result.violated and found.counted == "moving":

@@ -49,10 +49,6 @@ def if_curve(violation: TradeoffFunction, place: str = "") -> str:
     """Return the assumption behind a detectable violation: the mechanism's curve equals the curve of the violation.
 
     Among all mechanisms with the same parameter, a mechanism with this curve is the easiest to refute.
-
-    Args:
-        violation: The smallest violation that the audit would have detected.
-        place: Where the mechanism is assumed to have this curve, such as "on this pair".
     """
     return f"if the mechanism's trade-off curve{f' {place}' if place else ''} is that of {violation}"
 

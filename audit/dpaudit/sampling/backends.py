@@ -36,15 +36,6 @@ def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
     """Make audits inside the `with` block use the workers of a backend, unless their `jobs` is 1.
 
     Neither verdicts nor counts depend on the backend.  dpaudit and the mechanism must be importable on the workers.
-
-    Args:
-        name: One of BACKENDS: "loky" (this machine), "dask" or "ray".
-        scheduler: The address of the cluster, such as "tcp://127.0.0.1:8786" for dask or "127.0.0.1:6379" for ray.
-            Dask requires an address.  With None, Ray is started on this machine.
-
-    Raises:
-        ValueError: If the name is not in BACKENDS, if dask has no scheduler, or if loky has a scheduler.
-        BackendError: If the backend is not installed or does not answer.
     """
     check_choice(name, BACKENDS, "backend", lead="one of ")
     if name == "loky":
@@ -113,16 +104,8 @@ def _keeping_pools() -> Iterator[None]:
 def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
     """Call a function on each value in the workers of the current backend.
 
-    Args:
-        function: The function, which joblib must be able to send to the workers.
-        values: The arguments of the function, one argument for each call.
-        jobs: Number of workers, in the convention of joblib.  Unlike in joblib, 1 means a separate worker process.
-
     Returns:
         The results, in the order of `values`.
-
-    Raises:
-        BaseException: Any exception of the function or of joblib, for example after the death of a worker.
     """
     from joblib import delayed
 

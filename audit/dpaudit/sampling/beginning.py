@@ -148,12 +148,7 @@ class Beginning:
         self._orders = _Order(), _Order()
 
     def add(self, pair: int, sides: Sequence[Collection[Output]]) -> None:
-        """Add one block of outputs.
-
-        Args:
-            pair: Index of the pair.  Only blocks of pair 0 count.
-            sides: The outputs of d0 and of d1.
-        """
+        """Add one block of outputs."""
         if pair == 0:
             for side, order, outputs in zip(self._sides, self._orders, sides, strict=True):
                 side.add(outputs)

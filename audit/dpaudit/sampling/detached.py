@@ -60,17 +60,7 @@ def immutable(value: Foreign) -> bool:
 
 
 def detached(value: Foreign) -> Foreign:
-    """Return an equal value of the same type that shares no mutable object with `value`.
-
-    Args:
-        value: An output of a mechanism or a dataset, of any type.
-
-    Returns:
-        `value` itself if it is immutable, and a deep copy otherwise.
-
-    Raises:
-        NotCopyable: If the value or a part of it, such as a generator, a file or a lock, cannot be copied.
-    """
+    """Return an equal value of the same type that shares no mutable object with `value`."""
     kind = type(value)
     if kind in IMMUTABLE:
         return value
@@ -101,14 +91,7 @@ class Dataset:
     """
 
     def __init__(self, value: object) -> None:
-        """Copy a dataset.
-
-        Args:
-            value: The dataset.
-
-        Raises:
-            NotCopyable: If the dataset cannot be copied.
-        """
+        """Copy a dataset."""
         self._prepare(detached(value))
 
     def _prepare(self, value: object) -> None:
@@ -135,15 +118,8 @@ class Dataset:
 def detached_batch(outputs: Foreign) -> RawOutputs:
     """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other.
 
-    Args:
-        outputs: An array, a list or any other sequence with one output for each run.
-
     Returns:
         An equal sequence: a list for a list or a tuple, and a copy of the same type for any other sequence.
-
-    Raises:
-        NotCopyable: If an output cannot be copied.
-        UnusableOutputs: If the outputs of two runs are or contain the same mutable object.
     """
     if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")

@@ -15,12 +15,5 @@ wire.register(Timed, lambda value: [value.output, value.seconds], lambda output,
 
 
 def encoded(sides: Sequence[RawOutputs]) -> bytes:
-    """Return the bytes of the outputs of d0 and of d1, which `wire.unframe` reads.
-
-    Args:
-        sides: The outputs of d0 and of d1.
-
-    Raises:
-        Unsendable: If an output has no encoding.
-    """
+    """Return the bytes of the outputs of d0 and of d1, which `wire.unframe` reads."""
     return wire.frame([side if isinstance(side, np.ndarray) else list(side) for side in sides])[wire.HEADER.size :]

@@ -86,9 +86,6 @@ def sent(mechanism: object) -> object:
     """Return a form of the mechanism for new processes.  Call this function before the first run.
 
     A mechanism of a module is imported again by its name.  Any other mechanism is copied, with all that it holds.
-
-    Raises:
-        NotPossible: If the mechanism cannot be copied.
     """
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
@@ -148,15 +145,7 @@ def _by_name(mechanism: object) -> ByName | None:
 
 
 def made_in_new_processes(tasks: Sequence[tuple[Runs, Runs]], since: float) -> Iterator[Made]:
-    """Make the runs of each task in a new process, and yield the outcomes in the order of the tasks.
-
-    Args:
-        tasks: Runs on d0 and on d1 of a mechanism that `sent` returned, one pair for each process.
-        since: When the audit began, in seconds as in `time.time`.
-
-    Raises:
-        NotPossible: If a process could not make the runs.  The message states the reason.
-    """
+    """Make the runs of each task in a new process, and yield the outcomes in the order of the tasks."""
     if isinstance(tasks[0][0].mechanism, CommandMechanism | IsolatedMechanism):  # one process at a time
         for task in tasks:
             yield _in_a_new_program(*task)
@@ -233,11 +222,7 @@ def _cloudpickle() -> Foreign:
 
 
 class _Reads:
-    """An audit hook for `sys.addaudithook` that records the first file that another process wrote during the audit.
-
-    Args:
-        since: When the audit began, in seconds as in `time.time`.
-    """
+    """An audit hook for `sys.addaudithook` that records the first file that another process wrote during the audit."""
 
     def __init__(self, since: float) -> None:
         self.since, self.found, self._own = since, "", set[str]()

@@ -55,12 +55,7 @@ def global_randomness() -> Callable[[], None]:
 
 
 def seed_global_randomness(seed: int, *path: str | int) -> None:
-    """Seed the global random state from an address.  Call this function inside `kept_global_randomness`.
-
-    Args:
-        seed: The seed of the audit.
-        path: The address.  Different addresses give independent states.
-    """
+    """Seed the global random state from an address.  Call this function inside `kept_global_randomness`."""
     key = hashlib.sha512(repr((seed, "global", *path)).encode()).digest()
     random.seed(int.from_bytes(key[:16], "little"))
     words = np.frombuffer(key[16:48], dtype="<u4")

@@ -14,12 +14,7 @@ _MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
 
 
 def differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
-    """Return the names of all parts that differ.
-
-    Args:
-        there: The identity in the store, which may come from an untrusted source.
-        here: The identity of the audit.
-    """
+    """Return the names of all parts that differ."""
     return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
 
 

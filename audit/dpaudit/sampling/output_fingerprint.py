@@ -23,13 +23,7 @@ class OutputsFingerprint:
         self._complete = True
 
     def add(self, pair: int, start: int, sides: Sequence[RawOutputs]) -> None:
-        """Add one block.
-
-        Args:
-            pair: Index of the pair.
-            start: Index of the block's first trial.
-            sides: The outputs of d0 and of d1.
-        """
+        """Add one block."""
         if not self._complete:
             return
         for number in (pair, start):

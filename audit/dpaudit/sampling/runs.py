@@ -94,18 +94,6 @@ class Runs:
 
     Each run gets a new copy of the dataset, and each output is copied as soon as the run returns it.  So later changes
     by the mechanism have no effect.
-
-    Args:
-        mechanism: The mechanism, or a `PythonMechanism` that loads it from an address.
-        dataset: The dataset of this side.
-        seed: The seed of the audit.
-        pair: Index of the pair.
-        side: 0 for d0, 1 for d1.
-        start: Index of the first run.
-        stop: Index after the last run.
-        execution: The settings for the execution.
-        beside: The dataset of the other side, if running times are observed.  Before each run, both datasets are copied
-            in random order.  So the state of memory and caches does not depend on the side of the run.
     """
 
     mechanism: object

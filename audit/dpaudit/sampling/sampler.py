@@ -40,21 +40,10 @@ class Sampler:
 
     The sampler copies the datasets at its creation.  So later changes to the originals have no effect.
 
-    Args:
-        mechanism: A mechanism as in `audit`.
-        pairs: The pairs of datasets.
-        seed: The seed of the audit.
-        jobs: Number of worker processes, as in joblib.  With 1, all runs execute in this process.
-        execution: The settings for the execution.
-        store: The store that keeps blocks.  A stored block is read instead of sampled.  With None, no block is kept.
-
     Attributes:
         side_effects: The side effects so far, on d0 and on d1.
         seconds_per_run: Duration of the latest runs in this process, divided by their number; 0 with workers.
         clock: How running times were measured so far, one of `mechanisms.timing.CLOCKS`; "" if they were not observed.
-
-    Raises:
-        ValueError: If a dataset cannot be copied or contains a random generator.
     """
 
     mechanism: object
@@ -91,16 +80,8 @@ class Sampler:
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         """Make the trials [start, stop) of a pair, or read them from the store.
 
-        Args:
-            pair: Index of the pair.
-            start: Index of the first trial.
-            stop: Index after the last trial.
-
         Returns:
             The outcomes on d0 and on d1.  A stored block may contain only the first of these trials.
-
-        Raises:
-            StoreError: If the store cannot be read or written.
         """
         kept = self.store.get(pair, start, stop) if self.store is not None else None
         if kept is not None and self.store is not None:
@@ -155,13 +136,7 @@ class Sampler:
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def first_sides(self, pair: int, start: int, trials: int) -> npt.NDArray[np.bool_]:
-        """Return the side of the first run of each trial, decided by fair coins, for observed running times.
-
-        Args:
-            pair: Index of the pair.
-            start: Index of the first trial of the block.
-            trials: Number of trials.
-        """
+        """Return the side of the first run of each trial, decided by fair coins, for observed running times."""
         return stream(self.seed, "order", pair, start).random(trials) < 0.5
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:

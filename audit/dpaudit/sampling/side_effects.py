@@ -52,11 +52,7 @@ class SideEffects:
 
     @classmethod
     def read(cls, recorded: Mapping[str, Foreign]) -> SideEffects:
-        """Read the side effects that a store records by name, and ignore names that other versions of dpaudit wrote.
-
-        Raises:
-            TypeError: If a value has another type, or if a number is impossible.
-        """
+        """Read the side effects that a store records by name, and ignore names that other versions of dpaudit wrote."""
         found = {entry.name: recorded.get(entry.name, entry.default) for entry in fields(cls)}
         for entry in fields(cls):
             value = found[entry.name]
@@ -114,9 +110,6 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
 
     Stdout is sent to stderr and the working directory is restored.  If the mechanism forks and both processes leave the
     block, the copy ends.  A mechanism may use up all file handles; some are kept, so that a result can be written.
-
-    Args:
-        randomness: Whether to compare the global random state, which takes a third of a millisecond.
 
     Yields:
         The side effects.  The record is complete after the block.

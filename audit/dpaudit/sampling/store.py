@@ -59,18 +59,7 @@ class Store:
     """
 
     def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
-        """Open a store, and create the store if it does not exist.
-
-        Args:
-            path: The file.
-            identity: The parts on which the outputs depend, from `sampling.store_identity`.
-            seed: The seed of the audit, for `seed_of`.
-            anyway: Whether to continue with trials of another identity.  The store records the change, and `words`
-                reports it.  Trials with running times are never mixed with other trials.
-
-        Raises:
-            StoreError: If the file holds trials of another identity, is in use, or cannot be read or written.
-        """
+        """Open a store, and create the store if it does not exist."""
         self.path = Path(path)
         self.made = datetime.now(UTC).isoformat(timespec="seconds")
         self.changes: list[str] = []
@@ -116,14 +105,7 @@ class Store:
         return found
 
     def words(self, trials: int) -> list[str]:
-        """Return warnings about runs that this audit did not make.
-
-        Args:
-            trials: The number of runs per dataset of the audit.
-
-        Returns:
-            One sentence for each warning.  The list is empty if no stored run was used.
-        """
+        """Return warnings about runs that this audit did not make."""
         reused = sum(self._reused.values())
         if not reused:
             return []
@@ -138,19 +120,7 @@ class Store:
         return found
 
     def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
-        """Return the block that starts at trial `start`, truncated at `stop`.
-
-        Args:
-            pair: Index of the pair.
-            start: Index of the block's first trial.
-            stop: Index after the last requested trial.
-
-        Returns:
-            The outputs of d0 and of d1, or None if the store has no such block.
-
-        Raises:
-            StoreError: If the block is damaged or cannot be read.
-        """
+        """Return the block that starts at trial `start`, truncated at `stop`."""
         if (pair, start) not in self._places:
             return None
         place = self._places[pair, start]
@@ -166,18 +136,7 @@ class Store:
         return outputs0[: stop - start], outputs1[: stop - start]
 
     def side_effects(self, pair: int, start: int) -> tuple[SideEffects, SideEffects]:
-        """Return the side effects of a block's runs.
-
-        Args:
-            pair: Index of the pair.
-            start: Index of the block's first trial.
-
-        Returns:
-            The side effects on d0 and on d1, which are empty if the store has no such block.
-
-        Raises:
-            StoreError: If the block is damaged or cannot be read.
-        """
+        """Return the side effects of a block's runs."""
         if (pair, start) not in self._places:
             return SideEffects(), SideEffects()
         place = self._places[pair, start]
@@ -195,18 +154,7 @@ class Store:
         outputs1: RawOutputs,
         side_effects: tuple[SideEffects, SideEffects] | None = None,
     ) -> None:
-        """Write a block, unless the block is empty or already in the store.
-
-        Args:
-            pair: Index of the pair.
-            start: Index of the block's first trial.
-            outputs0: The outputs of d0.
-            outputs1: The outputs of d1, equal in number to the outputs of d0.
-            side_effects: The side effects of the runs on d0 and on d1; None means none.
-
-        Raises:
-            StoreError: If an output has no encoding, or if the file cannot be written.
-        """
+        """Write a block, unless the block is empty or already in the store."""
         if (pair, start) in self._places or len(outputs0) == 0:
             return
         effects = side_effects or (SideEffects(), SideEffects())
@@ -337,10 +285,6 @@ class Store:
 
 
 def seed_of(path: str | Path | None) -> int:
-    """Return the seed that a store records, or a fresh seed if there is no such seed.
-
-    Args:
-        path: The store, or None.
-    """
+    """Return the seed that a store records, or a fresh seed if there is no such seed."""
     found = None if path is None else seed_in(Path(path))
     return fresh_seed() if found is None else found

@@ -47,11 +47,7 @@ class OtherAudit(StoreError):
 
 
 class StoreRefused(ValueError):
-    """Raised by `audit` before its first run if its store cannot be used.
-
-    Args:
-        error: The reason.
-    """
+    """Raised by `audit` before its first run if its store cannot be used."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(f"store: {error}")
@@ -76,13 +72,6 @@ def chained(before: bytes, pair: int, start: int, stop: int, digest: bytes) -> b
 
     The value is the SHA-256 over the preceding chain value, the trials of the block and the digest of its body.  A
     check of the chain thus detects changed, moved, repeated and removed blocks, except blocks removed from the end.
-
-    Args:
-        before: The chain value of the preceding block, or the SHA-256 of BEGIN for the first block.
-        pair: Index of the pair.
-        start: Index of the first trial.
-        stop: Index after the last trial.
-        digest: The SHA-256 of the body.
     """
     numbers = b"".join(number.to_bytes(8, "little", signed=True) for number in (pair, start, stop))
     return hashlib.sha256(before + numbers + digest).digest()
@@ -90,14 +79,7 @@ def chained(before: bytes, pair: int, start: int, stop: int, digest: bytes) -> b
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Replace any error of SQLite or of the file system inside the `with` block by a StoreError.
-
-    Args:
-        path: The store, which the message names.
-
-    Raises:
-        StoreError: If such an error occurs.
-    """
+    """Replace any error of SQLite or of the file system inside the `with` block by a StoreError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -115,14 +97,8 @@ def opened(path: Path) -> sqlite3.Connection:
 
     A missing file is created.  A file that is not a store is left unchanged.
 
-    Args:
-        path: The store.  Neither the store nor the additional files of SQLite may be symbolic links.
-
     Returns:
         The connection to a database with all tables.  A new store has no rows.
-
-    Raises:
-        StoreError: If the file is not a store, is in use, is damaged, or cannot be opened.
     """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -225,9 +201,6 @@ def seed_in(path: Path) -> int | None:
     """Return the seed that a store records, or None if the store does not exist or cannot be read.
 
     Errors are reported when the store is opened for an audit.
-
-    Args:
-        path: The store.
     """
     try:
         if not path.is_file():

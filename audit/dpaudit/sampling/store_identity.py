@@ -34,20 +34,12 @@ _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Secret:
-    """A part that may hold a password, such as the value of an environment variable.  A store holds only a keyed hash.
-
-    Args:
-        value: The text of the secret, which is compared.
-    """
+    """A part that may hold a password, such as the value of an environment variable.  A store holds only a keyed hash."""
 
     value: str
 
     def keyed(self, salt: bytes) -> str:
-        """Return a keyed hash that is slow to compute, so that nobody can guess short values in bulk.
-
-        Args:
-            salt: The random salt of the store.
-        """
+        """Return a keyed hash that is slow to compute, so that nobody can guess short values in bulk."""
         found = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=_SCRYPT_COST, r=8, p=1)
         return f"{KEYED}{found[:32].hex()}"
 
@@ -72,16 +64,6 @@ def identity(
 
     Audits with equal parts may share outputs.  The planned violation determines the bets, so it must be chosen before
     the outputs.
-
-    Args:
-        mechanism: A mechanism as in `audit`.
-        pairs: All pairs, in order.
-        seed: The seed of the audit.
-        execution: The settings for the execution.
-        detect: The text of the violation that the user planned to detect; None if there is none.
-
-    Raises:
-        Unknowable: If the content of the mechanism or of a dataset cannot be compared.  The message states the remedy.
     """
     return {
         **_of_mechanism(mechanism),

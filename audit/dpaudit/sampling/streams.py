@@ -35,12 +35,7 @@ class _Key(ISpawnableSeedSequence):
 
 
 def stream(seed: int, *path: str | int) -> np.random.Generator:
-    """Return the generator at an address.
-
-    Args:
-        seed: The seed of the audit.
-        path: The address of the stream.  Different paths give independent streams.
-    """
+    """Return the generator at an address."""
     return np.random.Generator(_philox(_Key(_key(seed, path))))
 
 
@@ -52,12 +47,6 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
 
     All trials share one Generator object, which is re-seeded for each trial, because the creation of an object may take
     longer than a run.  So a trial must use all its random numbers before the next trial begins.
-
-    Args:
-        seed: The seed of the audit.
-        path: The common address of these trials.
-        start: Index of the first trial.
-        stop: Index after the last trial.
     """
     key = _Key(_key(seed, path))
     philox = _philox(key)

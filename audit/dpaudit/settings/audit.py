@@ -44,10 +44,6 @@ class AuditSettings:
     """The arguments of `dpaudit.audit` other than mechanism, claim and pairs.
 
     The docstring of `dpaudit.audit` explains each argument.
-
-    Raises:
-        TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range, or if two values cannot be combined.
     """
 
     attacks: Any = "auto"  # a name, an Attack, or a sequence of these
@@ -123,9 +119,5 @@ DEFAULTS = AuditSettings()
 
 
 def default_jobs(backend: str) -> int:
-    """Return the default number of worker processes: 1 on this machine, -1 (one per core) on a cluster.
-
-    Args:
-        backend: One of `BACKENDS`.
-    """
+    """Return the default number of worker processes: 1 on this machine, -1 (one per core) on a cluster."""
     return DEFAULTS.jobs if backend == BACKENDS[0] else ALL_CORES

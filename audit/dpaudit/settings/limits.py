@@ -21,16 +21,8 @@ ALL_CORES = -1  # number of jobs that means one process per core
 def check_trials(given: object, name: str = "trials") -> int:
     """Check a number of runs per dataset and return it as an int.
 
-    Args:
-        given: The number, from 1 to 2**53.  Whole floats such as 1e5 are allowed.
-        name: Name of the argument.
-
     Returns:
         The number.
-
-    Raises:
-        TypeError: If `given` is not a number.
-        ValueError: If `given` is out of range or not an integer.
     """
     if not _is_number(given):
         raise TypeError(_about(name, f"must be a whole number, got {shown(given)}"))
@@ -42,11 +34,7 @@ def check_trials(given: object, name: str = "trials") -> int:
 
 
 def check_confirm(given: object, name: str = "confirm") -> int | Literal["never"]:
-    """Check a number of fresh runs, or "never", and return it; text may hold the number.
-
-    Raises:
-        ValueError: If `given` is neither a whole number in range nor "never".
-    """
+    """Check a number of fresh runs, or "never", and return it; text may hold the number."""
     if given == "never":
         return "never"
     try:
@@ -57,47 +45,21 @@ def check_confirm(given: object, name: str = "confirm") -> int | Literal["never"
 
 
 def check_confidence(given: object, name: str = "confidence", *, written: str | None = None) -> None:
-    """Check a confidence, which must lie strictly between 0 and 1.
-
-    Args:
-        given: The confidence.
-        name: Name of the argument.
-        written: The confidence as the user typed it, for the message; None if unknown.
-
-    Raises:
-        TypeError: If `given` is not a number.
-        ValueError: If `given` is out of range.
-    """
+    """Check a confidence, which must lie strictly between 0 and 1."""
     if not _is_number(given):
         raise TypeError(_about(name, f"must be a number such as 0.99, got {shown(given)}"))
     check_probability(given, name, written=f"{written or given}{percent_meant(given)}")
 
 
 def check_probability(given: float, name: str, *, written: str | None = None) -> None:
-    """Check a probability, which must lie strictly between 0 and 1.
-
-    Args:
-        given: The probability.
-        name: Name of the argument.
-        written: The probability as the user typed it, for the message; None if unknown.
-
-    Raises:
-        ValueError: If `given` is out of range.
-    """
+    """Check a probability, which must lie strictly between 0 and 1."""
     if not IMPOSSIBLE < given < CERTAIN:
         between = f"must lie strictly between {IMPOSSIBLE} and {CERTAIN}"
         raise ValueError(_about(name, f"{between}, got {given if written is None else written}"))
 
 
 def percent_meant(given: float | str) -> str:
-    """Return a hint if a confidence was probably meant as a percentage.
-
-    Args:
-        given: The confidence as a number or as its digits.
-
-    Returns:
-        A question after "; " if 50 <= given < 100; otherwise "".
-    """
+    """Return a hint if a confidence was probably meant as a percentage."""
     if not 50 <= float(given) < 100:
         return ""
     return f"; did you mean {Decimal(str(given)).scaleb(-2).normalize():f}?"
@@ -111,46 +73,19 @@ def cores() -> int:
 
 
 def check_jobs(given: int, name: str = "jobs") -> None:
-    """Check a number of worker processes.
-
-    Args:
-        given: The number; -1 means one process per core.
-        name: Name of the argument.
-
-    Raises:
-        ValueError: If `given` is neither -1 nor at least 1.
-    """
+    """Check a number of worker processes."""
     if given == 0 or given < ALL_CORES:
         raise ValueError(_about(name, f"must be {ALL_CORES} or at least 1, got {given}"))
 
 
 def check_timeout(given: float | None, name: str = "timeout") -> None:
-    """Check a timeout.
-
-    Args:
-        given: Seconds, > 0; None for no timeout.
-        name: Name of the argument.
-
-    Raises:
-        ValueError: If `given` is not positive.
-    """
+    """Check a timeout."""
     if given is not None and not given > NO_TIME:
         raise ValueError(_about(name, f"must be above {NO_TIME} seconds, got {given}"))
 
 
 def check_choice(given: object, allowed: Sequence[str], name: str, *, between: str = ", ", lead: str = "") -> None:
-    """Check that a value is one of the allowed words.
-
-    Args:
-        given: The value.
-        allowed: The allowed words.
-        name: Name of the argument.
-        between: Separator of the allowed words in the message.
-        lead: Text before the allowed words in the message, such as "one of ".
-
-    Raises:
-        ValueError: If `given` is not an allowed word.
-    """
+    """Check that a value is one of the allowed words."""
     if given not in allowed:
         raise ValueError(_about(name, f"must be {lead}{between.join(allowed)}, got {given!r}"))
 

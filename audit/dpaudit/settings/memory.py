@@ -17,16 +17,8 @@ _AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})")
 def check_memory(given: object, name: str = "memory") -> int | None:
     """Check a memory limit and return it in bytes.
 
-    Args:
-        given: A whole number of bytes, or text such as "2 GB" or "512 MB"; None for no limit.
-        name: Name of the argument.
-
     Returns:
         The number of bytes; None for no limit.
-
-    Raises:
-        TypeError: If `given` is neither a whole number nor text.
-        ValueError: If the text is not an amount of memory, or the limit is out of range.
     """
     if given is None:
         return None

@@ -68,30 +68,8 @@ def assert_private(
     A result without a violation does not prove the claim.  `false_alarm`, `seed` and `report` are for use outside
     pytest.  In tests, the session sets these values (`--dpaudit-false-alarm`, `--dpaudit-seed`, `--dpaudit-report`).
 
-    Args:
-        mechanism: As in `dpaudit.audit`.
-        claim: As in `dpaudit.audit`.
-        pairs: As in `dpaudit.audit`.
-        trials: Maximum number of runs per dataset.  None: 100,000, or the session's maximum.
-        detect: The violation to detect: a claim, or a factor by which privacy is worse than claimed.  None: 1.2.
-            The audit plans enough runs to detect it with probability 0.999 if the attack knows the likelihood ratio,
-            and ends early if the claim is refuted.  A share of the bets is placed on half of this violation, so that
-            fewer runs suffice.  If you change `detect` after looking at the outcome of a test, change the seed, too.
-        attacks: As in `dpaudit.audit`.
-        jobs: As in `dpaudit.audit`.
-        name: As in `dpaudit.audit`.
-        false_alarm: Maximum probability that this call reports a true claim as violated.  None: 0.001.
-        seed: Seed of all randomness.  None: a fresh seed.
-        report: Folder for JSON and PDF of a failure.  None: ".dpaudit".
-
     Returns:
         The result of an audit that found no violation.
-
-    Raises:
-        PrivacyViolation: If the audit, or an earlier run in the baseline, refutes the claim.
-        AuditInconclusive: If the mechanism failed, its runs are dependent, or `trials` is too small for `detect`.
-        ValueError: If an argument is impossible, or if `false_alarm`, `seed` or `report` is given in a test.
-        RuntimeError: If the session's budget does not count the running test.
     """
     __tracebackhide__ = True
     own = {"false_alarm": false_alarm, "seed": seed, "report": report}

@@ -41,13 +41,7 @@ _MAX_FINGERPRINTS = 2000  # maximum number of fingerprints kept for one test; ea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The entry of one test in a baseline.
-
-    Args:
-        number: Number of the test, from 1, in the order in which tests were first seen.
-        chains: The evidence of the test's audits.
-        outputs: Fingerprints of the first outputs of the test's audits, in chronological order.
-    """
+    """The entry of one test in a baseline."""
 
     number: int
     chains: tuple[Chain, ...]
@@ -56,14 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The content of a baseline file.
-
-    Args:
-        false_alarm: The budget of all runs together.
-        runs: Number of sessions recorded so far.
-        founders: Number of tests in the first session.
-        tests: The tests, by their id.
-    """
+    """The content of a baseline file."""
 
     false_alarm: float
     runs: int = 0
@@ -71,33 +58,19 @@ class Baseline:
     tests: Mapping[str, Entry]
 
     def share(self, number: int, founders: int) -> float:
-        """Return the share of a test in the budget of all runs.
-
-        Args:
-            number: Number of the test, from 1.
-            founders: Number of tests in the first session.
-        """
+        """Return the share of a test in the budget of all runs."""
         if number <= founders:
             return self.false_alarm / (2 * founders)
         return self.false_alarm * founders / (2 * number * (number - 1))
 
     def numbers(self, nodes: Sequence[str]) -> dict[str, int]:
-        """Return the number of each test of a session; new tests get unused numbers.
-
-        Args:
-            nodes: Ids of the session's tests.
-        """
+        """Return the number of each test of a session; new tests get unused numbers."""
         taken = {entry.number for entry in self.tests.values()}
         free = (number for number in itertools.count(1) if number not in taken)
         return {node: self.tests[node].number if node in self.tests else next(free) for node in nodes}
 
     def after(self, records: Iterable[Record], founders: int) -> Baseline:
-        """Return the baseline with one more session.
-
-        Args:
-            records: The records of the session's audits.  If a test was repeated, only its first audits count.
-            founders: Number of tests in the session; used only for the first session.
-        """
+        """Return the baseline with one more session."""
         tests = dict(self.tests)
         for record in first_audits(records):
             node, chain = record["node"], Chain(**record["chain"])
@@ -117,9 +90,6 @@ def first_audits(records: Iterable[Record]) -> list[Record]:
     The record of an audit describes the audit's end, or its beginning if the audit never ended.  A session may repeat a
     test.  If the repeated audit begins before the first audit ends, the first audit counts as unfinished.  Otherwise a
     test could be repeated until an audit gains evidence.
-
-    Args:
-        records: Records in chronological order.
     """
     found: dict[tuple[str, int], Record] = {}
     again: set[tuple[str, int]] = set()
@@ -139,15 +109,8 @@ class BaselineError(Exception):
 def read(path: Path, false_alarm: float) -> Baseline:
     """Read a baseline.
 
-    Args:
-        path: The file.
-        false_alarm: The budget that the file must have.
-
     Returns:
         The baseline; an empty baseline if the file does not exist.
-
-    Raises:
-        BaselineError: If the file cannot be read, is damaged, is not a baseline or has another budget.
     """
     try:
         content = read_foreign(path, MAX_BASELINE_BYTES)
@@ -201,14 +164,7 @@ def _baseline(values: Mapping[str, Json]) -> Baseline:
 
 
 def check(baseline: Baseline) -> None:
-    """Check that a new baseline is valid.
-
-    Args:
-        baseline: The baseline.
-
-    Raises:
-        ValueError: If a value is impossible; the message names its place.
-    """
+    """Check that a new baseline is valid."""
     _baseline(json.loads(text(baseline)))
 
 
@@ -263,16 +219,7 @@ def _whole(value: Json, least: int, place: str) -> int:
 
 
 def write(path: Path, baseline: Baseline) -> None:
-    """Replace the file atomically, so that readers find either the old or the new baseline.
-
-    Args:
-        path: The file.
-        baseline: The baseline with this session.
-
-    Raises:
-        BaselineError: If another session has changed the file since this session began.
-        OSError: If the file cannot be written.
-    """
+    """Replace the file atomically, so that readers find either the old or the new baseline."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.parent):
         if read(path, baseline.false_alarm).runs != baseline.runs - 1:
@@ -287,9 +234,6 @@ def alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, so that no other session writes a baseline in this folder.
 
     The system releases the lock if this process dies.
-
-    Args:
-        folder: The folder of the baseline.
     """
     held = os.open(folder, os.O_RDONLY)
     try:

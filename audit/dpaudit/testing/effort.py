@@ -30,11 +30,7 @@ Detect = TradeoffFunction | float
 
 
 def sought_of(detect: TradeoffFunction | str | float | None) -> Detect:
-    """Return the violation to detect that a user states; by default, the factor `DETECT`.
-
-    Raises:
-        ValueError: If the value is neither a claim nor a factor > 1.
-    """
+    """Return the violation to detect that a user states; by default, the factor `DETECT`."""
     match detect:
         case None:
             return DETECT
@@ -54,12 +50,6 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
     approximation for the best bet by the cost of learning the scores.  If the evidence comes from few outputs, as under
     claims that allow large losses, a normal approximation is too small.  Therefore the number is at least Chernoff's
     bound for known scores plus `HEAD_START`.
-
-    Args:
-        claim: The claim under test.
-        detect: The violation to detect.
-        significance: Significance of the audit, in (0, 1).
-        pairs: Number of pairs, at least 1.
     """
     normal = LEARNING * runs_of_known_scores(claim, detect, significance, pairs, POWER)
     if normal >= _NEVER:
@@ -72,15 +62,7 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
 
 
 def shows(claim: TradeoffFunction, detect: Detect, runs: int, *, significance: float, pairs: int) -> bool:
-    """Whether a number of runs detects the violation with probability `SHOWN`, if an attack knows the likelihood ratio.
-
-    Args:
-        claim: The claim under test.
-        detect: The violation to detect.
-        runs: Runs per dataset, over all pairs.
-        significance: Significance of the audit, in (0, 1).
-        pairs: Number of pairs, at least 1.
-    """
+    """Whether a number of runs detects the violation with probability `SHOWN`, if an attack knows the likelihood ratio."""
     return runs >= pairs * runs_of_known_scores(claim, detect, significance, pairs, SHOWN)
 
 
@@ -118,14 +100,6 @@ def violations_of(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunc
 
     These violations have half of the excess of the violation to detect.  A bet on a smaller violation has smaller
     stakes.  Its gain varies less between audits, so fewer runs detect the violation with probability `POWER`.
-
-    Args:
-        claim: The claim under test.
-        detect: The violation to detect.
-
-    Returns:
-        The kinds of noise that violate a Gaussian, pure or Laplace claim by half of the excess.  For other claims, the
-        stated violation; none if only a factor is stated.  Curves that satisfy the claim are left out.
     """
     return tuple(violation for violation in _candidates(claim, detect) if violates(violation, claim))
 

@@ -23,14 +23,7 @@ from dpaudit.text.rounding import lower, percent_at_least, upper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The files of a result.
-
-    Args:
-        json: The result.
-        pdf: The report.
-        no_json: The reason why the result could not be written; "" if the result was written.
-        no_pdf: The reason why the report could not be written; "" if the report was written.
-    """
+    """The files of a result."""
 
     json: Path
     pdf: Path
@@ -42,10 +35,6 @@ def keep(result: AuditResult, folder: Path) -> Kept:
     """Write a result and its report.  An error while writing does not hide the verdict.
 
     Symbolic links are refused, because an untrusted checkout may hold them.
-
-    Args:
-        result: The result.
-        folder: The folder for the files.
     """
     about = result.provenance
     stem = folder / file_name(f"{result.name if about.test is None else about.test}:{about.call or 1}")
@@ -80,14 +69,7 @@ def file_name(address: str) -> str:
 
 
 def violation(result: AuditResult, chain: Chain | None, significance: float, kept: Kept | None) -> str:
-    """Describe a violation.
-
-    Args:
-        result: The result of the audit.
-        chain: The evidence of all runs including this run; None without a baseline.
-        significance: Significance of this audit.
-        kept: The files of the result; None if no files were written.
-    """
+    """Describe a violation."""
     lines = [
         f"VIOLATION of {result.claim.label}",
         f"  certified  {certified_words(result).removeprefix('certified: ')}",
@@ -119,12 +101,7 @@ def _datasets(result: AuditResult, label: str) -> list[str]:
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
-    """Describe a violation that an earlier run found.
-
-    Args:
-        claim: The claim.
-        chain: The evidence of all earlier runs.
-    """
+    """Describe a violation that an earlier run found."""
     return _message(
         [
             f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
@@ -135,14 +112,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], seed: int, kept: Kept | None = None) -> str:
-    """Describe an audit that ended without a verdict.
-
-    Args:
-        claim: The claim.
-        reasons: The reasons why the audit has no verdict.
-        seed: The seed of the audit.
-        kept: The files of the result; None if no files were written.
-    """
+    """Describe an audit that ended without a verdict."""
     lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
     return _message([*lines, *(f"  because    {reason}" for reason in reasons), *_where(seed, None, kept)])
 

@@ -50,13 +50,7 @@ _MAX_JOURNAL_BYTES = 2**27  # maximum size of a journal; enough for tens of thou
 
 @dataclass(kw_only=True)
 class Journal:
-    """The journal of a running session.  Several processes may have it open.
-
-    Args:
-        path: The file.
-        start: Fingerprint of the baseline with which the session began.
-        false_alarm: The budget of all runs together.
-    """
+    """The journal of a running session.  Several processes may have it open."""
 
     path: Path
     start: str
@@ -68,9 +62,6 @@ class Journal:
 
         Returns:
             The file descriptor.
-
-        Raises:
-            OSError: If the file cannot be opened or locked.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         attempts = 0
@@ -91,12 +82,7 @@ class Journal:
         return self._file
 
     def add(self, record: Record, tests: int) -> None:
-        """Write the record of an audit's end or beginning to disk before returning; warn if writing fails.
-
-        Args:
-            record: The record.
-            tests: Number of tests over which the session's budget is split.
-        """
+        """Write the record of an audit's end or beginning to disk before returning; warn if writing fails."""
         line = {
             "format": FORMAT,
             "start": self.start,
@@ -134,13 +120,7 @@ class Journal:
 
 
 def begin(path: Path, baseline: Baseline, session: str) -> Journal:
-    """Return the journal of a new session.  The first record creates the file.
-
-    Args:
-        path: The file of the baseline.
-        baseline: The baseline with which the session begins.
-        session: Name of the session.
-    """
+    """Return the journal of a new session.  The first record creates the file."""
     return Journal(
         path=path.with_name(f"{path.name}.{session}{_SUFFIX}"),
         start=fingerprint(baseline),
@@ -151,15 +131,8 @@ def begin(path: Path, baseline: Baseline, session: str) -> Journal:
 def take_up(path: Path, false_alarm: float) -> tuple[Baseline, list[str]]:
     """Read a baseline, and add the audits of killed sessions to it.
 
-    Args:
-        path: The file of the baseline.
-        false_alarm: The budget that the file must have.
-
     Returns:
         The baseline, and notes for the user about the killed sessions.
-
-    Raises:
-        BaselineError: As in `baseline.read`, or if a journal cannot be read or is damaged.
     """
     found = baselines.read(path, false_alarm)
     if not _left_behind(path):

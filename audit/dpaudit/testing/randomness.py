@@ -20,9 +20,6 @@ def own_global_state(seed: int) -> Iterator[None]:
 
     The seed differs for each test, call and run of a baseline.  So the global generators are as fresh as the
     mechanism's `rng`.  Torch is seeded only if it has been imported.
-
-    Args:
-        seed: The seed of the audit.
     """
     seeds = random.Random(f"global random state {seed}")
     ours, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002

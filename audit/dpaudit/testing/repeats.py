@@ -11,11 +11,6 @@ from dpaudit.text.reasons import About, is_about
 def repetition(result: AuditResult, known: Set[str], jobs: int) -> str:
     """Explain why an audit adds no evidence to earlier sessions.
 
-    Args:
-        result: Result of this session's audit.
-        known: Fingerprints of the first outputs of earlier audits of the same test.
-        jobs: Number of processes in which the mechanism ran.
-
     Returns:
         The reason; "" if the audit adds evidence.
     """

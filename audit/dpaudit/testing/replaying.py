@@ -34,9 +34,6 @@ def checked_test(result: AuditResult) -> str:
 
     Pytest receives no other text from a result file.  Unchecked text could be an option of pytest, such as
     `--basetemp=DIR`, which empties a folder, or could name code elsewhere.
-
-    Raises:
-        ValueError: If the id is not `file.py::name` with a file in the current folder or below.
     """
     node = result.provenance.test
     if node is None:
@@ -68,18 +65,8 @@ def checked_test(result: AuditResult) -> str:
 def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, seed: int | None, jobs: int) -> Replay:
     """Run the test that `result` belongs to, and replay the witness in place of the test's audit.
 
-    Args:
-        result: A result of a test.
-        trials: As in `dpaudit.replay`.
-        extend: As in `dpaudit.replay`.
-        seed: As in `dpaudit.replay`.
-        jobs: As in `dpaudit.replay`.
-
     Returns:
         The replay.
-
-    Raises:
-        ValueError: If `checked_test` refuses the test, if pytest does not find it, or if it does not reach the audit.
     """
     import pytest
 

@@ -38,15 +38,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings that all audits of a session share.
-
-    Args:
-        false_alarm: Budget of the session; with a baseline, the budget of all runs together.
-        trials: Maximum number of runs per dataset of one audit.
-        seed: Seed of all randomness of the audits.
-        report: Folder for JSON and PDF of failures; None to write no files.
-        run: Number of this run in the baseline, from 1; 0 without a baseline.
-    """
+    """Settings that all audits of a session share."""
 
     false_alarm: float = 1e-3
     trials: int = DEFAULTS.trials
@@ -61,16 +53,6 @@ class Settings:
 @dataclass(kw_only=True)
 class Allowance:
     """The share of one test in the budget, and the records of the test's audits.
-
-    Args:
-        node: Id of the test; "" outside pytest.
-        share: Share of the budget, a probability.
-        settings: Settings of the session.
-        chains: Chains of the test in the baseline.
-        known: Fingerprints of the first outputs of earlier runs in the baseline.
-        restart: Whether to replace refuted chains by new chains.
-        number: Number of the test in the baseline.
-        keep: Function that is called with each record before the verdict is reported.
 
     Attributes:
         calls: Number of assertions so far.
@@ -91,11 +73,7 @@ class Allowance:
     made: dict[tuple[int, str], tuple[Record, AuditResult | Exception]] = field(default_factory=dict, init=False)
 
     def begin(self, record: Record) -> None:
-        """Keep the record of an audit that has made its first runs.
-
-        Args:
-            record: The record that counts if the audit never ends; see `journal`.
-        """
+        """Keep the record of an audit that has made its first runs."""
         if self.keep is not None:
             self.keep(record | {"begun": True})
 

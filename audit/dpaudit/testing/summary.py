@@ -16,14 +16,7 @@ _CHANCE = 5.0  # minimum rise times sqrt(runs); corresponds to two to three stan
 
 
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
-    """Return the lines for the terminal.
-
-    Args:
-        records: Records of the session's audits.
-        tests: Number of tests that share the budget.
-        false_alarm: The budget.
-        runs: Number of runs in the baseline, including this run; 0 without a baseline.
-    """
+    """Return the lines for the terminal."""
     refuted = sum(record["verdict"] == "violation" for record in records)
     unclear = sum(record["verdict"] == "inconclusive" for record in records)
     others = len(records) - refuted - unclear

@@ -60,14 +60,7 @@ class Chain:
         return math.exp(self._stake()) / (1 / total - 1 / (run + 1))
 
     def after(self, *, log_e: float, refuted: str, mu_lower: float, trials: int) -> Chain:
-        """Return the chain with one more run.
-
-        Args:
-            log_e: Log of the wealth with which the run's audit ended.
-            refuted: Date of the refutation; "" if the run did not refute the claim.
-            mu_lower: The bound that the run certified.
-            trials: Runs per dataset.
-        """
+        """Return the chain with one more run."""
         return replace(
             self,
             runs=self.runs + 1,

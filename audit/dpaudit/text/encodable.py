@@ -17,16 +17,7 @@ _LOWERED = str.maketrans(_RAISED, "-0123456789")
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """Return the text in ASCII if the encoding cannot write it.
-
-    Args:
-        text: Any text.
-        encoding: Name of the encoding; None for UTF-8.
-
-    Returns:
-        The same text if the encoding can write it.  Otherwise signs and Greek letters have ASCII replacements, and any
-        other character is written as an escape such as \\xe9.
-    """
+    """Return the text in ASCII if the encoding cannot write it."""
     try:
         text.encode(encoding or "utf-8")
     except (UnicodeError, LookupError):

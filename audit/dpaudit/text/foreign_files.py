@@ -10,14 +10,7 @@ from typing import BinaryIO
 
 
 def open_foreign(path: str | Path) -> BinaryIO:
-    """Open a regular file for reading.
-
-    Args:
-        path: The file, or a link to it.
-
-    Raises:
-        OSError: If the file cannot be opened or is not a regular file; `strerror` states the reason.
-    """
+    """Open a regular file for reading."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer must not block
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -28,16 +21,8 @@ def open_foreign(path: str | Path) -> BinaryIO:
 def read_foreign(path: str | Path, max_bytes: int) -> str:
     """Read the text of a regular file, encoded as UTF-8.
 
-    Args:
-        path: The file, or a link to it.
-        max_bytes: Maximum size of the file in bytes.
-
     Returns:
         The text.
-
-    Raises:
-        OSError: If the file cannot be read, is not a regular file, or is too large; `strerror` states the reason.
-        UnicodeDecodeError: If the file is not UTF-8.
     """
     with open_foreign(path) as file:
         # in pieces, because one call would reserve memory for the maximum size

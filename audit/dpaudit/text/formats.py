@@ -6,25 +6,12 @@ import re
 
 
 def number(found: object, ours: str) -> int | None:
-    """Return the number of a file format.
-
-    Args:
-        found: The name that a file states; any value.
-        ours: The current name of a format of the same kind, such as "dpaudit-result/2".
-
-    Returns:
-        The number, e.g. 1 for "dpaudit-result/1"; None if `found` is not the name of a format of this kind.
-    """
+    """Return the number of a file format."""
     kind = ours.rpartition("/")[0]
     same = re.fullmatch(rf"{re.escape(kind)}/([1-9][0-9]{{0,5}})", found) if isinstance(found, str) else None
     return int(same[1]) if same else None
 
 
 def is_later(found: object, ours: str) -> bool:
-    """Return whether a file has a later format of the same kind, which this version cannot read.
-
-    Args:
-        found: The name that a file states; any value.
-        ours: The current name of the format, such as "dpaudit-result/2".
-    """
+    """Return whether a file has a later format of the same kind, which this version cannot read."""
     return (number(found, ours) or 0) > int(ours.rpartition("/")[2])

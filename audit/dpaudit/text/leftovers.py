@@ -37,10 +37,6 @@ def remove_leftovers(folder: str | os.PathLike[str] | int, names: re.Pattern[str
 
     Only files and folders of this user that are older than a minute and that no process holds are removed.  Symbolic
     links are kept.
-
-    Args:
-        folder: The folder to search, or its file descriptor.
-        names: The pattern of the names to remove.
     """
     if fcntl is None:
         return

@@ -84,11 +84,7 @@ _TOKEN = re.compile(
 
 
 def masked(text: str) -> str:
-    """Return the text with a mask in place of anything that looks like a secret, in linear time.
-
-    Args:
-        text: A command, a URL or any other text.
-    """
+    """Return the text with a mask in place of anything that looks like a secret, in linear time."""
     text = _USER.sub(rf"\1{MASK}@", _USER_OF_DATABASE.sub(rf"\1{MASK}@", text))
     text = _OPTION_USER.sub(rf"\1\2{MASK}", text)
     text = _without(text, passwords_in(text))
@@ -139,9 +135,6 @@ def masked_words(words: Sequence[str]) -> list[str]:
 
     A mask replaces the word after an option such as `--token`.  After a name such as `TOKEN=` at the beginning of a
     word, the mask replaces the rest of the word.
-
-    Args:
-        words: The program and its arguments.
     """
     return [
         _masked_word(before, word, secret)
@@ -167,12 +160,7 @@ def masked_command(words: Sequence[str]) -> str:
 
 
 def masked_values(value: object, name: str = "") -> object:
-    """Return plain values with masks.  Numbers and booleans are not masked, because they are settings.
-
-    Args:
-        value: Text, a number, or mappings and lists of such values.
-        name: The key under which a mapping holds the value, or the preceding word in a list.
-    """
+    """Return plain values with masks.  Numbers and booleans are not masked, because they are settings."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
@@ -213,11 +201,7 @@ def _masked_list(values: Sequence[object], name: str) -> list[object]:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of an option, variable or key means that its value is secret.
-
-    Args:
-        name: The name; the name of an option includes its dashes.
-    """
+    """Whether the name of an option, variable or key means that its value is secret."""
     if name.endswith(".py"):  # the name of a file of code, as in auth.py:release
         return False
     if name.lower() == "sig":  # sig=... is the signature of a signed URL; the option --sig means significance

@@ -9,13 +9,7 @@ from dpaudit.text.printable import one_line
 
 
 def facts_html(title: str, rows: Sequence[tuple[str, ...]], sentences: Iterable[str] = ()) -> str:
-    """Return HTML that a notebook displays in its own colours.
-
-    Args:
-        title: The title.
-        rows: The rows of a table; the first cell of each row is its name.
-        sentences: Sentences below the table.
-    """
+    """Return HTML that a notebook displays in its own colours."""
     body = "".join(
         f'<tr><th scope="row" style="text-align: left">{_text(name)}</th>'
         f"{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"

@@ -36,9 +36,6 @@ _MAX_CHARACTERS = 200  # longer text is not a number that a person writes, and d
 def read_number(text: str) -> float | None:
     """Read a number.
 
-    Args:
-        text: Text that may be a number of the grammar above.
-
     Returns:
         The number, or None if the text is not a number or the number is not finite.
     """
@@ -52,12 +49,7 @@ def read_number(text: str) -> float | None:
 
 
 def comma_meant(given: object, instead: str) -> str:
-    """Return a hint for a number that is written with commas, or "".
-
-    Args:
-        given: What was given as a number.
-        instead: "" if commas separate thousands; "." if a comma separates the decimals.
-    """
+    """Return a hint for a number that is written with commas, or ""."""
     if isinstance(given, str) and re.fullmatch(r"[0-9]{1,20}(,[0-9]{1,20}){1,9}", given):
         return f"; write {given.replace(',', instead, 1 if instead else -1)}"
     return ""
@@ -66,14 +58,8 @@ def comma_meant(given: object, instead: str) -> str:
 def number_of(node: ast.expr) -> float | None:
     """Compute the number that a syntax node describes.
 
-    Args:
-        node: A node of parsed text.
-
     Returns:
         The number, or None if the node does not follow the grammar or the number is undefined, such as 1/0 or log(0).
-
-    Raises:
-        OverflowError: If a number is too large for a float.
     """
     try:
         match node:

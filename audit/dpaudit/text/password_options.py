@@ -39,11 +39,7 @@ _VALUE = re.compile(rf"(?:{_QUOTED}|\\.|[^\s'\"\\]|['\"\\](?=\S))+", re.S)
 
 
 def passwords_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of passwords in a shell command, in order.
-
-    Args:
-        text: A command or any other text.
-    """
+    """Yield the ranges of passwords in a shell command, in order."""
     rule, end = None, 0
     for step in _STEP.finditer(text):
         if step.start() < end:
@@ -60,11 +56,7 @@ def passwords_in(text: str) -> Iterator[tuple[int, int]]:
 
 
 def passwords_of(words: Sequence[str]) -> list[str]:
-    """Return the password at the end of each word of a command, or "" if the word holds none.
-
-    Args:
-        words: A program and its arguments.
-    """
+    """Return the password at the end of each word of a command, or "" if the word holds none."""
     found: list[str] = []
     rule: _Rule | None = None
     waiting = False  # whether the preceding word was the option of the rule

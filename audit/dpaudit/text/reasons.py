@@ -59,10 +59,6 @@ class Reason(str):
     def that(cls, sign: str, about: About) -> Self:
         """Combine an observation with its consequence.
 
-        Args:
-            sign: The observation, e.g. "outputs repeat".
-            about: A subject whose value states the consequence: DEPENDENT or VOID.
-
         Returns:
             The warning "SIGN: CONSEQUENCE".
         """
@@ -80,12 +76,7 @@ def quoted(words: str) -> str:
 
 
 def is_about(warning: str, about: About) -> bool:
-    """Return whether a warning has the given subject.
-
-    Args:
-        warning: A `Reason`, or the text of a warning from a file.  Plain text has the subject of the phrase in it.
-        about: The subject.
-    """
+    """Return whether a warning has the given subject."""
     if isinstance(warning, Reason):
         return warning.about is about
     if about is About.DEPENDENT:  # earlier versions ended this warning differently
@@ -107,9 +98,5 @@ def nothing_holds(warning: str) -> bool:
 
 
 def sign(warning: str) -> str:
-    """Return the observation of a warning without its consequence.
-
-    Args:
-        warning: A warning for which `nothing_holds` is true, such as one from `Reason.that`.
-    """
+    """Return the observation of a warning without its consequence."""
     return warning.split(f": {_NO_GUARANTEE}")[0]

@@ -20,12 +20,6 @@ NOT_KNOWN = "not known"
 def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
     """Write a certified lower bound, rounded down.
 
-    Args:
-        x: The bound.
-        digits: Significant digits.
-        over: A reference value, such as the limit of the claim.  If `x` exceeds `over`, the text has enough digits to
-            show the excess.
-
     Returns:
         The rounded bound in plain text, e.g. "1.0006".
     """
@@ -35,15 +29,8 @@ def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
 def lower_as(x: float, specification: str) -> str:
     """Write a certified lower bound by a format specification such as ".3f", rounded down.
 
-    Args:
-        x: The bound.
-        specification: A format specification, as after the colon in an f-string.
-
     Returns:
         The rounded bound in plain text, e.g. "1.043".
-
-    Raises:
-        ValueError: If the specification is not valid for numbers.
     """
     with localcontext() as context:
         context.rounding = ROUND_FLOOR
@@ -52,12 +39,6 @@ def lower_as(x: float, specification: str) -> str:
 
 def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
     """Write an upper bound, such as a p-value, rounded up.
-
-    Args:
-        x: The bound.
-        digits: Significant digits.
-        under: A reference value, such as the level of the test.  If `x` does not exceed `under`, the text has enough
-            digits to show this.
 
     Returns:
         The rounded bound in plain text, e.g. "8.9e-7".
@@ -68,11 +49,6 @@ def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
 def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
     """Write a certified lower bound in typographic form, rounded down.
 
-    Args:
-        x: The bound.
-        digits: Significant digits.
-        over: As for `lower`.
-
     Returns:
         The rounded bound with its sign, e.g. "≥ 1.043"; "not known" for NaN.
     """
@@ -81,11 +57,6 @@ def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
 
 def at_most(x: float, digits: int = 2, *, under: float = math.inf) -> str:
     """Write an upper bound, such as a p-value, in typographic form, rounded up.
-
-    Args:
-        x: The bound.
-        digits: Significant digits.
-        under: As for `upper`.
 
     Returns:
         The rounded bound with its sign, e.g. "≤ 0.021"; "not known" for NaN.

@@ -27,14 +27,7 @@ class Sign:
         return self.word[:1].upper() + self.word[1:]
 
     def shown(self, encoding: str | None = None) -> str:
-        """Return sign and word, e.g. "▲ violation".
-
-        Args:
-            encoding: Name of the encoding of the stream; None for UTF-8.
-
-        Returns:
-            The text, in ASCII if the encoding cannot write the sign.
-        """
+        """Return sign and word, e.g. "▲ violation"."""
         return encodable(f"{self.sign} {self.word}", encoding)
 
 

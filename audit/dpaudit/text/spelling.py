@@ -12,16 +12,7 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def hint(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return a suggestion for a misspelt word.
-
-    Args:
-        word: The misspelt word.
-        known: The known words.
-        otherwise: The text to return if no known word is similar.
-
-    Returns:
-        "did you mean KNOWN?" or `otherwise`.
-    """
+    """Return a suggestion for a misspelt word."""
     meant = nearest(word, known)
     return f"did you mean {meant}?" if meant else otherwise
 
@@ -37,12 +28,7 @@ _OTHER_RELATIONS = {
 
 
 def relation_meant(given: object, known: Iterable[str]) -> str:
-    """Return a question after "; " if a neighbouring relation is misspelt or has another name; otherwise "".
-
-    Args:
-        given: What was given as the relation.
-        known: The names of the allowed relations.
-    """
+    """Return a question after "; " if a neighbouring relation is misspelt or has another name; otherwise ""."""
     word = str(given)[:100].lower().replace("-", "_").replace(" ", "_")
     other = _OTHER_RELATIONS.get(word, "")
     meant = other if other in known else nearest(word, known)

@@ -69,15 +69,7 @@ _axes = _Axes()
 def panel_svg(
     draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
 ) -> str:
-    """Return one panel as SVG.  Equal drawings give equal bytes.
-
-    Args:
-        draw: Draws on the axes, and sets limits, ticks and labels of both.
-        height: Height of the panel, in inches.
-        legend: Number of columns of the legend, which stands above the axes; 0 for no legend.
-        logarithmic: The logarithmic axes: "", "y" or "xy".
-        width: Width of the panel, in inches.
-    """
+    """Return one panel as SVG.  Equal drawings give equal bytes."""
     with style():
         figure, ax = _axes.of(width, height, legend, logarithmic)
         try:
@@ -91,14 +83,7 @@ def panel_svg(
 
 
 def place(x: float, y: float, *, height: float, width: float = PANEL) -> tuple[float, float]:
-    """Return a place inside the axes of a panel without a legend as fractions of the panel, from the upper left corner.
-
-    Args:
-        x: Fraction of the width of the axes, from the left.
-        y: Fraction of the height of the axes, from below.
-        height: Height of the panel, in inches.
-        width: Width of the panel, in inches.
-    """
+    """Return a place inside the axes of a panel without a legend as fractions of the panel, from the upper left corner."""
     across = (_LEFT + x * (width - _LEFT - _RIGHT)) / width
     return across, (_ABOVE + (1 - y) * (height - _ABOVE - _BELOW)) / height
 

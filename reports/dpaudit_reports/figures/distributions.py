@@ -26,12 +26,7 @@ def distributions_svg(scores: Scores) -> str:
 
 
 def draw_distributions(ax: Axes, scores: Scores) -> None:
-    """Draw the scores of both datasets and the region on axes.
-
-    Args:
-        ax: The axes.
-        scores: The scores.
-    """
+    """Draw the scores of both datasets and the region on axes."""
     cut = scores.cut
     low, high = _range(scores, cut)
     width = (high - low) / _BARS

@@ -71,15 +71,7 @@ def _trials(result: AuditResult, trials: Integers) -> tuple[Integers, str]:
 
 
 def _write(ax: Axes, words: str, line: float, curve: Array, color: str) -> None:
-    """Write words above or below a horizontal line, on the left or on the right, where the curve leaves room.
-
-    Args:
-        ax: The axes.
-        words: The words.
-        line: Height of the line, as a fraction of the axes.
-        curve: (n, 2), the curve as fractions of the axes.
-        color: The color of the words.
-    """
+    """Write words above or below a horizontal line, on the left or on the right, where the curve leaves room."""
     box = ax.get_window_extent()
     points = ax.figure.dpi / 72
     wide, high = (_LETTER * _SIZE * len(words) + _OFFSET[0]) * points / box.width, 1.4 * _SIZE * points / box.height

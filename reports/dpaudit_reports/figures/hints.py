@@ -19,25 +19,14 @@ _MOST = 40  # maximum number of places along a curve
 
 
 def tradeoff_hints(result: AuditResult, floor: float | None = None) -> tuple[Hint, ...]:
-    """Return values along the attack's curve on the trade-off plot.
-
-    Args:
-        result: The result of an audit.
-        floor: The lower end of logarithmic axes; None for linear axes.
-    """
+    """Return values along the attack's curve on the trade-off plot."""
     points = _points(result)
     shown = points if floor is None else 1 - np.log(np.maximum(points, floor)) / math.log(floor)
     return _hints(result, points, shown, HEIGHT if floor is None else DETAIL_HEIGHT)
 
 
 def residual_hints(result: AuditResult, scale: Scale, width: float = PANEL) -> tuple[Hint, ...]:
-    """Return values along the curve on the plot of the residual.
-
-    Args:
-        result: The result of an audit.
-        scale: The ends of the vertical axis.
-        width: Width of the panel, in inches.
-    """
+    """Return values along the curve on the plot of the residual."""
     points = _points(result)
     heights = (excess(result, *points.T) - scale[0]) / (scale[1] - scale[0])
     return _hints(result, points, np.column_stack([points[:, 0], heights]), height_of(width), width)
@@ -50,15 +39,7 @@ def _points(result: AuditResult) -> Array:
 
 
 def _hints(result: AuditResult, points: Array, shown: Array, height: float, width: float = PANEL) -> tuple[Hint, ...]:
-    """Return hints at about equal distances along the drawn curve.
-
-    Args:
-        result: The result of an audit.
-        points: (n, 2), the errors.
-        shown: (n, 2), their places as fractions of the axes.  Places outside the axes get no hint.
-        height: Height of the panel, in inches.
-        width: Width of the panel, in inches.
-    """
+    """Return hints at about equal distances along the drawn curve."""
     if not len(points):
         return ()
     length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(shown, axis=0).T))])

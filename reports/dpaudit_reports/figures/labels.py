@@ -26,14 +26,7 @@ _FAR = 0.12  # minimum height of the attack's curve above the diagonal at which 
 
 
 def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> None:
-    """Label the claim, the attack's curve, the grey area, and the diamond if `point` names one.
-
-    Args:
-        ax: Linear axes from 0 to 1.
-        result: The result that is drawn.
-        curve: (n, 2), alpha and beta of the attack, in order; may be empty.
-        point: Name of the diamond; "" for no diamond.
-    """
+    """Label the claim, the attack's curve, the grey area, and the diamond if `point` names one."""
     alpha = np.linspace(0.0, 1.0, 400)
     beta = np.asarray(result.claim.beta(alpha))
     claim = np.column_stack([alpha, beta])

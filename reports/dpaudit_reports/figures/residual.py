@@ -33,13 +33,7 @@ Scale = tuple[float, float]
 
 
 def residual_svg(result: AuditResult, scale: Scale | None = None, *, width: float = PANEL) -> str:
-    """Return a panel that shows the excess of the attack's power over the claim, against the type I error.
-
-    Args:
-        result: The result of an audit.
-        scale: The scale of several panels; that of this result if None.
-        width: Width of the panel, in inches.
-    """
+    """Return a panel that shows the excess of the attack's power over the claim, against the type I error."""
     shown = scale_of([result]) if scale is None else scale
     narrow = width < _NARROW
 
@@ -92,11 +86,6 @@ def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
     """Draw the excess of the attack's power, in percentage points, on linear axes.
 
     The claim is the line at zero, and the area above this line is forbidden by the claim.
-
-    Args:
-        ax: The axes.
-        result: The result of an audit.
-        scale: The ends of the vertical axis.
     """
     low, high = scale
     ax.axhspan(0, high, color=FORBIDDEN, linewidth=0)

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def scores_svg(record: TrainingRecord, without: str, included: str) -> str:
-    """Return a panel that shows the share of scores in each bar.
-
-    Args:
-        record: The record of the audit, with at least one bar.
-        without: Name of the side without the canary in the legend.
-        included: Name of the side with the canary.
-    """
+    """Return a panel that shows the share of scores in each bar."""
     return panel_svg(lambda ax: _draw(ax, record, without, included), height=2.75, legend=2)
 
 

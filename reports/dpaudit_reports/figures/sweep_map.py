@@ -23,23 +23,14 @@ PER_LINE = int(_WIDTH // (_SIDE + _GAP))
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """One cell of the map.
-
-    Args:
-        state: The verdict.
-        share: The certified share of the claimed value, at least 0; values above 1 are drawn as 1.
-    """
+    """One cell of the map."""
 
     state: State
     share: float = 0.0
 
 
 def map_svg(lines: Sequence[Sequence[Square]]) -> str:
-    """Return the squares, line by line.
-
-    Args:
-        lines: At most `PER_LINE` squares each.
-    """
+    """Return the squares, line by line."""
     parts = [
         part
         for y, line in enumerate(lines)

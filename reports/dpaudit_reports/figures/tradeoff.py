@@ -60,12 +60,7 @@ def tradeoff_svg(result: AuditResult) -> str:
 
 
 def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
-    """Return the trade-off plot on logarithmic axes as a panel.
-
-    Args:
-        result: The result of an audit.
-        floor: The lower end of both axes; `smallest_error(result)` if None.
-    """
+    """Return the trade-off plot on logarithmic axes as a panel."""
     floor = smallest_error(result) if floor is None else floor
     return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=DETAIL_HEIGHT, logarithmic="xy")
 

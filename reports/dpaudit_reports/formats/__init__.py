@@ -24,18 +24,6 @@ FORMATS = {
 
 
 def rendered(name: str, run: Run, screen: Screen) -> str:
-    """Return the results of a command in one of the formats.
-
-    Args:
-        name: A key of `FORMATS`.
-        run: The audits of the command.
-        screen: Properties of the output device; only the table depends on them.
-
-    Returns:
-        The text, which ends with a line break unless it is empty.
-
-    Raises:
-        KeyError: If no format has this name.
-    """
+    """Return the results of a command in one of the formats."""
     text: str = import_module(FORMATS[name]).text(run, screen)
     return text

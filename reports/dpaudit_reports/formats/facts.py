@@ -64,12 +64,7 @@ def finite(value: float) -> float | str | None:
 
 
 def detectable(result: AuditResult | None) -> str:
-    """Return the smallest violation that would have been found with 90 % probability.
-
-    Returns:
-        The violation, written as a claim such as "gaussian(mu=1.15)"; "nothing" if no violation would have been found.
-        The empty string if the audit found a violation, has no result or certifies nothing.
-    """
+    """Return the smallest violation that would have been found with 90 % probability."""
     if result is None or result.violated or not result.bounds_valid:
         return ""
     return enlarged(result.detectable.claim) or "nothing"

@@ -28,12 +28,7 @@ _MEANING = (
 
 
 def text(found: Bisection, screen: Screen) -> str:
-    """Return the table of all audits, and sentences on the history.
-
-    Args:
-        found: The outcome.
-        screen: The output device.
-    """
+    """Return the table of all audits, and sentences on the history."""
     run = Run(audits=[audited for release in found.releases for audited in _rows(found.package, release)])
     lines: list[Text] = [Text()]
     for words, state in _history(found):

@@ -21,16 +21,7 @@ _GAP = "  "
 def text(
     audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen, missing: Collection[tuple[str, str]] = ()
 ) -> str:
-    """Return the verdicts.
-
-    Args:
-        audits: The results by audit and version.  A version may lack audits that could not be run.
-        screen: The output device.  If its width is too small for the columns, each version is a line below its audit.
-        missing: Pairs (audit, version) that have no result.
-
-    Returns:
-        Lines in the order of the audits, with versions in their order.
-    """
+    """Return the verdicts."""
     with_result = (version for results in audits.values() for version in results)
     versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
     names = {name: encodable(one_line(name), screen.encoding) for name in audits}

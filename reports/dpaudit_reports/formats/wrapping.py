@@ -14,10 +14,6 @@ def wrapped(text: str, width: int | None) -> list[str]:
     Text is broken after spaces.  A word that is too long is broken after punctuation such as a hyphen or a comma, and
     if necessary anywhere.
 
-    Args:
-        text: One line of text.
-        width: Maximum number of cells of a line; None for an unlimited width.
-
     Returns:
         At least one line.  Together, the lines hold all characters of the text except spaces at the ends of lines.
     """

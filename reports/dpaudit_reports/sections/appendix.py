@@ -51,12 +51,7 @@ def _method(words: Words) -> str:
 
 
 def appendix(results: Sequence[AuditResult], titles: Sequence[str]) -> tuple[Block, ...]:
-    """Return the facts that all audits share, and then the other facts and the config of each audit.
-
-    Args:
-        results: The results.
-        titles: The titles of their parts.
-    """
+    """Return the facts that all audits share, and then the other facts and the config of each audit."""
     origins = [origin(result) for result in results]
     shared = [row for row in origins[0] if row[1] != "–" and all(row in rows for rows in origins)]
     parts = tuple(

@@ -51,13 +51,7 @@ _MORE = "The result files hold the details of each audit, and the command dpaudi
 
 
 def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool) -> tuple[Block, ...]:
-    """Return the verdicts, with audits as rows and versions as columns, and then the plots of each audit.
-
-    Args:
-        audits: The results by audit and version.
-        missing: The reason why an audit has no result on a version, by audit and version.
-        full: Whether a part about each audit and version follows.
-    """
+    """Return the verdicts, with audits as rows and versions as columns, and then the plots of each audit."""
     with_result = (version for results in audits.values() for version in results)
     versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
     details = (block for name, results in audits.items() for block in _audit(name, results, versions))

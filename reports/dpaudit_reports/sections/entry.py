@@ -25,12 +25,7 @@ _FIGURES = (
 
 
 def entry(result: AuditResult, *, brief: bool = False) -> tuple[Block, ...]:
-    """Return the verdict, the warnings and the answers, beside and below the trade-off plot.
-
-    Args:
-        result: The result of the audit.
-        brief: Whether to omit the claim and the audited code, so that many audits fit into a comment.
-    """
+    """Return the verdict, the warnings and the answers, beside and below the trade-off plot."""
     beside = Answers(
         (
             *(() if brief else (("What was claimed", tuple(claimed(result))),)),

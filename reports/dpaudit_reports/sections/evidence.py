@@ -43,11 +43,7 @@ def _wealth(result: AuditResult, void: str) -> Figure:
 
 
 def _scores(result: AuditResult) -> tuple[Figure, ...]:
-    """Return the distributions of the attack's score under both datasets.
-
-    Returns:
-        One figure; () if the report shows no region, or if the result does not contain the scores.
-    """
+    """Return the distributions of the attack's score under both datasets."""
     if region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR):
         return ()
     if (scores := witness_scores(result)) is None:

@@ -20,12 +20,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 
 def tally(results: Sequence[AuditResult], unchecked: Sequence[Verdict] = ()) -> str:
-    """Return how many results have each verdict, worst first, such as "▲ Violation: 2 (1 not checked)."
-
-    Args:
-        results: The results.
-        unchecked: The verdicts of the results whose numbers this version of dpaudit does not confirm.
-    """
+    """Return how many results have each verdict, worst first, such as "▲ Violation: 2 (1 not checked)." """
     counted = []
     for verdict in WORST_FIRST:
         if number := sum(result.verdict is verdict for result in results):
@@ -41,12 +36,7 @@ def p_value(result: AuditResult) -> str:
 
 
 def caveat(results: Sequence[AuditResult], where: str = "the part about the audit") -> tuple[Block, ...]:
-    """Return what holds for all results together, and what their numbers mean.
-
-    Args:
-        results: The results.
-        where: The place that states the details of one audit.
-    """
+    """Return what holds for all results together, and what their numbers mean."""
     together, notes = promised_together(results), []
     if len({result.confidence for result in results}) == 1:
         notes.append(f"Confidence of each audit: {percent_at_least(results[0].confidence)}.")

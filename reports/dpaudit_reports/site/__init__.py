@@ -28,11 +28,7 @@ TITLE = "Privacy audits"
 
 
 def checked(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Check results that no command has read.  A result with numbers that are not confirmed gets a warning.
-
-    Raises:
-        ValueError: If a result contradicts itself.
-    """
+    """Check results that no command has read.  A result with numbers that are not confirmed gets a warning."""
     if wrong := [f"{result.name}: {words}" for result in results for words in contradictions(result)]:
         raise ValueError("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
     found = []
@@ -47,20 +43,8 @@ def write(
 ) -> list[str]:
     """Write the site of results.  Results with equal digests are one audit.
 
-    Args:
-        results: The results.
-        digests: The digest of the content of each result, which `addresses.digest_of` returns.
-        folder: The folder, which is created if it does not exist.
-        title: The title of the index and of the feed.
-        url: The address at which the folder will be published; "" if it is not known.
-
     Returns:
         Sentences about pages of earlier calls that were removed or kept.
-
-    Raises:
-        ValueError: If there is no result, or if the folder holds a file that this function would replace and did not
-            write.  Nothing is written.
-        OSError: If a file cannot be written.
     """
     if not results:
         raise ValueError("a site needs at least one result, got none")

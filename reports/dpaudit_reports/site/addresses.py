@@ -22,11 +22,7 @@ ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"
 
 
 def digest_of(result: AuditResult) -> str:
-    """Return the SHA-256 hash of the result as `to_json` writes it, in hexadecimal.
-
-    Raises:
-        ValueError: If the result is nested too deeply.
-    """
+    """Return the SHA-256 hash of the result as `to_json` writes it, in hexadecimal."""
     try:
         return _digest(result.to_dict())
     except RecursionError:
@@ -38,10 +34,6 @@ def digest_of_file(file: Path) -> str:
 
     The order of keys and the white space do not change the hash.  The hash does not depend on the version of dpaudit
     that reads the file.
-
-    Raises:
-        OSError: If the file cannot be read.
-        ValueError: If the file is not JSON, or is nested too deeply.
     """
     try:
         return _digest(json.loads(read_foreign(file, MAX_RESULT_BYTES)))
@@ -58,13 +50,6 @@ def addresses(names: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, st
 
     If two audits would have the same address, one of them gets more digits.  An address that another audit had before
     is not given away.
-
-    Args:
-        names: The name of each audit, by digest.
-        kept: The digests of audits by the addresses that they already have.
-
-    Returns:
-        The addresses by digest.
     """
     taken = dict(kept)
     found: dict[str, str] = {}

@@ -15,12 +15,7 @@ _LETTER = 6.4  # mean width of a letter in pixels; `textLength` makes every font
 
 
 def badge(result: AuditResult, note: str = "") -> str:
-    """Return the badge of a result as SVG.
-
-    Args:
-        result: The result.
-        note: Words after the verdict.
-    """
+    """Return the badge of a result as SVG."""
     sign = SIGNS[result.verdict.value]
     claim = shortened(one_line(label(result.claim)), _MAX_CLAIM)
     verdict = f"{sign.shown()}{note}"

@@ -12,13 +12,7 @@ from dpaudit_reports.site.rows import Entry
 
 
 def feed(entries: Sequence[Entry], title: str, url: str) -> str:
-    """Return the feed, with the newest audit first, in ASCII.
-
-    Args:
-        entries: The audits.
-        title: The title.
-        url: The address of the folder of the site; "" if it is not known, which makes links relative.
-    """
+    """Return the feed, with the newest audit first, in ASCII."""
     place = f"{url.rstrip('/')}/" if url else ""
     newest = sorted(entries, key=lambda one: -one.date.timestamp() if one.date else float("inf"))
     values = {

@@ -42,12 +42,7 @@ class Manifest:
 
     @classmethod
     def read(cls, file: Path) -> Manifest:
-        """Read the manifest of a folder; without a manifest, the folder has no files of a site.
-
-        Raises:
-            ValueError: If the file is not a manifest.
-            OSError: If the file cannot be read.
-        """
+        """Read the manifest of a folder; without a manifest, the folder has no files of a site."""
         if not os.path.lexists(file):
             return cls(files={}, addresses={})
         wrong = ValueError(f"{file} is not a manifest of dpaudit; move it away, or name another folder")
@@ -83,12 +78,7 @@ class SiteFolder:
 
     @classmethod
     def opened(cls, folder: Path) -> SiteFolder:
-        """Read the manifest of a folder, which need not exist.
-
-        Raises:
-            ValueError: If the folder is a file, a link or below a link, or if its manifest is invalid.
-            OSError: If the folder cannot be read.
-        """
+        """Read the manifest of a folder, which need not exist."""
         if (link := link_in(folder)) is not None:
             words = "is" if link == folder else f"leads through {link}, which is"
             raise ValueError(f"{folder} {words} a symbolic link to {os.readlink(link)}; name the real folder")
@@ -101,19 +91,8 @@ class SiteFolder:
     ) -> list[str]:
         """Write new files, and remove the files of earlier calls that are not among them.
 
-        Args:
-            names: The names of the new files.
-            contents: The name and the content of each new file, in the order of writing.  All contents are made before
-                the first file is written.
-            addresses: The digests of the results by address.
-
         Returns:
             Sentences about files of earlier calls that were removed or kept.
-
-        Raises:
-            ValueError: If a file of one of these names exists, and is not an unchanged file of an earlier call.
-                Nothing is written.
-            OSError: If a file cannot be written.
         """
         self._refuse_other_files(names)
         made = list(contents)

@@ -29,12 +29,7 @@ _UNCHECKED = (
 
 
 def index(entries: Sequence[Entry], title: str) -> str:
-    """Return the index.
-
-    Args:
-        entries: The audits, worst first.
-        title: The title.
-    """
+    """Return the index."""
     results = [entry.result for entry in entries]
     shown = columns(entries)
     limits = [Paragraph(_LIMITS, quiet=True)]

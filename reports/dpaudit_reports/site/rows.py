@@ -137,11 +137,7 @@ class Column:
 
 
 def columns(entries: Sequence[Entry]) -> list[Column]:
-    """Return the columns of the index.
-
-    Args:
-        entries: The audits, worst first.
-    """
+    """Return the columns of the index."""
     marks = [MARKS[one.result.verdict] for one in entries]
     confidences = [one.result.confidence for one in entries]
     found = [

@@ -69,11 +69,7 @@ class Part:
 
 
 def composed(parts: Sequence[Part]) -> SupportingLines:
-    """Return the guarantees of the composition of all mechanisms, in the direction (d0, d1).
-
-    Raises:
-        ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
-    """
+    """Return the guarantees of the composition of all mechanisms, in the direction (d0, d1)."""
     with np.errstate(divide="ignore"):
         never = -math.expm1(sum(part.count * np.log1p(-_at(part.forward, math.inf)) for part in parts))
     if never == 1:
@@ -103,9 +99,6 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     grid would have too many points.  The step is halved until halving changes delta by less than 5e-5 at every grid
     point.  The grid has at most 2^19 points for one mechanism and about 2^23 points for the total loss.  The largest
     loss of a mechanism is a grid point, because this loss often has positive probability.
-
-    Raises:
-        OverflowError: If the total loss of all mechanisms is spread so widely that the grid needs more points.
     """
     reach = max(part.reach for part in parts)
     times = sum(part.count for part in parts)
@@ -136,15 +129,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
 
 
 def supporting_lines_of_pld(pld: Foreign) -> SupportingLines:
-    """Return the guarantees of a PrivacyLossDistribution of dp-accounting, which hold in both directions of a pair.
-
-    Args:
-        pld: The privacy-loss distribution; see `PrivacyLoss.from_pld`.
-
-    Raises:
-        ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
-        ValueError: If `pld` is not a privacy-loss distribution, or if it is an optimistic estimate.
-    """
+    """Return the guarantees of a PrivacyLossDistribution of dp-accounting, which hold in both directions of a pair."""
     if type(pld).__module__.partition(".")[0] != "dp_accounting":
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}")
     pld_pmf()  # raises ImportError for a release of dp-accounting that dpaudit would misread
@@ -179,9 +164,6 @@ def with_slack(delta: Array) -> Array:
     The slack is min(1e-7, 1e-10 + delta / 1000).  For up to 10^6 compositions, the slack exceeds the measured
     differences from exact profiles.  In the tail of the loss, the Fourier transform causes errors of 1e-13.  For larger
     delta, the errors are smaller than the amount by which discretisation raises delta.
-
-    Args:
-        delta: Values of a privacy profile; shape (n,).
 
     Returns:
         The values with slack, at most 1; shape (n,).

@@ -56,15 +56,8 @@ def repeated(claim: TradeoffFunction, n: int) -> TradeoffFunction:
 
     Each mechanism may depend on the outputs of earlier mechanisms; see `compose`.
 
-    Args:
-        claim: The claim of each mechanism.
-        n: Number of mechanisms, >= 1.
-
     Returns:
         The claim of the composed mechanism.
-
-    Raises:
-        ValueError: If `n` is not a whole number >= 1.
     """
     return _simplified([(claim, count("n", n))])
 

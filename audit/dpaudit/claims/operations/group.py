@@ -20,15 +20,8 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
     form.  For PureDP(epsilon), the result is stronger than PureDP(k epsilon).  For rho-zCDP, k steps are also
     (k^2 rho)-zCDP, and the result is the maximum of both curves.
 
-    Args:
-        claim: The claim for neighbouring datasets.
-        k: Number of steps between the datasets, >= 1.  Each step leads from a dataset to a neighbour.
-
     Returns:
         The claim for datasets that differ by k steps.
-
-    Raises:
-        ValueError: If `k` is not a whole number >= 1.
     """
     k = count("k", k)
     if k == 1:

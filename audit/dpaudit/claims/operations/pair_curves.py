@@ -37,12 +37,7 @@ _STEPS = 60  # bisection steps for the inverse; the error is below 1e-18
 
 @dataclass(frozen=True)
 class PairCurve:
-    """The curve of the pair of datasets in this module's second paragraph.
-
-    Args:
-        truth: A claim that contains a subsampling.
-        backward: Whether d0, instead of d1, is the dataset with the additional record.
-    """
+    """The curve of the pair of datasets in this module's second paragraph."""
 
     truth: TradeoffFunction
     backward: bool
@@ -76,18 +71,7 @@ Curve = TradeoffFunction | PairCurve
 
 @kept(256)
 def pair_curves(truth: TradeoffFunction) -> tuple[Curve, ...]:
-    """Return the curves of pairs of datasets on which a mechanism may be audited, one for each direction.
-
-    Args:
-        truth: The claim that the mechanism satisfies, and not more.
-
-    Returns:
-        One curve if both directions have the same curve, else two.
-
-    Raises:
-        ValueError: If the claim contains a subsampling in a place where no pair is known that attains its curve, such
-            as inside group privacy.
-    """
+    """Return the curves of pairs of datasets on which a mechanism may be audited, one for each direction."""
     if not subsamplings(truth):
         return (truth.symmetrized(),)
     _check(truth)

@@ -23,9 +23,6 @@ def pld_pmf() -> Foreign:
 
     Returns:
         The imported module `dp_accounting.pld.pld_pmf`.
-
-    Raises:
-        ImportError: If dp-accounting is missing, cannot be imported, or is a release that dpaudit cannot read.
     """
     try:
         import dp_accounting  # noqa: F401  # imported first, so that an error names the missing module
@@ -43,11 +40,7 @@ def pld_pmf() -> Foreign:
 
 
 def unknown_release(difference: str) -> ImportError:
-    """Return the error for an installed release of dp-accounting that dpaudit cannot read.
-
-    Args:
-        difference: The difference between the expected and the found attributes.
-    """
+    """Return the error for an installed release of dp-accounting that dpaudit cannot read."""
     try:
         version = metadata.version("dp-accounting")
     except metadata.PackageNotFoundError:

@@ -27,12 +27,7 @@ def outcomes(counts: Sequence[int]) -> int:
 
 
 def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Envelope:
-    """Compose counts[i] randomised responses with epsilons[i], for all i, and return the exact trade-off function.
-
-    Args:
-        epsilons: Values of epsilon in nats, > 0.
-        counts: Number of randomised responses for each epsilon, >= 1.
-    """
+    """Compose counts[i] randomised responses with epsilons[i], for all i, and return the exact trade-off function."""
     # privacy losses log q/p of the outcomes, and logarithms of their probabilities under Q
     loss, log_mass = np.zeros(1), np.zeros(1)
     for epsilon, n in zip(epsilons, counts, strict=True):

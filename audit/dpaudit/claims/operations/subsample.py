@@ -51,18 +51,8 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
 
     The docstring of the module states the sampling schemes, the curves and their sources.
 
-    Args:
-        claim: The claim of the mechanism on its sample.
-        rate: Sampling rate in [0, 1]: the probability that a record is in the sample, or the sampled fraction of the
-            records.
-        relation: Neighbouring relation: "add_remove", "replace_one" or "unspecified".
-
     Returns:
         The claim of the mechanism with subsampling.
-
-    Raises:
-        ValueError: If `rate` is out of range, if `relation` is not one of the three names, or if more than
-            `MAX_NESTED` subsamplings are nested.
     """
     rate = probability("rate", rate)
     if relation not in RELATIONS:

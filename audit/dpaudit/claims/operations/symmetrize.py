@@ -20,12 +20,6 @@ def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
     T(Q, P) is the inverse of T(P, Q).  Every claim holds for (d0, d1) and for (d1, d0).  Therefore the claim f implies
     T(P, Q) >= f and T(P, Q) >= f inverse (Dong, Roth & Su 2022, Prop. 2).  The maximum of f and f inverse is convex.
     Its privacy profile is the supremum over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.
-
-    Args:
-        claim: The claim with trade-off function f.
-
-    Returns:
-        The claim itself if f is its own inverse, otherwise max(f, f inverse).
     """
     return claim if claim.symmetric else Symmetrized(claim)
 

@@ -16,12 +16,7 @@ MIN_PROBABILITY = 1e-100  # smaller probabilities are rounded up to this value
 
 
 def divergence_of_rates(p: float, q: float) -> float:
-    """Return the Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q), nats; inf if q is 0 or 1 and p != q.
-
-    Args:
-        p: In [0, 1].
-        q: In [0, 1].
-    """
+    """Return the Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q), nats; inf if q is 0 or 1 and p != q."""
     if p == q:
         return 0.0
     if q in (0.0, 1.0):
@@ -30,24 +25,12 @@ def divergence_of_rates(p: float, q: float) -> float:
 
 
 def at_most(k: Counts, n: int, rate: Array) -> Array:
-    """Return P[Binomial(n, rate) <= k]; elementwise.
-
-    Args:
-        k: Counts, 0 to n.
-        n: Number of trials.
-        rate: Success probabilities; broadcast against `k`.
-    """
+    """Return P[Binomial(n, rate) <= k]; elementwise."""
     return np.where(k < n, betaincc(k + 1, np.maximum(n - k, 1), rate), 1.0)
 
 
 def log_likelihood(k: Array, n: int, rate: Array) -> Array:
-    """Return log(rate^k (1 - rate)^(n - k)), rounded up where it would be infinite; elementwise.
-
-    Args:
-        k: Counts, 0 to n.
-        n: Number of trials.
-        rate: Success probabilities; broadcast against `k`.
-    """
+    """Return log(rate^k (1 - rate)^(n - k)), rounded up where it would be infinite; elementwise."""
     return np.asarray(k * log_rate(rate) + (n - k) * log_complement(rate), dtype=np.float64)
 
 

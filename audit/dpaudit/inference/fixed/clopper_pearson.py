@@ -54,19 +54,7 @@ def clopper_pearson_lower(k: int, n: int, *, significance: float) -> float:
 
 
 def clopper_pearson(k: int, n: int, *, significance: float) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a proportion, with the significance split evenly between its ends.
-
-    Args:
-        k: Number of successes, 0 to n.
-        n: Number of trials.
-        significance: Significance of both ends together, in [0, 1).
-
-    Returns:
-        Lower and upper end, in [0, 1].
-
-    Raises:
-        ValueError: If a number is out of its range.
-    """
+    """Return the Clopper-Pearson interval of a proportion, with the significance split evenly between its ends."""
     return (
         clopper_pearson_lower(k, n, significance=significance / 2),
         clopper_pearson_upper(k, n, significance=significance / 2),
@@ -74,16 +62,7 @@ def clopper_pearson(k: int, n: int, *, significance: float) -> tuple[float, floa
 
 
 def check_count(k: int, n: int, significance: float = 0.5) -> None:
-    """Check that 0 <= k <= n and that the significance lies in [0, 1).
-
-    Args:
-        k: Number of successes.
-        n: Number of trials.
-        significance: Significance of a test.
-
-    Raises:
-        ValueError: If a number is out of its range.
-    """
+    """Check that 0 <= k <= n and that the significance lies in [0, 1)."""
     if not 0 <= k <= n:
         raise ValueError(f"a count must lie between 0 and the number of outputs, got {k} of {n}")
     if not 0 <= significance < 1:

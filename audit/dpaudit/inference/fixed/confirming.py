@@ -17,14 +17,6 @@ def runs_to_confirm(
 
     Evidence grows in proportion to the number of runs, and its signed root is nearly normal with variance 1.
 
-    Args:
-        claim: A symmetric claim.
-        rates: Observed type I and type II error of the region.
-        runs: Number of runs per dataset on which the rates were observed.
-        level: Significance of the test, in (0, 1).
-        power: Probability with which the test should refute the claim, in (0, 1).
-        most: Largest number of runs that is considered.
-
     Returns:
         An estimate above `runs`, rounded up to two digits.  The estimate is inf if there are no runs, if the rates
         agree with the claim, or if more than `most` runs are needed.

@@ -56,15 +56,6 @@ class Arc:
         Along the arc the first term of the divergence rises from 0, and the second term falls to 0.  Both terms are
         convex because f is convex.  So the minimum is where the sum of both terms stops falling, between the last
         alpha <= p and the first beta <= q.
-
-        Args:
-            x: False positives, 0 to n0; any shape.
-            n0: Number of outputs of d0.
-            z: False negatives, 0 to n1; same shape as `x`.
-            n1: Number of outputs of d1.
-
-        Returns:
-            The evidence in nats, >= 0.
         """
         p, q = smoothed_rate(x, n0), smoothed_rate(z, n1)
         # Both terms are computed in one call, along the last axis, because the arrays are short and calls are costly.
@@ -102,16 +93,6 @@ def evidence_of(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> fl
 
     The divergence is smallest at a point with alpha >= p and beta >= q, or next to such a point.  Other points are left
     out.
-
-    Args:
-        claim: A symmetric claim.
-        x: False positives, 0 to n0.
-        n0: Number of outputs of d0.
-        z: False negatives, 0 to n1.
-        n1: Number of outputs of d1.
-
-    Returns:
-        The evidence in nats, >= 0.
     """
     p, q = float(smoothed_rate(x, n0)), float(smoothed_rate(z, n1))
     arcs = Arc.pair(claim, n0, n1, p, max(p, claim.beta(q)))

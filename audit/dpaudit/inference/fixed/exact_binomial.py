@@ -239,17 +239,7 @@ class Sizes:
         significance: float,
         most: float = 64.0,
     ) -> Sizes:
-        """Return the refuted curves for ranks by the parameter of a family.
-
-        Args:
-            family: As in `parameter_lower`, chosen before the counted outputs were sampled.
-            x: Outputs of d0 in the region, 0 to n0.
-            n0: Number of outputs of d0, at least 1.
-            y: Outputs of d1 in the region, 0 to n1.
-            n1: Number of outputs of d1, at least 1.
-            significance: In (0, 1); the probability that some satisfied curve is refuted.
-            most: The largest parameter that is tried.
-        """
+        """Return the refuted curves for ranks by the parameter of a family."""
         precision = 0.003 / math.sqrt(min(n0, n1))
 
         def against(t: float) -> float:

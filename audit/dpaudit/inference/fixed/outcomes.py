@@ -43,14 +43,6 @@ class Outcomes:
 
         Chernoff's bound decides which x are rare: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise
         for p >= alpha.
-
-        Args:
-            claim: A symmetric claim.
-            level: Minimum evidence, nats, > 0.
-            n0: Number of outputs of d0.
-            n1: Number of outputs of d1.
-            low: Smallest alpha.
-            high: Largest alpha.
         """
         budget = min(level, -math.log(MIN_PROBABILITY)) + _TAIL
         first = math.floor(n0 * _end(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
@@ -95,15 +87,7 @@ class Outcomes:
         return z, log_choose(self.n1, z)
 
     def probability(self, alpha: Array, beta: Array) -> Array:
-        """Return an upper bound of F(alpha, beta), the probability of the region; elementwise.
-
-        Args:
-            alpha: Type I errors, (k,).
-            beta: Type II errors, (k,).
-
-        Returns:
-            The bound, (k,), too large by at most 3 e^-budget and the bound on rounding errors.
-        """
+        """Return an upper bound of F(alpha, beta), the probability of the region; elementwise."""
         result = np.empty_like(alpha)
         if len(self.limits) > 0:
             order = np.argsort(alpha)  # neighbours in alpha use nearly the same rows

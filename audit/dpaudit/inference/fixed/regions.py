@@ -39,13 +39,6 @@ def threshold_for_claim(
 ) -> int:
     """Choose the region {bin > k} on which to test a claim.
 
-    Args:
-        counts0: Bin counts of a pilot on d0, (BINS,).
-        counts1: Bin counts of a pilot on d1, (BINS,).
-        claim: The claim under test.
-        trials: Outputs of each dataset that will be tested.
-        significance: Significance of the test, in (0, 1).
-
     Returns:
         The threshold k, an index of a bin.
     """
@@ -124,11 +117,6 @@ def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) ->
     second term is 0 for events that the pilot never shows under d1, or always under d0, since the score may be
     miscalibrated.
 
-    Args:
-        counts0: Bin counts of a pilot on d0, (BINS,).
-        counts1: Bin counts of a pilot on d1, (BINS,).
-        claim: The claim under test.
-
     Returns:
         The threshold k, an index of a bin.
     """
@@ -156,14 +144,6 @@ def threshold_for_epsilon(
     counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
 ) -> int:
     """Choose the region {bin > k} that is likely to give the largest `epsilon_lower` at `delta`.
-
-    Args:
-        counts0: Bin counts of a pilot on d0, (BINS,), of the frozen score.
-        counts1: Bin counts of a pilot on d1, (BINS,), of the frozen score.
-        delta: In [0, 1).
-        trials: Outputs of each dataset that will be counted.
-        significance: Significance of the bound, in (0, 1).
-        otherwise: The threshold to return if no threshold divides the outputs of the pilot.
 
     Returns:
         The threshold k, an index of a bin.
@@ -314,18 +294,7 @@ def _worth(claim: TradeoffFunction) -> Array:
 
 
 def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
-    """Return the signed-root evidence of every event {bin > k} in standard deviations.
-
-    Args:
-        claim: The claim under test, which is made symmetric.
-        counts0: Bin counts of d0, or their expectations, (..., BINS).
-        n0: Number of outputs of d0.
-        counts1: Bin counts of d1, or their expectations, (..., BINS).
-        n1: Number of outputs of d1.
-
-    Returns:
-        The evidence, (..., BINS - 1).
-    """
+    """Return the signed-root evidence of every event {bin > k} in standard deviations."""
     return np.asarray(np.sqrt(2 * evidence_against(claim, _above(counts0), n0, _up_to(counts1), n1)))
 
 

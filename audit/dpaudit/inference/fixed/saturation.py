@@ -27,10 +27,6 @@ def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
 
     The point of saturation and the scale of the score are fitted by maximum likelihood, on each side of zero.
 
-    Args:
-        pilot: Bin counts of a pilot, (2, BINS).
-        unseen: Bin counts of the same score on outputs to which the score was not fitted, (2, BINS).
-
     Returns:
         The counts of the pilot, with all counts beyond the point of saturation added to the bin of this point.  The
         counts are unchanged if there are fewer than 20,000 held-out outputs per dataset or no saturation was found.
@@ -52,11 +48,6 @@ def _last(favour: Counts, against: Counts, ratio: Array) -> int:
 
     The true log-ratios are modelled as proportional to min(ratio, ratio[k]).  If several k are best, the largest is
     returned.
-
-    Args:
-        favour: Numbers of outputs in each bin, (m,), of the dataset under which the bin should be likelier.
-        against: Numbers of outputs in each bin, (m,), of the other dataset.
-        ratio: Absolute log-likelihood ratio of each bin, (m,), > 0 and ascending.
     """
     scaled = _SCALES[:, None] * ratio
     right, wrong = np.logaddexp(0.0, -scaled), np.logaddexp(0.0, scaled)  # losses of one output

@@ -22,10 +22,6 @@ _MAX_GROUPED = 600  # maximum number of outputs for which `alike` makes a test
 def correlation(bits: Bits, significance: float) -> list[str]:
     """Test whether answers for runs at a distance of at most 20 runs are correlated.
 
-    Args:
-        bits: Answers to k yes/no questions about each of n outputs (`questions.bits_of`); shape (k, n).
-        significance: Joint significance of the tests at all distances.
-
     Returns:
         A list with a description of the finding.  The list is empty if the test does not reject independence.
     """
@@ -39,10 +35,6 @@ def alike(values: Array, significance: float) -> list[str]:
     """Test whether outputs are too often in the same group of values as earlier outputs.
 
     Each group contains values between two quantiles.  The function makes no test if there are more than 600 outputs.
-
-    Args:
-        values: Numbers computed from each output; shape (n,) or (n, k).
-        significance: Joint significance of the tests at all distances.
 
     Returns:
         A list with a description of the finding.  The list is empty if the test does not reject independence.
@@ -116,10 +108,6 @@ def far_correlation(bits: Bits, significance: float) -> list[str]:
 
     A Fourier transform gives the autocorrelation at all distances.  Exact p-values are computed only for the distances
     with the largest autocorrelations.
-
-    Args:
-        bits: Answers to k yes/no questions about each of n outputs; shape (k, n).
-        significance: Joint significance of the tests at all distances.
 
     Returns:
         A list with a description of the finding.  The list is empty if the test does not reject independence.

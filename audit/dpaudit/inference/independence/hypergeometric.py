@@ -60,14 +60,7 @@ def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance
 
 
 def notable(counts: Array, total: int, marked: Whole, drawn: Whole) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of hypergeometric counts that differ from their means by over 5 standard deviations.
-
-    Args:
-        counts: Hypergeometric counts.  May have any shape.
-        total: Number of elements of the population.
-        marked: Number of marked elements of the population.  Its shape broadcasts with the shape of `counts`.
-        drawn: Number of elements drawn without replacement.  Its shape broadcasts with the shape of `counts`.
-    """
+    """Yield the indices of hypergeometric counts that differ from their means by over 5 standard deviations."""
     mean = marked * drawn / total
     variance = mean * (1 - marked / total) * (total - drawn) / max(1, total - 1)
     far = np.abs(counts - mean) > NOTABLE * np.sqrt(variance)

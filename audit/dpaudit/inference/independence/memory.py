@@ -53,12 +53,7 @@ class Memory:
     _seen: int = 0
 
     def add(self, outputs: RawOutputs, bytes_each: float = 8.0) -> None:
-        """Add the outputs of the next runs.
-
-        Args:
-            outputs: Outputs of the next runs, in the order of the runs.
-            bytes_each: Size of one output in bytes.
-        """
+        """Add the outputs of the next runs."""
         most = int(min(_KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
         if len(self.first) == self._seen:  # nothing was left out before, so these are consecutive runs
             self.first.extend(values_of(outputs[: max(0, most - self._seen)]))

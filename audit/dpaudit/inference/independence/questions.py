@@ -27,9 +27,6 @@ def bits_of(values: Array) -> Bits:
     is omitted if fewer than two outputs have its rarer answer, or if another question has the same or the opposite
     answers.
 
-    Args:
-        values: Numbers computed from each output; shape (n,) or (n, k).  A missing value is NaN.
-
     Returns:
         The answers as booleans; shape (questions, n).  The rarer answer to each question is True.
     """

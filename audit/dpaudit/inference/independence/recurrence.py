@@ -59,14 +59,7 @@ def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
 
 
 def log_equal(k: int, pairs: int, equal: int, n: int) -> float:
-    """Return the logarithm of the probability bound in the theorem of `repetition`.
-
-    Args:
-        k: Number of pairs of positions with equal keys.
-        pairs: Number K of all pairs of positions.
-        equal: The sum S of the theorem, which is the number of ordered pairs of equal keys.
-        n: Number of all keys.
-    """
+    """Return the logarithm of the probability bound in the theorem of `repetition`."""
     i = np.arange(k)
     steps = np.log(equal) - np.log((n - 2.0 * i) * (n - 2.0 * i - 1))
     j = np.arange(k + 1)

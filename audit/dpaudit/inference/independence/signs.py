@@ -49,10 +49,6 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
 def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
     """Test whether the distribution of the outputs changes over the course of an audit.
 
-    Args:
-        values: Numbers computed from outputs that are spread over the whole audit; shape (n,) or (n, k).
-        significance: Significance of the test.
-
     Returns:
         A list with a description of the finding.  The list is empty if there is no finding or if there are fewer than
         `MIN_OUTPUTS` outputs.

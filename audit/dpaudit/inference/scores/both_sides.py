@@ -66,12 +66,7 @@ MOST_POWER = 0.999
 
 
 def cuts(m: int, guesses: int) -> tuple[int, int]:
-    """Return how many scores are guessed "left out", and how many are not guessed "included".
-
-    Args:
-        m: Number of canaries.
-        guesses: Number of guesses.
-    """
+    """Return how many scores are guessed "left out", and how many are not guessed "included"."""
     return guesses // 2, m - (guesses - guesses // 2)
 
 
@@ -84,13 +79,6 @@ def attained(
     If the two directions of a pair of datasets have different curves, the smaller probability is returned.  The result
     is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
     For weighted draws, it is computed with their effective number (Kish 1965).
-
-    Args:
-        truth: The claim that the mechanism attains; see `claims.operations.pair_curves`.
-        m: Number of canaries.
-        numbers: Numbers of guesses, at most m, in ascending order.  A number may occur several times.
-        right: Number of right guesses, summed over all numbers of guesses.
-        included: Number of included canaries, if it is fixed; otherwise fair coins decide.
     """
     if right <= 0:
         return 1.0
@@ -204,15 +192,7 @@ class _Group:
 def _groups(
     ranks: Sequence[_Rank], wrong: Array, steps: Sequence[int], counts: Sequence[int], *, into: bool
 ) -> Iterator[_Group]:
-    """Yield the guesses on one side: those between two cuts, and that at each cut.
-
-    Args:
-        ranks: 0 and the cuts of each number of guesses, ascending; for guesses "included", counted from 1 downwards.
-        wrong: Integral of the probability of a wrong guess, at the knots.
-        steps: Number of canaries that each cut adds to the previous ones.
-        counts: How many numbers of guesses contain these canaries.
-        into: Whether the guesses are "left out", so that the canaries of wrong guesses are included.
-    """
+    """Yield the guesses on one side: those between two cuts, and that at each cut."""
     slope = np.diff(wrong) / np.diff(_KNOTS)
     for size, weight, (x, y) in zip(steps, counts, pairwise(ranks), strict=True):
         if size:

@@ -66,29 +66,12 @@ _TINY = 1e-9  # a p-value below this needs the range _FAR
 
 
 def default_confident(m: int) -> int:
-    """Return a number of guesses for independent canaries that suits bounds of mu: 0.62 m.
-
-    Args:
-        m: Number of canaries.
-    """
+    """Return a number of guesses for independent canaries that suits bounds of mu: 0.62 m."""
     return min(m, round(_SHARE * m))
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
-    """Return the maximum probability of v or more right guesses about independent canaries under a claim.
-
-    Args:
-        claim: The claim about one canary; it must hold for adding and for removing the canary.
-        m: Number of canaries, each included by an independent fair coin.
-        r: Number of guesses, 0 <= r <= m, chosen before the scores are seen.
-        v: Number of right guesses, 0 <= v <= r.
-
-    Returns:
-        A p-value by the theorem of this module, rounded up by at most about 3 % where it is above 1e-9.
-
-    Raises:
-        ValueError: If the counts are impossible.
-    """
+    """Return the maximum probability of v or more right guesses about independent canaries under a claim."""
     check_counts(m, r, v)
     if v == 0:
         return 1.0
@@ -153,16 +136,6 @@ def nested_lower(
     """Find the largest refuted member as `families.largest_refuted` does, but with fewer members.
 
     The search computes the bound of mu first, and starts where guesses are about as often wrong as under this mu.
-
-    Args:
-        family: As in `parameter_lower`.
-        p_value: Function from a claim to its p-value, which must not fall as claims weaken.
-        share: A share of most confident guesses, in (0, 1], whose errors the p-value mainly depends on.
-        significance: As in `parameter_lower`.
-        precision: As in `parameter_lower`.
-        most: As in `parameter_lower`.
-        guess: The mu at which the search starts.
-        step: The relative size of the first step.
     """
     members: dict[float, TradeoffFunction] = {}  # a member may take a second to compute
 
@@ -248,25 +221,12 @@ def epsilon_lower(m: int, r: int, v: int, *, delta: float, significance: float) 
 
 
 def wrong_share(claim: TradeoffFunction, u: npt.ArrayLike) -> Array:
-    """Return a(u) of Eq. (1), rounded down: the wrong guesses among the most confident share u of all guesses.
-
-    Args:
-        claim: A symmetric claim.
-        u: Shares of all guesses, in [0, 1]; any shape.
-
-    Returns:
-        Wrong guesses as a share of all guesses, in the shape of `u`.
-    """
+    """Return a(u) of Eq. (1), rounded down: the wrong guesses among the most confident share u of all guesses."""
     return np.asarray(wrong_bracket(claim, u).inside * (1 - 1e-14))
 
 
 def wrong_bracket(claim: TradeoffFunction, u: npt.ArrayLike) -> Bracket[Array]:
-    """Return two numbers, `inside` and `outside`, between which a(u) of Eq. (1) lies except for rounding errors.
-
-    Args:
-        claim: A symmetric claim.
-        u: Shares of all guesses, in [0, 1]; any shape.
-    """
+    """Return two numbers, `inside` and `outside`, between which a(u) of Eq. (1) lies except for rounding errors."""
     share = np.asarray(u, dtype=np.float64)
 
     def fits(wrong: Array) -> Flags:

@@ -23,13 +23,6 @@ def coins_p_value(n0: int, n1: int) -> float:
     """Return a two-sided p-value of "the coins were fair and independent".
 
     The test cannot detect a design that includes exactly half of the canaries.
-
-    Args:
-        n0: Number of canaries left out.
-        n1: Number of canaries included.
-
-    Returns:
-        The p-value of a sign test, in (0, 1].
     """
     return float(min(1.0, 2 * bdtr(min(n0, n1), n0 + n1, 0.5)))
 

@@ -54,16 +54,6 @@ def between_runs(scores0: Array, scores1: Array, run0: Labels, run1: Labels, *, 
 
     The statistic measures how much three means differ between runs: those of the score, of its distance from the
     middle, and of the score with the sign of the coin.  Scores are replaced by their ranks.
-
-    Args:
-        scores0: Scores of canaries that were left out, (n0,); no NaN.
-        scores1: Scores of canaries that were included, (n1,).
-        run0: Runs of `scores0`, as numbers from 0.
-        run1: Runs of `scores1`.
-        rng: Generator of the permutations.
-
-    Returns:
-        The p-value, at least `LEVEL` / 2; 1 if there is one run.
     """
     place = _ranks(np.concatenate([scores0, scores1]))
     sign = np.where(np.arange(len(place)) < len(scores0), -1.0, 1.0)
@@ -90,15 +80,6 @@ def along_the_list(scores0: Array, scores1: Array, *, rng: np.random.Generator) 
     The statistics are the products of neighbouring features, and the differences of features between blocks of the
     list.  The features are ranks and their distances from the middle.  Blocks are compared on both sides together, with
     equal and with opposite signs, because a block that reveals its canaries moves both sides apart.
-
-    Args:
-        scores0: Scores of canaries that were left out, (n0,), in their order; no NaN.
-        scores1: Scores of canaries that were included, (n1,), in their order.
-        rng: Generator of the permutations.
-
-    Returns:
-        The p-value, at least `LEVEL` / 2; 1 if a side is sorted or has fewer than 20 scores, because its order then
-        says nothing.
     """
     if any(len(side) < _LEAST or _sorted(side) for side in (scores0, scores1)):
         return 1.0

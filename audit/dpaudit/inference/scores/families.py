@@ -20,21 +20,7 @@ _ROUNDING = 1e-3  # allowance for rounding when two computed curves are compared
 
 
 def family_of(assuming: str | Family) -> Family:
-    """Return the family of claims that `assuming` names.
-
-    Args:
-        assuming: "gaussian"; a claim's text with one `?` in place of a number, such as "mu=?" or
-            "repeated(subsampled(gaussian(mu=?), rate=0.082, relation='add_remove'), n=2500)"; or a function from the
-            parameter to a claim.
-
-    Returns:
-        A function from the parameter to the claim.  For text, it is a `TextFamily`, a function from the place of the
-        parameter.
-
-    Raises:
-        ValueError: If `assuming` is neither text nor a function, or does not have exactly one `?` in the place of a
-            number of `text_families.PARAMETERS`.
-    """
+    """Return the family of claims that `assuming` names."""
     if callable(assuming):
         return assuming
     if not isinstance(assuming, str):
@@ -56,11 +42,6 @@ def epsilon_inside(family: Family, parameter: float, delta: float) -> float:
     together with the bound.  For a claim that is computed numerically, such as a composition, the bound refers to the
     computed curve.  Computed curves promise slightly less than exact ones, so their epsilon may be slightly too large.
 
-    Args:
-        family: Function from the parameter to the claim.
-        parameter: A lower confidence bound of the parameter, >= 0.
-        delta: In [0, 1].
-
     Returns:
         Epsilon in nats; 0 if the parameter is 0.
     """
@@ -72,14 +53,6 @@ def check_nested(family: Family, low: float, high: float) -> None:
 
     The two members are compared at 80 points.  The caller must know that all members are nested.  Every claim of
     dpaudit promises less as one of `text_families.PARAMETERS` grows.
-
-    Args:
-        family: Function from the parameter to the claim.
-        low: The smaller parameter.
-        high: The larger parameter.
-
-    Raises:
-        ValueError: If the member at `high` promises more than the one at `low` anywhere.
     """
     weaker, stronger = family(high).symmetrized().beta(_ALPHAS), family(low).symmetrized().beta(_ALPHAS)
     if np.any(weaker > stronger + _ROUNDING):

@@ -70,10 +70,6 @@ def default_cut(m: int, included: int) -> int:
 
     For k <= m / 2, the number is sqrt(m k / 2), rounded, which is k if half are included.  If more than half are
     included, the number of low scores equals the number of high scores for m - k included canaries.
-
-    Args:
-        m: Number of canaries.
-        included: Number of included canaries.
     """
     rare = min(included, m - included)
     cut = round(math.sqrt(m * rare / 2))
@@ -81,32 +77,17 @@ def default_cut(m: int, included: int) -> int:
 
 
 def default_guesses(m: int, included: int) -> int:
-    """Return the number that `several.default_guesses` gives for twice as many canaries as the rarer side has.
-
-    Args:
-        m: Number of canaries.
-        included: Number of included canaries.
-    """
+    """Return the number that `several.default_guesses` gives for twice as many canaries as the rarer side has."""
     return several.default_guesses(2 * min(included, m - included))
 
 
 def about_both_sides(m: int, included: int) -> bool:
-    """Return whether guesses may be about both sides: half of the canaries, rounded up or down, are included.
-
-    Args:
-        m: Number of canaries.
-        included: Number of included canaries.
-    """
+    """Return whether guesses may be about both sides: half of the canaries, rounded up or down, are included."""
     return half_included(m - included, included)
 
 
 def conditioning_factor(m: int, included: int) -> float:
-    """Return 1 / P[Binomial(m, included / m) = included], rounded up.
-
-    Args:
-        m: Number of canaries.
-        included: Number of included canaries.
-    """
+    """Return 1 / P[Binomial(m, included / m) = included], rounded up."""
     rest = m - included
     log_chance = float(log_choose(m, included)) + float(xlogy(included, included / m) + xlogy(rest, rest / m))
     return max(1.0, math.exp(-log_chance) * (1 + 1e-9 + 1e-14 * m))
@@ -117,21 +98,8 @@ def p_value(
 ) -> float:
     """Bound the probability of v or more right guesses under a claim, if canaries depend on each other in any way.
 
-    Args:
-        claim: The claim about adding or removing one canary, which is made symmetric.
-        m: Number of canaries.
-        included: Number of canaries that were included; it was fixed, and all sets of this size were equally likely.
-        r: Number of guesses, chosen before the scores are seen.  All guesses are about the rarer side, unless
-            `about_both_sides` is true.
-        v: Number of right guesses.
-        sharp: Whether to solve the linear program of `tight`, which takes up to ten seconds.
-        enough: The quick bound is returned if it is at most this value.
-
     Returns:
         A p-value; see the theorem of this module.
-
-    Raises:
-        ValueError: If the counts are impossible, or no canary or all canaries were included.
     """
     check_counts(m, r, v)
     if not 0 < included < m:

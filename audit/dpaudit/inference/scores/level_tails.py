@@ -53,16 +53,7 @@ Weights = tuple[int, int, int]
 def chance(
     claim: TradeoffFunction, m: int, numbers: Numbers, weights: Weights, most: int, *, enough: float = 0.0
 ) -> float:
-    """Return an upper bound of P[K <= most].
-
-    Args:
-        claim: A symmetric claim.
-        m: Number of canaries.
-        numbers: The numbers r_1 < r_2 < m of `levels`.
-        weights: The weights of the three levels, positive integers that fall.
-        most: Total weight of the wrong guesses.
-        enough: A bound of at most this value need not be improved.
-    """
+    """Return an upper bound of P[K <= most]."""
 
     def within(reach: float, least: float) -> float:
         cells = _cells(m, numbers, reach)
@@ -188,14 +179,7 @@ def _radius(rate: Array, sizes: Array, weights: Array, most: int) -> float | Non
 
 
 def _nodes(rate: Array, sizes: Array, weights: Array, n: int) -> tuple[Array, float]:
-    """Return the angles of the nodes that are computed, and a bound of the mean weight of the others.
-
-    Args:
-        rate: Tilted error rates of the cells in which they are smallest, (levels,).
-        sizes: Number of guesses of each level.
-        weights: Weight of each level.
-        n: Number of nodes.
-    """
+    """Return the angles of the nodes that are computed, and a bound of the mean weight of the others."""
     speed = sizes * rate * (1 - rate)
     half = n // 2
     # the third level, whose weight is 1, bounds all nodes beyond this one

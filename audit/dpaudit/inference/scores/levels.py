@@ -79,11 +79,7 @@ Number = TypeVar("Number", int, Array)
 
 
 def default_numbers(m: int) -> Numbers:
-    """Return the numbers r_1 and r_2 for m canaries, at least `LEAST_CANARIES`: 0.16 m, and that of `confident`.
-
-    Args:
-        m: Number of canaries.
-    """
+    """Return the numbers r_1 and r_2 for m canaries, at least `LEAST_CANARIES`: 0.16 m, and that of `confident`."""
     return round(_FIRST * m), default_confident(m)
 
 
@@ -96,15 +92,7 @@ def suits(claim: TradeoffFunction) -> bool:
 
 
 def most_points(m: int, numbers: Numbers) -> int:
-    """Return the total weight of all guesses.
-
-    Args:
-        m: Number of canaries.
-        numbers: The numbers r_1 and r_2.
-
-    Raises:
-        ValueError: If 1 <= r_1 < r_2 < m is violated.
-    """
+    """Return the total weight of all guesses."""
     first, second = numbers
     if not 1 <= first < second < m:
         raise ValueError(f"levels must end at two numbers 1 <= r1 < r2 < canaries, got {numbers} of {m}")
@@ -112,11 +100,7 @@ def most_points(m: int, numbers: Numbers) -> int:
 
 
 def points(rights: tuple[int, int, int]) -> int:
-    """Return the total weight of right guesses.
-
-    Args:
-        rights: Number of right guesses among the r_1 most confident, among the r_2 most confident, and among all.
-    """
+    """Return the total weight of right guesses."""
     return int(_weighed(*rights))
 
 
@@ -125,22 +109,7 @@ def _weighed(first: Number, second: Number, every: Number) -> Number:
 
 
 def p_value(claim: TradeoffFunction, m: int, numbers: Numbers, right: int, *, enough: float = 0.0) -> float:
-    """Return the maximum probability that right guesses have the total weight `right` or more under a claim.
-
-    Args:
-        claim: The claim about one canary; it must hold for adding and for removing the canary.
-        m: Number of canaries, each included by an independent fair coin.
-        numbers: The numbers r_1 and r_2, chosen before the scores are seen.
-        right: Total weight of the right guesses.
-        enough: A p-value of at most this value may be rounded up further, but not above this value.
-
-    Returns:
-        A p-value by the theorem of this module, rounded up by at most about 4 % where it is above 0.01; 1 if at least
-        half of the weight is wrong.
-
-    Raises:
-        ValueError: If the counts are impossible.
-    """
+    """Return the maximum probability that right guesses have the total weight `right` or more under a claim."""
     most = most_points(m, numbers)
     check_counts(most, most, right)
     if 2 * right <= most:  # even without any leak, T is this small with a probability of at least one half
@@ -193,14 +162,7 @@ def parameter_lower(
 
 
 def _likely_mu(m: int, numbers: Numbers, share: float, significance: float) -> float:
-    """Return the approximate bound of mu, at which the search starts.
-
-    Args:
-        m: Number of canaries.
-        numbers: The numbers r_1 and r_2.
-        share: The right guesses' share of the total weight.
-        significance: As in `parameter_lower`.
-    """
+    """Return the approximate bound of mu, at which the search starts."""
     mu, distance = np.linspace(0.0, 8.0, 65), np.linspace(0.0, 9.0, 181)[:, None]  # of a score from mu / 2
     wrong, right = ndtr(-distance - mu / 2), ndtr(-distance + mu / 2)  # shares of guesses at this distance or more
     first, second = (

@@ -60,15 +60,7 @@ _RANGES = ((3, 1.415), (5, 3.976), (8, 12.796))  # b and R of Lemma C, rounded u
 
 
 def repeats_p_value(first: Multiplicities, second: Multiplicities) -> float:
-    """Return a p-value of "the scores of either side are independent and have the same law".
-
-    Args:
-        first: How often each of the different scores of d0, or of canaries that were left out, occurs.
-        second: How often each of the different scores of d1, or of canaries that were included, occurs.
-
-    Returns:
-        A p-value that is valid for every law, with or without atoms, by the theorem of this module.
-    """
+    """Return a p-value of "the scores of either side are independent and have the same law"."""
     sizes = [max(int(np.sum(side)), 1) for side in (first, second)]
     return math.exp(min(0.0, sum(1 + 0.5 * math.log(n) for n in sizes) - _log_e(first, second)))
 

@@ -53,29 +53,15 @@ _TYPICAL = 0.3  # type I error at the cut: both errors of mu-GDP with mu = 1 are
 
 
 def default_cut(n0: int, n1: int) -> int:
-    """Return the number of scores that count as high: 0.3 n0 + 0.7 n1, rounded.
-
-    Args:
-        n0: Number of runs on d0.
-        n1: Number of runs on d1.
-    """
+    """Return the number of scores that count as high: 0.3 n0 + 0.7 n1, rounded."""
     return round(_TYPICAL * n0 + (1 - _TYPICAL) * n1)
 
 
 def count_high(scores0: npt.ArrayLike, scores1: npt.ArrayLike, r: int, *, rng: np.random.Generator) -> int:
     """Count the runs on d1 among the r highest scores; ties are broken at random.
 
-    Args:
-        scores0: Scores of the runs on d0, any shape; +-inf is allowed.
-        scores1: Scores of the runs on d1.
-        r: Number of scores that count as high.
-        rng: Generator that breaks ties.
-
     Returns:
         The count, between max(0, r - n0) and min(r, n1).
-
-    Raises:
-        ValueError: If a score is NaN, or r is not between 0 and the number of scores.
     """
     first, second = np.asarray(scores0, dtype=np.float64).ravel(), np.asarray(scores1, dtype=np.float64).ravel()
     both = np.concatenate([first, second])
@@ -88,21 +74,7 @@ def count_high(scores0: npt.ArrayLike, scores1: npt.ArrayLike, r: int, *, rng: n
 
 
 def p_value(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
-    """Return the maximum probability, under a claim, that k or more of the r highest scores are of d1.
-
-    Args:
-        claim: The claim under test, which is made symmetric.
-        n0: Number of runs on d0.
-        n1: Number of runs on d1.
-        r: Number of scores that count as high, chosen before the scores are seen.
-        k: Number of high scores that are of d1, max(0, r - n0) <= k <= min(r, n1).
-
-    Returns:
-        A p-value by the corollary of this module, rounded up by at most about 3 % where it is above 1e-9.
-
-    Raises:
-        ValueError: If the counts are impossible.
-    """
+    """Return the maximum probability, under a claim, that k or more of the r highest scores are of d1."""
     check_count(r, n0 + n1)
     if not max(0, r - n0) <= k <= min(r, n1):
         raise ValueError(f"between {max(0, r - n0)} and {min(r, n1)} of {r} high scores must be of d1, got {k}")
@@ -117,13 +89,6 @@ def attained(truth: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float
     """Return the probability that k or more of the r highest scores are of d1, if scores are likelihood ratios.
 
     The result is that of the corollary, rounded down, for the direction of the pair of datasets with less power.
-
-    Args:
-        truth: The claim that the mechanism attains; see `claims.operations.pair_curves`.
-        n0: Number of runs on d0.
-        n1: Number of runs on d1.
-        r: Number of scores that count as high.
-        k: Number of high scores that are of d1.
     """
     if k <= max(0, r - n0):
         return 1.0  # every order of the scores gives at least this number

@@ -32,21 +32,12 @@ _FADED = 1e-9  # smaller tails of D_k are rounded up to a tail at a smaller v
 
 
 def default_guesses(m: int) -> int:
-    """Return a number of guesses for dependent canaries: m^0.75, rounded up, at least 30 and at most m.
-
-    Args:
-        m: Number of canaries.
-    """
+    """Return a number of guesses for dependent canaries: m^0.75, rounded up, at least 30 and at most m."""
     return min(m, max(math.ceil(math.pow(m, _POWER)), 30))
 
 
 def sum_p_value(tails: Sequence[Array], right: int) -> float:
     """Bound the probability of `right` or more right guesses in all runs.
-
-    Args:
-        tails: For each run k, upper bounds of P[V_k >= v] for v = 0, ..., r_k, and 0 at the end; they must not rise
-        with v.
-        right: Total number of right guesses.
 
     Returns:
         P[D_1 + ... + D_n >= right], with the notation of the module's theorem, rounded up.
@@ -61,10 +52,6 @@ def reached(p_value: Callable[[int], float], r: int) -> Array:
     """Return bounds of P[V >= 0], ..., P[V >= r], and 0 at the end.
 
     Far in the tail, P[V >= v] is replaced by the value at a smaller v.
-
-    Args:
-        p_value: Bound of P[V >= v], a function of v that does not rise.
-        r: Number of guesses.
     """
     low = bisect_integers(lambda v: p_value(v) >= 1, inside=0, outside=r + 1).inside
     tail = np.zeros(r + 2)

@@ -82,9 +82,6 @@ class TextFamily:
 
         A composition that is too large to be computed is replaced by the claim that promises nothing.  No test refutes
         this claim, so the bound can only become smaller.
-
-        Raises:
-            ValueError: If the text is not a claim with this parameter.
         """
         value = self.parameter(place)
         shown = str(int(value)) if self.whole else repr(value)
@@ -100,14 +97,7 @@ class TextFamily:
 
 
 def text_family(text: str) -> TextFamily:
-    """Read a family of claims.
-
-    Args:
-        text: A claim, or its short form such as "mu=?", with one ? in the place of a number.
-
-    Raises:
-        ValueError: If the ? is not in the place of one of `PARAMETERS`.
-    """
+    """Read a family of claims."""
     if len(text) > _LONGEST:
         raise ValueError(f"the text of a family has {len(text):,} characters; the maximum is {_LONGEST:,}")
     full = written_out(text.replace("?", _STANDS_FOR)).replace(_STANDS_FOR, "?") or text.strip()

@@ -56,18 +56,8 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int, *, enough: float = 
 
     Approximate claims need no linear program, since the maximum probability is known; see `is_approximate`.
 
-    Args:
-        claim: The claim about one canary, which is made symmetric.
-        m: Number of canaries, each included by an independent fair coin.
-        r: Number of guesses, chosen before the scores are seen.
-        v: Number of right guesses.
-        enough: The quick bound is returned if it is at most this value.
-
     Returns:
         A p-value; see the theorem of this module.
-
-    Raises:
-        ValueError: If the counts are impossible.
     """
     check_counts(m, r, v)
     f = claim.symmetrized()
@@ -98,13 +88,6 @@ def bound(epsilon: Array, delta: Array, m: int, r: int, v: int) -> float:
     """Return the bound of the theorem of this module for nearly optimal Y.
 
     The proof needs only A(K) <= e^epsilon[j] B(K) + delta[j] for every set K, so epsilons may also be negative.
-
-    Args:
-        epsilon: Epsilons in nats, (J,).
-        delta: The excess of A(K) that is possible at each epsilon, (J,).
-        m: Number of canaries.
-        r: Number of guesses, chosen before the scores are seen.
-        v: Number of right guesses.
     """
     return _certified(_best(epsilon, delta, m, r, v), epsilon, delta, m, r, v)
 

@@ -79,15 +79,7 @@ Numbers = tuple[int, ...]
 
 
 def checked_numbers(numbers: Sequence[int], m: int) -> Numbers:
-    """Return numbers of guesses in ascending order.
-
-    Args:
-        numbers: Numbers of guesses, chosen before the scores are seen.
-        m: Number of canaries.
-
-    Raises:
-        ValueError: If there is no number or there are too many, or if a number is repeated or out of range.
-    """
+    """Return numbers of guesses in ascending order."""
     found = tuple(sorted(numbers))
     if not 1 <= len(found) <= MOST_NUMBERS or len(set(found)) < len(found) or not 1 <= found[0] <= found[-1] <= m:
         raise ValueError(
@@ -105,17 +97,8 @@ def blocks(numbers: Numbers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 def p_value(claim: TradeoffFunction, m: int, numbers: Numbers, right: int) -> float:
     """Bound the probability of `right` or more right guesses, summed over all numbers of guesses, under a claim.
 
-    Args:
-        claim: The claim about one canary, which is made symmetric.
-        m: Number of canaries, each included by an independent fair coin.
-        numbers: Numbers of guesses in ascending order, chosen before the scores are seen.
-        right: Sum of the numbers of right guesses.
-
     Returns:
         A p-value; see the theorem of this module.
-
-    Raises:
-        ValueError: If the counts are impossible.
     """
     checked_numbers(numbers, m)
     check_counts(sum(numbers), sum(numbers), right)
@@ -141,12 +124,7 @@ def pure(epsilon: float, numbers: Numbers, right: int) -> float:
 
 
 def total_law(rates: Array, numbers: Numbers) -> Array:
-    """Return P[T = t] for t = 0, 1, ..., if the guesses of block b are right independently with probability rates[b].
-
-    Args:
-        rates: Probability of a right guess in each block.
-        numbers: Numbers of guesses in ascending order.
-    """
+    """Return P[T = t] for t = 0, 1, ..., if the guesses of block b are right independently with probability rates[b]."""
     law = np.ones(1)
     for size, weight, rate in zip(*blocks(numbers), rates, strict=True):
         spread = np.zeros(size * weight + 1)
@@ -186,16 +164,7 @@ def _parameter_lower(family: Family, m: int, numbers: Numbers, right: int, signi
 def bound(
     epsilon: Array, delta: Array, m: int, sizes: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], right: int
 ) -> float:
-    """Return the bound of the theorem of this module for nearly optimal Y.
-
-    Args:
-        epsilon: Epsilons in nats, (J,).
-        delta: The claim's profile at these epsilons, (J,).
-        m: Number of canaries.
-        sizes: Number of canaries in each block, (B,).
-        weights: Weight of each block, positive integers, (B,).
-        right: The value v of the theorem.
-    """
+    """Return the bound of the theorem of this module for nearly optimal Y."""
     most, chance = int(sizes @ weights), math.sqrt(float(sizes @ weights**2)) / 2
     low = max(1, math.floor(right - _BELOW * chance))
     high = min(most, math.ceil(right + _ABOVE * chance))

@@ -101,18 +101,7 @@ _SAMPLED_SCALES = (0.25, 0.6)  # ratios of sampling rates to the rate with the t
 
 
 def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT, edition: int = EDITION) -> list[Alternative]:
-    """Return typical violations of a claim as weighted alternatives.
-
-    Args:
-        claim: The claim under test.
-        slight: Weight of Gaussian noise before normalisation.  This argument has an effect only if the claim bounds the
-            privacy loss.
-        edition: 2 for the current alternatives; 1 for those of dpaudit 0.1.0, which lack the noise of `_of_point` and
-            have a smaller weight of Laplace noise under claims that bound the privacy loss.
-
-    Returns:
-        The alternatives, whose weights sum to 1.
-    """
+    """Return typical violations of a claim as weighted alternatives."""
     bounded = math.isfinite(claim.epsilon(0.0))
     families: list[tuple[float, list[tuple[Array, Array]]]] = []
     own = False
@@ -146,13 +135,6 @@ def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
 
     Only few samples contain the record in which the datasets differ, and the outputs for these samples are in the tail
     of the distribution.  Such violations are not typical, so `alternatives` does not include them.
-
-    Args:
-        claim: The claim under test.
-
-    Returns:
-        The alternatives, whose weights sum to 1.  The list is empty if the claim bounds the privacy loss, or if no such
-        noise violates the claim.
     """
     if math.isfinite(claim.epsilon(0.0)):
         return []
@@ -167,16 +149,7 @@ def _fading(count: int) -> list[float]:
 
 @lru_cache(maxsize=512)
 def scaled(claim: Curve, factor: float) -> tuple[Array, Array]:
-    """Return the least-private pair of laws that satisfies a claim, after exponential tilting.
-
-    Args:
-        claim: The claim, or the curve of a pair of datasets, that determines the pair.
-        factor: Factor by which the tilting multiplies the log-likelihood ratio.  If 1, the pair is not tilted.
-
-    Returns:
-        The probability of each bin of the log-likelihood ratio under d0 and under d1, as read-only arrays of shape
-        (BINS,).
-    """
+    """Return the least-private pair of laws that satisfies a claim, after exponential tilting."""
     law = next(_tilted(claim, (factor,)))
     for masses in law:
         masses.flags.writeable = False  # read-only, because the cache returns the same arrays again
@@ -261,12 +234,6 @@ def pair_laws(truth: TradeoffFunction) -> tuple[tuple[Array, Array], ...]:
     """Return the laws on a pair of datasets that attains a claim, one law for each direction whose curve differs.
 
     See `claims.operations.pair_curves`.
-
-    Args:
-        truth: The claim that the mechanism attains.
-
-    Raises:
-        ValueError: If no pair of datasets is known that attains the claim.
     """
     return tuple(scaled(curve, 1.0) for curve in pair_curves(truth))
 

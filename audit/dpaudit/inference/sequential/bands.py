@@ -119,10 +119,6 @@ def uncertified_band(counts0: Counts, counts1: Counts) -> Band:
     This trivial bound replaces the confidence band of an audit that certifies no band.  Running times drift, so outputs
     with running times have no single trade-off curve.  A confidence band is also invalid if runs depend on each other,
     or if a fixed audit did not make all its trials.
-
-    Args:
-        counts0: Number of outputs of d0 in each bin; shape (BINS,).
-        counts1: Number of outputs of d1 in each bin; shape (BINS,).
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha

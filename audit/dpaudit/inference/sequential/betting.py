@@ -56,11 +56,7 @@ _MIN_PAYOFF = 1e-300  # added to all payoffs so that their logarithms are finite
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """Bet on threshold events of a score, as defined in this module.
-
-    Raises:
-        AssertionError: If a stake is negative, which would invalidate the test.
-    """
+    """Bet on threshold events of a score, as defined in this module."""
 
     safe0: float  # constant part of the payoff for an output of d0, >= 0
     safe1: float  # constant part of the payoff for an output of d1, >= 0
@@ -91,11 +87,6 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: i
     of the alternative.  The payoffs determine the measures P* = p/A and Q* = q/B, which estimate the reverse
     information projection of (p, q).  The slope of each event is then replaced by the slope at which (P*, Q*) violates
     the claim most.
-
-    Args:
-        alternative: Probabilities of the bins of the log-likelihood ratio under d0 and d1.
-        claim: The claim under test.
-        thresholds: Number of thresholds that divide the outputs of the alternative into bins of equal probability.
 
     Returns:
         The bet.  If only one bin has positive probability under the alternative, the bet keeps the wealth constant.

@@ -80,12 +80,6 @@ class Forecast:
     def chances(self, counts: Counts, gains: Array, *, needed: float, left: int) -> Array:
         """Estimate the probability that each bet on each pair gains enough.
 
-        Args:
-            counts: Counts of the outputs of each pair so far; shape (pairs, 2, BINS).
-            gains: Changes in log-wealth of every pair and every bet so far, nats; shape (pairs, m).
-            needed: The log-wealth that is missing to the threshold, nats.
-            left: Number of trials that are left.
-
         Returns:
             The probabilities, multiplied by the weight of the pair; shape (pairs, m).
         """
@@ -123,13 +117,7 @@ def _growths(bets: Strategy, claim: TradeoffFunction, law: Law, *, coin_selected
 
 @lru_cache(maxsize=16)
 def forecast(claim: TradeoffFunction, planned: Planned | None, *, coin_selected: bool = False) -> Forecast:
-    """Compute the growth of all bets of `strategy(claim, planned)` under the alternatives and the planned violations.
-
-    Args:
-        claim: The claim under test, symmetrized.
-        planned: The planned violations, or None.
-        coin_selected: Whether only one output of each trial is counted, which a fair coin selects.
-    """
+    """Compute the growth of all bets of `strategy(claim, planned)` under the alternatives and the planned violations."""
     bets = strategy(claim, planned)
     laws = [(one.p, one.q) for one in alternatives(claim)]
     steered = [] if planned is None else [(law.p, law.q) for law, _ in planned_laws(claim, planned)]

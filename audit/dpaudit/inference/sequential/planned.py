@@ -36,12 +36,7 @@ _LONGER = 0.25  # largest increase of the threshold in nats under violations tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """Violations that a sequential test should detect early.  They must be fixed before the first trial.
-
-    Raises:
-        ValueError: If there is no violation, if the confidence is not between 0 and 1, or if no pair of datasets is
-            known that attains a violation.
-    """
+    """Violations that a sequential test should detect early.  They must be fixed before the first trial."""
 
     violations: tuple[TradeoffFunction, ...]  # the curves that the mechanism may have; at least one
     confidence: float  # of the test, between 0 and 1
@@ -61,15 +56,7 @@ class Planned:
 
 
 def planned_bets(claim: TradeoffFunction, planned: Planned) -> list[Bet]:
-    """Return the bet for each planned violation and each direction of its pair of datasets.
-
-    Args:
-        claim: The claim under test.
-        planned: The planned violations.
-
-    Returns:
-        The bets.  A law that satisfies the claim has no bet, so the list is empty if no law violates the claim.
-    """
+    """Return the bet for each planned violation and each direction of its pair of datasets."""
     return [bet for _, bet in planned_laws(claim, planned)]
 
 

@@ -15,11 +15,6 @@ def log_optimal(returns: Array, weights: Array) -> Array:
     of x is concave (Cover & Thomas, Elements of Information Theory, Thm 16.2.1).  It is maximised by Newton's method
     with a logarithmic barrier.
 
-    Args:
-        returns: Nonnegative payoff of each asset for each outcome; shape (assets, outcomes).  For each outcome, at
-            least one asset must have a positive payoff.
-        weights: Nonnegative weight of each outcome; shape (outcomes,).
-
     Returns:
         The share of each asset; shape (assets,).  The shares are strictly positive and sum to 1.
     """

@@ -28,15 +28,7 @@ _MIN_GROWTH = 3e-11  # nats per trial; smaller growth rates are rounding errors
 
 
 def bet_on_learned_scores(alternative: Alternative, claim: TradeoffFunction) -> Bet | None:
-    """Return a growth-optimal bet under an alternative whose scores have errors.
-
-    Args:
-        alternative: The laws of exact log-likelihood ratios.
-        claim: The claim under test.
-
-    Returns:
-        The bet; None if the alternative satisfies the claim.
-    """
+    """Return a growth-optimal bet under an alternative whose scores have errors."""
     p, q = without_rounding(alternative.p, alternative.q)
     exact = Alternative(p=p, q=q, weight=alternative.weight)
     bet = best_bet(exact, claim)

@@ -81,15 +81,7 @@ class Strategy:
 
     @classmethod
     def of(cls, bets: Sequence[Bet], weights: Array) -> Strategy:
-        """Divide the initial wealth among bets.
-
-        Args:
-            bets: The bets of the test; there are m bets.
-            weights: Positive weight of each bet; shape (m,).  The weights are divided by their sum.
-
-        Raises:
-            AssertionError: If a weight is not positive, which would invalidate the test.
-        """
+        """Divide the initial wealth among bets."""
         if not np.all(weights > 0):
             raise AssertionError("every bet must have a positive share of the wealth")
         payoffs = [bet.log_payoffs() for bet in bets]
@@ -104,14 +96,7 @@ class Strategy:
         )
 
     def log_prices(self, claim: TradeoffFunction) -> Array:
-        """Return the log-price of each bet in one trial, which is 2 log(budget/2) under the claim.
-
-        Args:
-            claim: The claim under test.
-
-        Returns:
-            The log-prices in nats, rounded up; shape (m,).
-        """
+        """Return the log-price of each bet in one trial, which is 2 log(budget/2) under the claim."""
         slopes, places = _distinct_slopes(self)
         delta = claim.delta(slopes)[places].reshape(self.slopes.shape)
         budgets = self.fixed_costs + (self.stakes * delta).sum(axis=1)
@@ -144,17 +129,7 @@ class Strategy:
     def wealth_on(
         self, counts: Counts, lost: Collection[int] = (), *, coin_selected: bool = False
     ) -> Callable[[TradeoffFunction], float]:
-        """Return a function that maps a claim to the log-wealth on given counts.
-
-        Args:
-            counts: Number of outputs of d0 and of d1 in each bin, for each pair; shape (pairs, 2, BINS).
-            lost: Indices of pairs of datasets whose wealth is set to 0 regardless of the counts; see `log_wealth`.
-            coin_selected: If True, only one output of each trial was counted, selected by a fair coin; otherwise, both
-                were.
-
-        Raises:
-            ValueError: If `coin_selected` is False and a pair has different numbers of outputs of d0 and d1.
-        """
+        """Return a function that maps a claim to the log-wealth on given counts."""
         won, paying = self._won(counts, coin_selected=coin_selected)
         return lambda claim: self.log_wealth(won - paying * self.log_prices(claim), lost)
 
@@ -164,18 +139,8 @@ class Strategy:
         For each counted output, half of the log-price is subtracted.  A trial has one output if `coin_selected` is
         True, and two outputs otherwise.
 
-        Args:
-            log_prices: Log-prices of the bets under a claim; shape (m,).  They are the result of the method
-                `log_prices`.
-            counts: Number of outputs of d0 and of d1 in each bin, for each pair; shape (pairs, 2, BINS).
-            coin_selected: If True, only one output of each trial was counted, selected by a fair coin; otherwise, both
-                were.
-
         Returns:
             The logarithms log E_ij in nats; shape (pairs, m).
-
-        Raises:
-            ValueError: If `coin_selected` is False and a pair has different numbers of outputs of d0 and d1.
         """
         won, paying = self._won(counts, coin_selected=coin_selected)
         gains: Array = won - paying * log_prices
@@ -199,10 +164,6 @@ class Strategy:
     def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
         """Estimate the variance of the change in log-wealth in one trial, for one bet of each pair.
 
-        Args:
-            counts: Number of outputs of d0 and of d1 in each bin, for each pair; shape (pairs, 2, BINS).
-            bets: Index of the bet for each pair of datasets; shape (pairs,).
-
         Returns:
             The variances in squared nats; shape (pairs,).
         """
@@ -219,11 +180,6 @@ class Strategy:
 
         A valid bet must have a payoff for every outcome of a run, including a failure.  The payoff for a failed run is
         0.  If failed runs were ignored, the counted runs would be selected by their outcome.
-
-        Args:
-            gains: The logarithms log E_ij, which the method `gains` returns; shape (pairs, m).
-            lost: Indices of pairs of datasets on which a run failed after bets had been placed.  The wealth of these
-                pairs is 0.
 
         Returns:
             The log-wealth in nats.  It is -inf if the wealth is 0.
@@ -274,12 +230,6 @@ def strategy(claim: TradeoffFunction, planned: Planned | None = None, *, edition
     Bets on planned violations get the share `Planned.share` in equal parts, and all other shares are reduced by the
     same factor.  The module `planned` states the theorem.  If no planned violation violates the claim, there is no such
     share.
-
-    Args:
-        claim: The claim under test.
-        planned: Violations that the test should detect early; None if nothing is planned.  They must be fixed before
-            the first trial.
-        edition: Number of the alternatives; see `alternatives`.
     """
     bets, weights = _unplanned(claim, edition)
     if planned is None or not (steered := planned_bets(claim, planned)):

@@ -37,15 +37,7 @@ SUPERVISED = ("GaussianNB", "LogisticRegression", "LinearRegression")
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Make a mechanism or a model, or bind the arguments of a tool.
-
-    Args:
-        call: Name of the class or the function, such as "Laplace", "mean" or "GaussianNB".
-        arguments: Named arguments as a dict.
-
-    Raises:
-        LookupError: If the installed release has no such name.
-    """
+    """Make a mechanism or a model, or bind the arguments of a tool."""
     name = call.rpartition(".")[2]
     arguments = {key: tuple(value) if isinstance(value, list) and key in ("bounds", "bounds_X", "bounds_y", "range")
                  else value for key, value in (arguments or {}).items()}  # fmt: skip
@@ -57,15 +49,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about an object that `called` may have made.
-
-    Args:
-        made: A mechanism, a tool with bound arguments (`functools.partial`), or a model.
-        d_in: Not used.
-
-    Returns:
-        A dict with the `kind` of the object ("mechanism", "tool" or "model"), its `name` and its parameters.
-    """
+    """Return plain facts about an object that `called` may have made."""
     found: JsonObject = {"version": metadata.version("diffprivlib")}
     if isinstance(made, functools.partial):
         keywords = {name: _plain(value) for name, value in made.keywords.items()}
@@ -97,9 +81,6 @@ def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
 
     The random state of the library stays as the user set it.  Each run of a tool or a model gets a new budget
     accountant, because the default accountant sums the budgets of all runs.
-
-    Args:
-        made: A mechanism, a tool with bound arguments, or a model.
     """
     if isinstance(made, functools.partial):
         run = functools.partial(_tool, made)

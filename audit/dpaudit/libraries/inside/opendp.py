@@ -33,19 +33,7 @@ def enable() -> None:
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Call a constructor of OpenDP with arguments from a config.
-
-    Args:
-        call: Name of the constructor, such as "make_laplace", or "chain".
-        arguments: Named arguments as a dict, or positional arguments as a list.  A dict with one key that names another
-            constructor stands for the object that this constructor returns: {"atom_domain": {"T": "i32"}}.  The
-            arguments of "chain" are a list of the input domain, the input metric and the steps, such as
-            {"make_count": {}}.  Each step gets the output domain and the output metric of the step before it.
-
-    Raises:
-        LookupError: If the installed release has no such constructor.
-        TypeError: If the arguments of "chain" are not such a list.
-    """
+    """Call a constructor of OpenDP with arguments from a config."""
     enable()
     if call == CHAIN:
         return _chained(arguments)
@@ -114,17 +102,7 @@ def _built(value: Foreign) -> Foreign:
 
 
 def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
-    """Return plain facts about a measurement.
-
-    Args:
-        measurement: A measurement of OpenDP.
-        d_in: Distance of neighbouring datasets in the measurement's input metric.
-
-    Returns:
-        A dict with the debug texts of `domain`, `metric` and `measure`, the privacy loss `d_out`, `columns` of data
-        frames, `hints`, the `name` of the constructor, and `of_population`, which is true if the privacy loss is that
-        of a population from which the dataset was sampled.
-    """
+    """Return plain facts about a measurement."""
     if not hasattr(measurement, "input_metric"):
         types = import_module("dpaudit.libraries.inside.opendp_types")
         return {**types.facts_from_types(measurement, d_in), "name": _name(measurement)}
@@ -248,12 +226,7 @@ def _plain(value: Foreign) -> Foreign:
 def runner(
     measurement: Foreign, release: Callable[..., Foreign] | None = None
 ) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that invokes the measurement n times.
-
-    Args:
-        measurement: A measurement of OpenDP.
-        release: A function that converts the measurement's release to the output, such as by querying a queryable.
-    """
+    """Return a function `(dataset, n)` that invokes the measurement n times."""
     carrier = str(measurement.input_carrier_type)
 
     def run(dataset: Dataset, n: int) -> list[Output]:
@@ -294,11 +267,7 @@ def _output(release: Foreign) -> Output:
 
 
 def packed(measurement: Foreign) -> str:
-    """Return the measurement as text for `unpacked`.
-
-    Raises:
-        TypeError: If the release of OpenDP cannot serialise the measurement.
-    """
+    """Return the measurement as text for `unpacked`."""
     serialize = getattr(import_module("opendp.mod"), "serialize", None)
     if serialize is None:
         raise TypeError("this release of OpenDP cannot serialise measurements")

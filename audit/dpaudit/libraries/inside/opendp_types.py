@@ -14,9 +14,6 @@ def facts_from_types(measurement: Foreign, d_in: Foreign) -> JsonObject:
 
     Such releases have only types.  For one bit they are unambiguous: its distances are 0 and 1, and a privacy loss that
     is one number is the epsilon of pure differential privacy.
-
-    Raises:
-        LookupError: If the measurement is not on one bit.
     """
     types = (measurement.input_carrier_type, measurement.input_distance_type, measurement.output_distance_type)
     release = metadata.version("opendp")

@@ -16,15 +16,7 @@ MODULE = "pydp"
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Bind the arguments of an algorithm.
-
-    Args:
-        call: Name of the algorithm, such as "BoundedSum".
-        arguments: Its arguments as a dict, such as {"epsilon": 1.0, "lower_bound": 0, "upper_bound": 10}.
-
-    Raises:
-        LookupError: If the installed release has no such algorithm.
-    """
+    """Bind the arguments of an algorithm."""
     module = import_module("pydp.algorithms.laplacian")
     if call.startswith("_") or not hasattr(module, call):
         raise LookupError(f"python-dp {metadata.version('python-dp')} has no algorithm {call}")
@@ -32,15 +24,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about an algorithm.
-
-    Args:
-        made: An algorithm with bound arguments (`functools.partial`).
-        d_in: Not used.
-
-    Returns:
-        A dict with the arguments, the `name`, and the `epsilon` and the `delta` that the algorithm reports.
-    """
+    """Return plain facts about an algorithm."""
     algorithm = made()
     found: JsonObject = dict(made.keywords)
     found.update(epsilon=algorithm.epsilon, delta=algorithm.delta, name=made.func.__name__)
@@ -49,11 +33,7 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
 
 
 def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that makes the algorithm once, and runs it n times.
-
-    Args:
-        made: An algorithm with bound arguments.
-    """
+    """Return a function `(dataset, n)` that makes the algorithm once, and runs it n times."""
     algorithm = made()
 
     def run(dataset: Dataset, n: int) -> list[Output]:

@@ -20,9 +20,6 @@ def of_machine(error: BaseException) -> bool:
     """Return whether memory, disk space or file handles have run out, as `dpaudit.mechanisms.raised.of_machine`.
 
     An environment cannot import that function.
-
-    Args:
-        error: The exception of a run.
     """
     left = error  # type: BaseException | None
     for _ in range(_MAX_CAUSES):
@@ -37,11 +34,7 @@ def of_machine(error: BaseException) -> bool:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the beginning of the message of an exception, or "" if the exception cannot state it.
-
-    Args:
-        error: The exception of a run.
-    """
+    """Return the beginning of the message of an exception, or "" if the exception cannot state it."""
     try:
         return str(error)[:_MAX_TEXT]
     except Exception:
@@ -52,9 +45,6 @@ def own(value: Foreign) -> Foreign:
     """Return a copy of nested lists and dicts, so that a run cannot change what the next run gets.
 
     Other objects are not copied: copies of a random generator would draw the same numbers in each run.
-
-    Args:
-        value: An argument of a generator, or a cell of a table.
     """
     if type(value) is dict:
         return {name: own(part) for name, part in value.items()}
@@ -62,11 +52,7 @@ def own(value: Foreign) -> Foreign:
 
 
 def copied(output: Output) -> Output:
-    """Return a copy of an output, as the next run may overwrite a buffer in which the output lies.
-
-    Args:
-        output: The output of a run.
-    """
+    """Return a copy of an output, as the next run may overwrite a buffer in which the output lies."""
     try:
         return copy.deepcopy(output)
     except Exception:  # the caller refuses what cannot be copied, or detaches a tensor

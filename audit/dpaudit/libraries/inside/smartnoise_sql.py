@@ -17,14 +17,7 @@ _TYPES = {"int": "int64", "float": "float64", "string": "object", "boolean": "ob
 
 
 class Query:
-    """A query with the metadata of its table and the privacy loss of each column.
-
-    Args:
-        query: The text of the query, which names the table as SCHEMA.TABLE.
-        metadata: The metadata of smartnoise-sql as a dict: {"": {SCHEMA: {TABLE: {COLUMN: {"type": ...}}}}}.
-        epsilon: The epsilon of each column of the result.
-        delta: The delta of the query.
-    """
+    """A query with the metadata of its table and the privacy loss of each column."""
 
     def __init__(self, query: str, metadata: JsonObject, epsilon: float = 1.0, delta: float = 1e-5) -> None:
         self.query, self.metadata, self.epsilon, self.delta = query, metadata, epsilon, delta
@@ -54,27 +47,12 @@ class Query:
 
 
 def called(call: str, arguments: Foreign) -> Query:
-    """Return a query.
-
-    Args:
-        call: The text of the query.
-        arguments: A dict with `metadata`, and optionally `epsilon` and `delta`.
-    """
+    """Return a query."""
     return Query(call, **(arguments or {}))
 
 
 def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a query.
-
-    Args:
-        made: The query.
-        d_in: Not used.
-
-    Returns:
-        A dict with the `columns` of the table, the name of the `user` column, the privacy loss `d_out` that the library
-        computes for the query, and what the library enforces: `censored` groups, `sampled` rows of a user (at most
-        `max_ids`), and `clamped` values.
-    """
+    """Return plain facts about a query."""
     epsilon, delta = made.reader({}).get_privacy_cost(made.query)
     users = [name for name, described in made.columns() if described.get("private_id")]
     return {
@@ -91,11 +69,7 @@ def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
 
 
 def runner(made: Query) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that makes a reader and executes the query n times.
-
-    Args:
-        made: The query.
-    """
+    """Return a function `(dataset, n)` that makes a reader and executes the query n times."""
 
     def run(dataset: Dataset, n: int) -> list[Output]:
         reader = made.reader(dataset)

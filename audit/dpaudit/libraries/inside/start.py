@@ -34,15 +34,7 @@ def _at_home() -> None:
 
 
 class Called:
-    """A mechanism that is made by calling a library.
-
-    Args:
-        library: Name of a module of this package.
-        call: The function or the class of the library that makes the object.
-        arguments: Its arguments as plain values.
-        d_in: Distance of neighbouring datasets, for libraries that ask for a distance.
-        **options: Further arguments of the function `called` of a module of this package.
-    """
+    """A mechanism that is made by calling a library."""
 
     def __init__(
         self, library: str, call: str, arguments: Foreign = None, d_in: Foreign = 1, **options: Foreign

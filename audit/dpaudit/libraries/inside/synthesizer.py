@@ -32,21 +32,7 @@ TABLES = ("frame", "rows", "columns")
 
 
 class Generator:
-    """A generator of synthetic tables in the fit-and-sample habit.
-
-    Args:
-        make: A class or a function that makes a new object for each run.
-        schema: For each column [low, high], which are two numbers, or a list of categories.
-        arguments: The arguments of `make`.  Each run gets new copies of their lists and dicts.
-        fit: The name of a method of the object, or a function (object, table).
-        sample: The name of a method of the object, or a function (object, rows).
-        rows: Number of rows of a synthetic table.
-        fit_arguments: Further arguments of the method `fit`.
-        sample_arguments: Further arguments of the method `sample`.
-        table: "frame" passes a data frame of pandas to `fit`, "rows" a list of dicts, and "columns" a dict of columns.
-        search: Settings of the pairs: the keys `SEARCH`.
-        raises: Whether an exception of `fit` or `sample` ends the run.  By default, it is the output.
-    """
+    """A generator of synthetic tables in the fit-and-sample habit."""
 
     def __init__(
         self,
@@ -118,18 +104,7 @@ def _method(name: str, made: Foreign, table: Foreign, **further: Foreign) -> For
 
 
 def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
-    """Return a generator.
-
-    Args:
-        call: The address of the class, such as "dpmm.pipelines.mst:MSTPipeline" or "my_generator.py:Copies".
-        arguments: A dict with the `schema`, and the other arguments of `Generator`; `make` holds the arguments of the
-            class.
-        beside: The folder to which a file in `call` is relative.
-        raises: As in `Generator`.
-
-    Raises:
-        LookupError: If there is no such class, or an argument is unknown.
-    """
+    """Return a generator."""
     check_call(call)
     given = dict(arguments or {})
     check_keys(given)
@@ -198,17 +173,7 @@ def _module(name: str, beside: str) -> Foreign:
 
 
 def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a generator.
-
-    Args:
-        made: The generator.
-        d_in: Not used.
-
-    Returns:
-        A dict with the `schema`, the `search`, the `name`, and `epsilon` and `delta` among the arguments, attributes
-        and defaults of the object; None if there is no such number.  `unreadable` says why they cannot be read, and is
-        "" if they can.
-    """
+    """Return plain facts about a generator."""
     thing = made.make(**_runs.own(made.arguments))
     problems: list[str] = []
     epsilon = _parameter(made, thing, "epsilon", problems)
@@ -306,11 +271,7 @@ def _version(module: str) -> str:
 
 
 def runner(made: Generator) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that fits and samples n times.
-
-    Args:
-        made: The generator.
-    """
+    """Return a function `(dataset, n)` that fits and samples n times."""
 
     def run(dataset: Dataset, n: int) -> list[Output]:
         return [_runs.copied(made.run(dataset)) for _ in range(n)]

@@ -45,17 +45,7 @@ _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Call a constructor of Tumult Core with arguments from a config.
-
-    Args:
-        call: Name of the constructor, such as "AddGeometricNoise" or "create_count_measurement".
-        arguments: Named arguments as a dict, or positional arguments as a list.  A dict with one key that names another
-            constructor stands for the object that this constructor returns: {"NumpyIntegerDomain": {}}.
-
-    Raises:
-        LookupError: If the installed release has no such constructor.
-        ValueError: If a text could be more than a name or a number.
-    """
+    """Call a constructor of Tumult Core with arguments from a config."""
     make = _constructor(call)
     if make is None:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
@@ -65,11 +55,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def _checked(text: str) -> str:
-    """Return a text from a config that is a name or a number.
-
-    Raises:
-        ValueError: If the text could be an expression.
-    """
+    """Return a text from a config that is a name or a number."""
     if not _TEXT.fullmatch(text) or _HUGE.search(text.replace("_", "")):
         raise ValueError(
             f"the text {text[:60]!r} is not allowed, because Tumult Core may evaluate it: a text must be a name, or a "
@@ -110,16 +96,7 @@ def _built(value: Foreign) -> Foreign:
 
 
 def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a measurement.
-
-    Args:
-        measurement: A measurement of Tumult Core.
-        d_in: Distance of neighbouring datasets in the measurement's input metric.
-
-    Returns:
-        A dict with the names of the `measure` and of the measurement, the privacy loss `d_out`, rounded up, the
-        `domain` and the `metric` as nested dicts, `d_in` as a number or a text such as "1/2", and `hints`.
-    """
+    """Return plain facts about a measurement."""
     if isinstance(d_in, str):
         _checked(d_in)
     return {
@@ -185,11 +162,7 @@ def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
 
 
 def runner(measurement: Foreign) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that calls the measurement n times.
-
-    Args:
-        measurement: A measurement of Tumult Core.
-    """
+    """Return a function `(dataset, n)` that calls the measurement n times."""
     domain = measurement.input_domain
 
     def run(dataset: Dataset, n: int) -> list[Output]:
@@ -216,11 +189,7 @@ def _carried(dataset: Dataset, domain: Foreign) -> Foreign:
 
 
 def session() -> Foreign:
-    """Return the Spark session of this process, and start one with a single core if there is none.
-
-    Raises:
-        RuntimeError: If Spark cannot start.
-    """
+    """Return the Spark session of this process, and start one with a single core if there is none."""
     # Otherwise the workers of Spark would use another Python, which may lack the library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = import_module("pyspark.sql").SparkSession

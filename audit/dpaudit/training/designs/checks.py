@@ -52,14 +52,7 @@ def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
 
 
 def too_few(result: AuditResult, given: int, what: str, independence: Independence) -> tuple[str, ...]:
-    """If no scores could have refuted the claim, return a warning that states the number of scores that could.
-
-    Args:
-        result: The result of the audit of the scores.
-        given: Number of models or canaries.
-        what: "models" or "canaries".
-        independence: The assumption of the audit.
-    """
+    """If no scores could have refuted the claim, return a warning that states the number of scores that could."""
     if not any(is_about(warning, About.TOO_FEW) for warning in result.warnings):
         return ()
     fewest = fewest_scores(result.claim, independence=independence, confidence=result.confidence)
@@ -79,15 +72,7 @@ def record_of(
     out: Sequence[object] | AnyArray,
     into: Sequence[object] | AnyArray,
 ) -> TrainingRecord:
-    """Return the record of the audit for its result.
-
-    Args:
-        design: The design of the audit.
-        train: The training function.  Its optional attribute `training_words` describes the training.
-        canary: The canary in words.
-        out: The scores without the canary.
-        into: The scores with the canary.
-    """
+    """Return the record of the audit for its result."""
     values, others = numbers(out), numbers(into)
     edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
     return TrainingRecord(
@@ -156,11 +141,6 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
     runs does not matter.  Independent continuous scores never repeat.  Independent scores such as an accuracy may
     repeat, but then they usually lie on a grid, or some of them occur on both datasets.  The sign is a strong suspicion
     (`engine.pools`), not a test with a level.
-
-    Args:
-        outputs0: Outputs of the models on d0, (n, ...).
-        outputs1: Outputs of the models on d1, in the same form.
-        pair: The two datasets.  Numbers in the datasets may occur repeatedly in the outputs.
     """
     sides, datasets = [list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1)
     pool = pool_of(sides, datasets)

@@ -79,12 +79,6 @@ def no_effect(result: AuditResult, out: AnyArray, into: AnyArray, sides: tuple[s
     laws.  At the limit of a symmetric claim, the likelihood ratio puts a share of 1 minus the area below the trade-off
     curve in the right order.  The warning is given if this share is worth at least 6 standard errors, and the scores
     have less than 3.  A training that protects its records better than claimed may have such scores too.
-
-    Args:
-        result: The result of the audit of the scores.
-        out: The scores on d0, or without the canary.
-        into: The scores on d1, or with the canary.
-        sides: Names of both sides: `MODELS` or `CANARIES`.
     """
     sizes = len(out), len(into)
     if result.verdict is Verdict.VIOLATION or result.measurement or result.mu_lower > 0 or min(sizes) == 0:

@@ -77,11 +77,6 @@ def train_models(
 
     If `train` is a function and this process trains all models, runs on d0 and on d1 alternate.  Then two consecutive
     runs that share a seed are on different datasets, and `coupling` detects them.
-
-    Raises:
-        MechanismError: If a training fails.
-        ValueError: If the store is that of another audit, or cannot be read or written; or if a dataset cannot be
-            copied.
     """
     parts = {"design": "many runs", "models": f"{2 * each:,}"}
     with opened(train, [pair], seed, settings, parts) as store:
@@ -102,16 +97,6 @@ def opened(
 
     The store counts the exceptions of the `with` block, because repeating a failed training selects outputs.  It counts
     SystemExit too, but no interruption, such as KeyboardInterrupt.
-
-    Args:
-        train: The training function.
-        pairs: The datasets.
-        seed: The seed of the audit.
-        settings: The store, and whether a store of another audit is continued.
-        parts: Properties that determine the outputs and are not in `sampling.store_identity`.
-
-    Raises:
-        ValueError: If the store is that of another audit, or cannot be read or written.
     """
     if settings.store is None:
         yield None
