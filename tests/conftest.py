@@ -43,14 +43,6 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False  # during collection: pytest rewrites the assertions of test modules once
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with types and lint: without a cache, mypy takes longer than any other test, so it must not start last.
-
-    pytest-xdist gives each worker a contiguous part of the tests, and other workers take over the end of that part.
-    """
-    items.sort(key=lambda item: item.path.name != "test_style.py")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect the tests without garbage collection, which saves a fifth of the time of collection.

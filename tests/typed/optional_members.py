@@ -1,6 +1,6 @@
 """Attacks and mechanisms that mypy must accept, and wrong ones that it must reject.
 
-This file is never run: mypy reads it in `tests/test_style.py`.  An unused `type: ignore[code]` is an error there, so a
+This file is never run: mypy reads it.  An unused `type: ignore[code]` is an error there, so a
 wrong implementation that mypy accepts fails the test.
 """
 
