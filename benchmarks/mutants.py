@@ -1,0 +1,220 @@
+"""Which small faults do the tests notice?
+
+    python benchmarks/mutants.py [--mutants 300] [--seed 0] [--jobs 2] [--seconds 40] [--file mutants.jsonl]
+        [--against mutants.jsonl]
+
+A mutant is the code of dpaudit with one operator, number or condition changed.  The mutants are drawn from claims,
+inference, learning, mechanisms and sampling, each with the same probability.  A mutant is killed if one of the test
+files that import the changed module fails; these files are run with those first that import the fewest modules of
+dpaudit, and stop at the first failure or after `--seconds`.  `--against` takes the file of an earlier command, and the
+exit code is 1 if a mutant that was killed then is not killed now.  Mutants are named by their function and change, so
+that a function may move.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import hashlib
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from audit_store import Store
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = ROOT / "audit"
+PACKAGES = ("claims", "inference", "learning", "mechanisms", "sampling")
+_SWAPS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one module."""
+
+    module: str
+    place: int  # of the node in the order of `ast.walk`
+    name: str
+
+
+def _changed(node: ast.AST) -> ast.expr | None:
+    """Change a node, and return it; None if the node cannot change."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
+        node.ops[0] = _SWAPS[type(node.ops[0])]()
+    elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in _SWAPS:
+        node.op = _SWAPS[type(node.op)]()
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node.operand = ast.UnaryOp(ast.Not(), node.operand)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node.op = ast.UAdd()
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        node.value = node.value + 1 if isinstance(node.value, int) else node.value * 1.5 + 1e-3
+    elif isinstance(node, ast.IfExp):
+        node.body, node.orelse = node.orelse, node.body
+    else:
+        return None
+    return node
+
+
+def mutated(tree: ast.Module, place: int) -> ast.Module:
+    """Change the node at a place of a tree, and return the tree."""
+    _changed(next(node for i, node in enumerate(ast.walk(tree)) if i == place))
+    return ast.fix_missing_locations(tree)
+
+
+def mutants(number: int, seed: int) -> list[Mutant]:
+    """Draw mutants, by hashes of their names, so that the same ones are drawn after functions have moved."""
+    found = list[Mutant]()
+    for package in PACKAGES:
+        every: dict[str, Mutant] = {}
+        for path in sorted((PRODUCT / "dpaudit" / package).rglob("*.py")):
+            module = ".".join(path.relative_to(PRODUCT).with_suffix("").parts).removesuffix(".__init__")
+            for place, name in _changes(ast.parse(path.read_text(encoding="utf-8"))):
+                every.setdefault(name, Mutant(module, place, name))
+        order = sorted(every, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
+        found += [every[name] for name in order[: number // len(PACKAGES)]]
+    return found
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the place and the name of each mutant of a module."""
+    places = {id(node): i for i, node in enumerate(ast.walk(tree))}
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        for node in (node for statement in function.body for node in ast.walk(statement)):
+            if isinstance(node, ast.expr) and (changed := _changed(copy.deepcopy(node))) is not None:
+                yield places[id(node)], f"{function.name}: {ast.unparse(node)} -> {ast.unparse(changed)}"
+
+
+def tests_of(module: str) -> list[str]:
+    """Return the test files that import a module, or a name of its package, those with the fewest imports first."""
+    package, _, last = module.rpartition(".")
+    direct = re.compile(rf"\b{re.escape(module)}\b|from {re.escape(package)} import .*\b{last}\b")
+    texts = _texts_of_tests()
+    ranked = sorted((text.count("dpaudit"), path) for path, text in texts.items() if direct.search(text))
+    if not ranked:  # through its users
+        users = re.compile(rf"\b{re.escape(package)}\b")
+        ranked = sorted((text.count("dpaudit"), path) for path, text in texts.items() if users.search(text))
+    return [path for _, path in ranked]
+
+
+@cache
+def _texts_of_tests() -> dict[str, str]:
+    return {str(path): path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+
+
+class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module from a changed tree."""
+
+    def __init__(self, module: str, tree: ast.Module, path: Path) -> None:
+        self.module, self.tree, self.path = module, tree, path
+
+    def find_spec(self, name: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        if name != self.module:
+            return None
+        folders = [str(self.path.parent)] if self.path.name == "__init__.py" else None
+        spec = importlib.machinery.ModuleSpec(name, self, origin=str(self.path), is_package=folders is not None)
+        spec.has_location = True
+        spec.submodule_search_locations = folders
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.tree, str(self.path), "exec"), module.__dict__)
+
+
+def killed(mutant: Mutant, seconds: float) -> str:
+    """Return "killed", "survived" or "time" for one mutant; an empty module runs the tests without a change."""
+    child = os.fork()
+    if child == 0:
+        _in_child(mutant)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+        time.sleep(0.05)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "time"
+
+
+def _in_child(mutant: Mutant) -> None:
+    import pytest
+
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
+    path = PRODUCT / (mutant.module.replace(".", "/") + ".py")
+    path = path if path.exists() else path.with_suffix("") / "__init__.py"
+    tree = mutated(ast.parse(path.read_text(encoding="utf-8")), mutant.place)
+    sys.meta_path.insert(0, _Changed(mutant.module, tree, path))
+    os.chdir(ROOT)
+    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests_of(mutant.module)]))
+
+
+def _preload() -> None:
+    """Import what tests import, except dpaudit, so that each fork begins sooner."""
+    for name in (
+        "numpy",
+        "scipy.stats",
+        "scipy.optimize",
+        "sklearn.linear_model",
+        "hypothesis",
+        "pytest",
+        "typer.testing",
+    ):
+        __import__(name)
+
+
+def results(chosen: Sequence[Mutant], jobs: int, seconds: float, store: Store) -> Iterator[tuple[Mutant, str]]:
+    def one(mutant: Mutant) -> tuple[Mutant, str]:
+        return mutant, store.row(mutant.name, lambda: {"found": killed(mutant, seconds)})["found"]
+
+    with ThreadPoolExecutor(jobs) as threads:
+        yield from threads.map(one, chosen)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--file", type=Path)
+    parser.add_argument("--against", type=Path)
+    options = parser.parse_args()
+    _preload()
+    found = {}
+    for mutant, outcome in results(
+        mutants(options.mutants, options.seed), options.jobs, options.seconds, Store(options.file)
+    ):
+        found[mutant.name] = outcome
+        print(f"{outcome}: {mutant.module}: {mutant.name}"[:150], flush=True)
+    print(json.dumps(Counter(found.values())))
+    if options.against:
+        before = Store(options.against).done
+        lost = [name for name, one in before.items() if one["found"] == "killed" and found.get(name, "") == "survived"]
+        print(*lost, sep="\n")
+        sys.exit(int(bool(lost)))
+
+
+if __name__ == "__main__":
+    main()
