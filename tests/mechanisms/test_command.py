@@ -166,9 +166,21 @@ def test_a_dataset_without_a_form_in_json_is_refused(tmp_path: Path) -> None:
 
 def test_no_shell_reads_the_words(tmp_path: Path) -> None:
     mechanism = script(tmp_path, 'print(json.dumps({"outputs": [sys.argv[1:]]}))')
-    words = ["$HOME", "a b", "; rm x", "*"]
+    words = ["$HOME/x", "a b", "; rm x", "*"]
     found = CommandMechanism([*mechanism.command, *words], cwd=tmp_path).sample(0, 1, rng())
     assert found[0] == words
+
+
+def test_a_word_may_name_a_variable_whose_value_no_file_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [*script(tmp_path, 'print(json.dumps({"outputs": [sys.argv[1:]]}))').command, "$KEY", "--login=$KEY"]
+    with pytest.raises(MechanismError, match="needs the environment variable KEY, which is not set"):
+        CommandMechanism(command, cwd=tmp_path).start()
+    monkeypatch.setenv("KEY", "hunter2")
+    with CommandMechanism(command, cwd=tmp_path) as mechanism:
+        assert mechanism.sample(0, 1, rng())[0] == ["hunter2", "--login=hunter2"]
+        assert "hunter2" not in mechanism.address
 
 
 def test_the_program_gets_the_variables_besides_the_inherited_ones(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpaudit.cli.hidden_parts import hidden_of
 from dpaudit.cli.internal_errors import command_line, report_internal_error
 from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.config import PlannedAudit
@@ -26,7 +25,6 @@ def with_provenance(result: AuditResult, planned: PlannedAudit, promise: Promise
         claim_stated_by=planned.claim_stated_by,
         command=command_line(),
         audit=planned.text,
-        hidden=hidden_of(planned),
         data_files=planned.data_files or None,
     )
     return replace(result, provenance=promise.recorded(provenance))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.hidden_parts import NOTHING, is_hidden_in
 from dpaudit.cli.progress import progress_bar
 from dpaudit.cli.replay_lock import UNLOCKED, with_lock_of
 from dpaudit.cli.terminal import keep_stdout
@@ -22,11 +21,6 @@ from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing.replaying import checked_test, replay_in_test
 from dpaudit.text.masking import MASK, masked
 from dpaudit.text.printable import one_line, shortened
-
-_UNCOMPARED = (
-    f"the result does not record the text behind {MASK} in its mechanism, so the replay may have run other code or "
-    "used other secrets"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +41,8 @@ class PlannedReplay:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
 
     def runs(self, trials: int | None, *, extend: bool) -> list[str]:
-        """Return printable lines with the claim and the numbers of runs of the replay; none without a region to replay."""
+        """Return printable lines with the claim and the numbers of runs of the replay; none without a region to replay.
+        """
         witness = witness_with_region(self.result)
         if witness is None:
             return []
@@ -88,10 +83,8 @@ class PlannedReplay:
                 progress=progress,
             )
         found = compared(found, _origin(self.audit, claim), mechanism, pairs)
-        changes = [words for words in self.warnings if words == _UNCOMPARED]
-        changes += changed_data(self.result.provenance.data_files or {}, self.audit.data_files)
-        others = tuple(words for words in self.warnings if words != _UNCOMPARED)
-        return replace(found, changes=(*found.changes, *changes), warnings=(*found.warnings, *others))
+        changes = changed_data(self.result.provenance.data_files or {}, self.audit.data_files)
+        return replace(found, changes=(*found.changes, *changes), warnings=(*found.warnings, *self.warnings))
 
 
 def changed_data(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -149,11 +142,9 @@ def plan_replay(
         planned = read_text(about.audit, (folder or Path(about.folder or ".")) / name)
     except ConfigError as error:
         raise ValueError(f"the config in the result is not valid: {error}") from None
-    warnings = []
-    if _is_masked(planned, about.hidden):
-        planned = _unmasked(planned, about.audit, about.hidden)
-        if about.hidden is None:
-            warnings.append(_UNCOMPARED)
+    mechanism = planned.config.mechanism
+    if any(MASK in str(part) for part in (mechanism.command, mechanism.params, mechanism.arguments)):
+        planned = _unmasked(planned, about.audit)
     if planned.code and not code:
         raise ValueError(f"the replay runs {planned.code}; --no-code refuses it")
     if planned.code and not (place := planned.place).is_dir():
@@ -164,20 +155,11 @@ def plan_replay(
     unlocked = f"{UNLOCKED} (--unlocked)" if planned.config.mechanism.isolated else ""
     if locked:
         planned, unlocked = with_lock_of(planned, about)
-    warnings += [unlocked] * bool(unlocked)
-    return PlannedReplay(result=result, code=one_line(planned.code), audit=planned, warnings=tuple(warnings))
+    warnings = (unlocked,) if unlocked else ()
+    return PlannedReplay(result=result, code=one_line(planned.code), audit=planned, warnings=warnings)
 
 
-def _is_masked(planned: PlannedAudit, hidden: str | None) -> bool:
-    """Whether masks hide a part of the mechanism in a result."""
-    if hidden is not None:
-        return hidden != NOTHING
-    mechanism = planned.config.mechanism
-    parts = (mechanism.python, mechanism.command, mechanism.params, mechanism.arguments)
-    return any(MASK in str(part) for part in parts)
-
-
-def _unmasked(planned: PlannedAudit, text: str, hidden: str | None) -> PlannedAudit:
+def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:
     """Return the audit from its original config, including the secrets that the result does not hold."""
     try:
         there = [planned.file] if planned.file.is_file() else []  # `read_configs` would search a folder
@@ -189,12 +171,4 @@ def _unmasked(planned: PlannedAudit, text: str, hidden: str | None) -> PlannedAu
             f"the result does not hold the secrets of its config ({MASK} replaces them), and {planned.file} does not "
             "hold the same audit; restore that file, or give its new folder with --folder"
         )
-    if hidden is None:
-        return found[0]
-    same = [audit for audit in found if is_hidden_in(audit, hidden)]
-    if not same:
-        raise ValueError(
-            f"the mechanism in {planned.file} differs from that of the audit where {MASK} stands in the result, so the "
-            "replay would run other code or use other secrets; restore that file, or give its new folder with --folder"
-        )
-    return same[0]
+    return found[0]

@@ -193,17 +193,6 @@ class PlannedAudit:
         return _yaml(settings | {"mechanism": _masked(settings["mechanism"])})
 
     @property
-    def mechanism_text(self) -> str:
-        """The mechanism as YAML, including its secrets.  No file may hold this text."""
-        return _yaml(self._written["mechanism"])
-
-    @property
-    def is_masked(self) -> bool:
-        """Whether `text` hides a part of the mechanism, so that the mechanism cannot run from `text` alone."""
-        mechanism = self._written["mechanism"]
-        return bool(_masked(mechanism) != mechanism)
-
-    @property
     def _written(self) -> JsonObject:
         return self.config.model_dump(by_alias=True, exclude_unset=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +36,8 @@ class CommandMechanism:
     The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
     from a generator with this seed.
 
-    Each process that runs trials starts the program once, without a shell, before its first trial.
+    Each process that runs trials starts the program once, without a shell, before its first trial.  A word `$NAME` or
+    `--option=$NAME` gets the value of an environment variable then, which no file records.
 
     Args:
         command: The program and its arguments.
@@ -183,7 +186,17 @@ class CommandMechanism:
 
     def _started(self) -> Child:
         env = dict(self.env) or None
-        return Child(self.command, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
+        words = [_with_variable(word, {**os.environ, **dict(self.env)}) for word in self.command]
+        return Child(words, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
+
+
+def _with_variable(word: str, variables: Mapping[str, str]) -> str:
+    named = re.fullmatch(r"(-[\w-]+=)?\$([A-Za-z_]\w*)", word)
+    if named is None:
+        return word
+    if named[2] not in variables:
+        raise MechanismError(f"the command needs the environment variable {named[2]}, which is not set")
+    return f"{named[1] or ''}{variables[named[2]]}"
 
 
 class _Reported(Exception):
