@@ -124,16 +124,16 @@ def test_a_column_names_the_run_of_every_score(suffix: str, tmp_path: Path) -> N
     ("name", "content", "words"),
     [
         ("a.csv", "score,included,run\n1,0,x\n2,1, \n", "line 3: run must name a run"),
-        ("a.jsonl", '{"score": 1, "included": 0, "run": null}\n', "object 1: run must name a run"),
+        ("a.jsonl", '{"score": 1, "included": 0, "run": null}\n', "line 1: run must name a run"),
         (
             "a.jsonl",
             '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n',
-            "object 2: run must be given for all scores or for none",
+            "line 2: run must be given for all scores or for none",
         ),
         (
             "a.jsonl",
             '{"score": 1, "included": 0}\n{"score": 1, "included": 0, "run": 1}\n',
-            "object 2: run must be given for all scores or for none",
+            "line 2: run must be given for all scores or for none",
         ),
     ],
 )
@@ -194,25 +194,23 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", "", r"a\.csv is empty; it must have a header with the columns score and included"),
+        ("a.csv", "", r"a\.csv: is empty; it must have a header with the columns score and included"),
         ("a.csv", "scores,included\n1,0\n", "is it 'scores'"),
         ("a.csv", "score,included, score\n1,0,1\n", r"a\.csv: the column 'score' occurs twice"),
         ("a.csv", "score,included\nnan,0\n2,1\n", "line 2: score is nan; a score must be a number; give such runs"),
-        ("a.csv", "score,included\n1,1\n2,1\n", r"a\.csv: at least 2 scores must have included = 0; got 0"),
-        ("a.csv", "score,included\n1,no\n2,t\n3,F\n", "at least 2 scores must have included = 1; got 1"),
+        ("a.csv", "score,included\n1,1\n2,1\n", r"a\.csv: at least 2 scores must have included = 0, .*; got 0"),
+        ("a.csv", "score,included\n1,no\n2,t\n3,F\n", "at least 2 scores must have included = 1, .*; got 1"),
         (
             "a.csv",
             "score,included\n1,never\n",
             r"included must be 0 or 1 \(or true, false, t, f, yes, no\), got 'never'",
         ),
-        ("a.csv", f"score,included,run\n1,0,{'x' * 1001}\n", "line 2: the name of a run has 1,001 characters"),
         ("a.csv", "score,in\n1,0\n", "no column 'included'"),
         ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
         ("a.csv", "score,included\n1,2\n", "line 2: included must be 0 or 1"),
         ("a.csv", "score,included\n1\n", "line 2 has 1 columns"),
         ("a.csv", "score,included\n1,0,9\n", "line 2 has 3 columns"),
-        ("a.csv", 'score,included\n1,"0\n2,1\n', "line 2: "),
-        ("a.csv", 'score,included\n1,"0\n"\n2,1\n', "line 2: its quotes do not end"),
+        ("a.csv", 'score,included\n1,"0\n2,1\n', "line 3: "),
         ("a.jsonl", '{"score": 1}\n', "line 1: must be an object"),
         ("a.jsonl", "[]\n", "line 1: must be an object"),
         ("a.jsonl", "no\n", "Expecting value"),
@@ -271,15 +269,12 @@ def test_repeated_audits_of_a_growing_file_are_no_valid_test(looks: int) -> None
 
 def test_arrays_that_hold_too_few_scores_or_nan(tmp_path: Path) -> None:
     for first, words in (
-        ([1.0], "scores0 must hold at least 2 scores; got 1"),
+        ([1.0], "at least 2 scores must have included = 0, or be in scores0; got 1"),
         ([1.0, np.nan], r"scores0\[1\] is nan; a score"),
     ):
         np.savez(tmp_path / "a.npz", scores0=first, scores1=[3.0, 4.0])
         with pytest.raises(BadScores, match=words):
             read_scores_file(tmp_path / "a.npz")
-    np.savez(tmp_path / "b.npz", score=np.arange(4.0), included=[0, 1, 1, 0], run=["a", "b", "a", "c" * 1001])
-    with pytest.raises(BadScores, match="names in run have up to 1,001 characters"):
-        read_scores_file(tmp_path / "b.npz")
 
 
 def test_messages_name_options_and_not_arguments(tmp_path: Path) -> None:

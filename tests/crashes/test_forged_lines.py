@@ -75,13 +75,7 @@ def test_a_file_of_scores_forges_no_line(content: dict[str, object], folder: Pat
     "content", ['"HERE",included\n1,1\n', 'score,included\n"HERE",1\n', 'score,included\n1,"HERE"\n'], ids=[1, 2, 3]
 )
 def test_a_table_of_scores_forges_no_line(content: str, folder: Path, command: Command) -> None:
-    """A cell with line breaks is refused without showing it; one without them is shown."""
     (folder / "s.csv").write_text(content.replace("HERE", HOSTILE))
-    done = command("scores", "s.csv", "--independence", "runs")
-    assert done.exit_code == 2
-    assert "its quotes do not end on this line" in done.output
-    assert "FORGED" not in done.output
-    (folder / "s.csv").write_text(content.replace("HERE", " ".join(HOSTILE.split())))
     done = command("scores", "s.csv", "--independence", "runs")
     assert done.exit_code == 2
     is_clean(done.output)
