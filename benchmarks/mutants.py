@@ -19,25 +19,26 @@ import copy
 import hashlib
 import importlib.abc
 import importlib.machinery
-import json
 import os
 import re
 import signal
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from audit_store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ROOT / "audit"
+KILLED, SURVIVED, UNDECIDED = 1.0, 0.0, 0.5
+_WORDS = {KILLED: "killed", SURVIVED: "survived", UNDECIDED: "out of time"}
 PACKAGES = ("claims", "inference", "learning", "mechanisms", "sampling")
 _SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -66,7 +67,8 @@ def _changed(node: ast.AST) -> ast.expr | None:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node.op = ast.UAdd()
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        node.value = node.value + 1 if isinstance(node.value, int) else node.value * 1.5 + 1e-3
+        value: Any = node.value
+        node.value = value + 1 if isinstance(value, int) else value * 1.5 + 1e-3
     elif isinstance(node, ast.IfExp):
         node.body, node.orelse = node.orelse, node.body
     else:
@@ -139,8 +141,8 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.tree, str(self.path), "exec"), module.__dict__)
 
 
-def killed(mutant: Mutant, seconds: float) -> str:
-    """Return "killed", "survived" or "time" for one mutant; an empty module runs the tests without a change."""
+def outcome(mutant: Mutant, seconds: float) -> float:
+    """Return KILLED, SURVIVED or UNDECIDED for one mutant."""
     child = os.fork()
     if child == 0:
         _in_child(mutant)
@@ -148,12 +150,12 @@ def killed(mutant: Mutant, seconds: float) -> str:
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+            return SURVIVED if os.waitstatus_to_exitcode(status) == 0 else KILLED
         time.sleep(0.05)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return "time"
+    return UNDECIDED
 
 
 def _in_child(mutant: Mutant) -> None:
@@ -184,14 +186,6 @@ def _preload() -> None:
         __import__(name)
 
 
-def results(chosen: Sequence[Mutant], jobs: int, seconds: float, store: Store) -> Iterator[tuple[Mutant, str]]:
-    def one(mutant: Mutant) -> tuple[Mutant, str]:
-        return mutant, store.row(mutant.name, lambda: {"found": killed(mutant, seconds)})["found"]
-
-    with ThreadPoolExecutor(jobs) as threads:
-        yield from threads.map(one, chosen)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=300)
@@ -202,16 +196,18 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     options = parser.parse_args()
     _preload()
-    found = {}
-    for mutant, outcome in results(
-        mutants(options.mutants, options.seed), options.jobs, options.seconds, Store(options.file)
-    ):
-        found[mutant.name] = outcome
-        print(f"{outcome}: {mutant.module}: {mutant.name}"[:150], flush=True)
-    print(json.dumps(Counter(found.values())))
+    chosen, store = mutants(options.mutants, options.seed), Store(options.file)
+
+    def found(mutant: Mutant) -> float:
+        return store.row(mutant.name, lambda: {"found": outcome(mutant, options.seconds)})["found"]
+
+    with ThreadPoolExecutor(options.jobs) as threads:
+        for mutant, one in zip(chosen, threads.map(found, chosen), strict=True):
+            print(f"{_WORDS[one]}: {mutant.module}: {mutant.name}"[:150], flush=True)
+    print(*(f"{words}: {sum(found(one) == number for one in chosen)}" for number, words in _WORDS.items()), sep=", ")
     if options.against:
         before = Store(options.against).done
-        lost = [name for name, one in before.items() if one["found"] == "killed" and found.get(name, "") == "survived"]
+        lost = [name for one in chosen if before.get(name := one.name) == {"found": KILLED} and found(one) == SURVIVED]
         print(*lost, sep="\n")
         sys.exit(int(bool(lost)))
 

@@ -17,7 +17,7 @@ from dpaudit.inference.independence import FIRST_SHARE, Memory, coupling, depend
 from dpaudit.inference.independence.correlation import few_stretches, neighbours
 from dpaudit.inference.independence.hypergeometric import two_sided
 from dpaudit.inference.independence.memory import CHECKPOINTS
-from dpaudit.inference.independence.recurrence import codes_of, log_equal, sequences
+from dpaudit.inference.independence.signs import codes_of, log_equal, sequences
 from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.values.content import key

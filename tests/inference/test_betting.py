@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.grid import BINS, CUTS, EDGES, bin_counts, bin_of, rows_of_bin_counts
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
-from dpaudit.inference.sequential.betting import Bet, best_bet
-from dpaudit.inference.sequential.portfolio import log_optimal
+from dpaudit.inference.sequential.betting import Bet, best_bet, log_optimal
 from dpaudit.inference.sequential.strategy import Strategy, p_value_of, strategy
 from dpaudit.numerics.arrays import Array
 

@@ -12,7 +12,7 @@ from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, laplace_noise, pair_laws
 from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.blurring import blurred
-from dpaudit.inference.sequential.score_errors import growth_rate
+from dpaudit.inference.sequential.planned import growth_rate
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.sequential_evidence import SequentialEvidence

@@ -14,8 +14,7 @@ from dpaudit.claims.operations.subsample import subsampled
 from dpaudit.engine.plan import stopping_times
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws, scaled
-from dpaudit.inference.sequential.planned import Planned, planned_bets
-from dpaudit.inference.sequential.score_errors import bet_on_learned_scores
+from dpaudit.inference.sequential.planned import Planned, bet_on_learned_scores, planned_bets
 from dpaudit.inference.sequential.strategy import Counts, Strategy, log_threshold, strategy
 
 CASES: list[tuple[TradeoffFunction, tuple[TradeoffFunction, ...]]] = [

@@ -28,11 +28,10 @@ from dpaudit.result.values import Curve, History, Verdict
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.distributions import distributions_svg, draw_distributions
 from dpaudit_reports.figures.evidence import draw_evidence, evidence_svg
-from dpaudit_reports.figures.labels import label_curves
 from dpaudit_reports.figures.palette import COLORS, PAPER, WITNESS
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.figures.residual import curve_of, scale_of
-from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
+from dpaudit_reports.figures.tradeoff import label_curves, point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.scores import Scores
 
 from . import sample

@@ -21,7 +21,7 @@ from dpaudit_reports.blocks import Document, Entries, Listing, Paragraph, Pictur
 from dpaudit_reports.document import document
 from dpaudit_reports.figures.overview import scale_end, strip_svg
 from dpaudit_reports.ranges import Ranges, ranges
-from dpaudit_reports.sections.overview import overview
+from dpaudit_reports.sections.summary import overview
 
 from . import audits, sample
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.conditions import Condition, of_row, proposed
 from dpaudit.outputs.named import Parts
-from dpaudit.outputs.near_copies import Nearness
-from dpaudit.outputs.query_choice import chosen_queries
+from dpaudit.outputs.query_choice import Nearness, chosen_queries
 from dpaudit.outputs.tables import Table
 
 _MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen

@@ -8,6 +8,10 @@ The patterns for vectors of query answers come from Ding, Wang, Wang, Zhang & Ki
 differential privacy", Table 1.  In these patterns, one answer, half of the answers or all answers increase or decrease
 from the first dataset to the second.  The patterns for records reproduce the inputs of known bugs: values at or outside
 the bounds, NaN, empty datasets and equal records.
+
+In a table of two to ten rows, one row has a large share, and a mistake that depends on the rows is visible.  The
+targets follow Annamalai, Ganev & De Cristofaro 2024, "What do you want from theory alone?": a category that no other
+row has, an extreme value, and a row far from all others.
 """
 
 from __future__ import annotations
@@ -20,11 +24,49 @@ from typing import Literal, get_args
 import numpy as np
 
 from dpaudit.pairs.pair import Pair
-from dpaudit.pairs.records import Records, Schema, check_bounds, of_numbers, of_table, read_schema, rounded
-from dpaudit.pairs.tiny_tables import tiny_tables
+from dpaudit.pairs.records import Records, Schema, check_bounds, numeric, of_numbers, of_table, read_schema, rounded
 from dpaudit.text.spelling import relation_meant
 from dpaudit.values import Dataset, Record
 from dpaudit.values.content import key
+
+_MAX_ROWS = 10
+
+
+def tiny_tables(schema: Schema, relation: str, size: int, *, unusual: bool) -> Iterator[Pair]:
+    """Yield pairs of tables, the most promising pairs first."""
+    rows, most = of_table(schema), min(size, _MAX_ROWS)
+    numbers = [column for column, entries in schema.items() if numeric(entries)]
+    low, high = rows.low, rows.high
+    many, few = [low] * (most - 1), [low] * max(1, min(4, most - 1))
+    spread = [_varied(schema, number, most - 1) for number in range(most - 1)]
+    plans: list[tuple[list[Record], Record, str]] = [
+        (few, high, "a row far from all"),
+        (many, {**low, **{c: high[c] for c in schema if c not in numbers}}, "new categories"),
+        (many, {**low, **{c: high[c] for c in numbers}}, "extreme values"),
+        ([low], high, "two rows"),
+        (spread, high, "an extreme row among varied rows"),
+    ]
+    if unusual:
+        new = {c: f"not {entries[0]}" for c, entries in schema.items() if c not in numbers}
+        plans += [(few, {**low, **new}, "unknown categories")] if new else []
+        plans += [(few, stray, label) for label, stray in rows.unusual]
+    for rest, target, label in plans:
+        if relation == "add_remove":
+            yield Pair(list(rest), [*rest, target], "add_remove", label)
+        else:
+            old = high if target == low else low
+            yield Pair([*rest, old], [*rest, target], "replace_one", label)
+
+
+def _varied(schema: Schema, number: int, count: int) -> Record:
+    """Return one of `count` rows whose numbers stay in the lower half, and whose categories omit the last."""
+    share = number / max(1, 2 * count)
+    row: dict[str, Record] = of_table(schema).at(share)
+    for column, entries in schema.items():
+        if not numeric(entries):
+            row[column] = entries[number % max(1, len(entries) - 1)]
+    return row
+
 
 Moves = Literal["add_remove", "replace_one", "one_value", "all_values"]
 MOVES: tuple[str, ...] = get_args(Moves)

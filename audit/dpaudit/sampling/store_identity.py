@@ -34,7 +34,8 @@ _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Secret:
-    """A part that may hold a password, such as the value of an environment variable.  A store holds only a keyed hash."""
+    """A part that may hold a password, such as the value of an environment variable.  A store holds only a keyed hash.
+    """
 
     value: str
 

@@ -62,7 +62,8 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
 
 
 def shows(claim: TradeoffFunction, detect: Detect, runs: int, *, significance: float, pairs: int) -> bool:
-    """Whether a number of runs detects the violation with probability `SHOWN`, if an attack knows the likelihood ratio."""
+    """Whether a number of runs detects the violation with probability `SHOWN`, if an attack knows the likelihood ratio.
+    """
     return runs >= pairs * runs_of_known_scores(claim, detect, significance, pairs, SHOWN)
 
 

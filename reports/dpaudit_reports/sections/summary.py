@@ -2,16 +2,114 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.suite import named_together, promised_together
 from dpaudit.result.values import Verdict
-from dpaudit_reports.blocks import Block, Paragraph, Strong
-from dpaudit_reports.claimed import tells
-from dpaudit_reports.marks import MARKS, WORST_FIRST
-from dpaudit_reports.numbers import at_most, percent_at_least
-from dpaudit_reports.sections.overview import overview
+from dpaudit.text.rounding import lower, upper
+from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
+from dpaudit_reports.claim_words import found_from, least_found
+from dpaudit_reports.claimed import certified_of_claimed, headline, label, tells
+from dpaudit_reports.confirmed import outcome
+from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
+from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
+from dpaudit_reports.numbers import at_most, count, percent_at_least
+from dpaudit_reports.ranges import Ranges, ranges
+
+_KEYS: tuple[tuple[Key, str], ...] = (
+    ("certified", "certified: the loss is at least this large"),
+    ("unproven", "unproven: nothing is known about the loss here"),
+    ("blind", "blind: a violation here may have been missed"),
+    (
+        "found",
+        "found: from here, a violation would have been found with 90\u00a0% probability, if its trade-off curve is the "
+        "one that the part about the audit names",
+    ),
+)
+
+
+def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+    """Return a table with a line for each audit, and its legend.
+
+    Each line shows the certified, the unproven and the blind range of the privacy loss, as multiples of the loss that
+    the claim allows.
+    """
+    places = [ranges(result) for result in results]
+    end = scale_end(places)
+    one = len({result.confidence for result in results}) == 1
+    columns = (
+        Column("Audit", grow=2.9),
+        Column(("Loss, as a multiple of the claim ", Picture(partial(axis_svg, end), "")), grow=3.3),
+        Column("Certified / claimed", grow=2.3),
+        Column("Claim", grow=2.3),
+        *(() if one else (Column("Confidence", align="right"),)),
+        Column("Runs", align="right"),
+    )
+    rows = tuple(
+        (
+            (Strong(f"{MARKS[result.verdict].sign} "), Reference(title_of(result), i)),
+            _strip(result, place, end),
+            _certified(result),
+            (Code(label(result.claim)),),
+            *(() if one else (percent_at_least(result.confidence),)),
+            count(result.trials_used),
+        )
+        for i, (result, place) in enumerate(zip(results, places, strict=True))
+    )
+    drawn = [(result, place) for result, place in zip(results, places, strict=True) if place is not None]
+    return Table(columns, rows), *_legend(_keys(drawn, end))
+
+
+def _certified(result: AuditResult) -> Text:
+    """Return the certified and the claimed value, and the least detectable one; without a claim, the certified one."""
+    bound = headline(result) if result.measurement and result.bounds_valid else None
+    if bound is not None and not math.isnan(bound.certified):
+        return bound.shown(bound.certified_text())
+    least = None if result.violated else least_found(result)
+    cell = certified_of_claimed(result)
+    spans = (cell,) if isinstance(cell, str) else cell
+    return *spans, outcome(result) if least is None else f"; found from {found_from(least)}"
+
+
+def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:
+    """Return the ranges that occur in the strips."""
+    keys: set[Key] = {"certified", "unproven"} if drawn else set()
+    for result, place in drawn:
+        if not result.violated:
+            keys |= {"blind", "found"} if place.blind_until <= end else {"blind"}
+    return keys
+
+
+def _legend(keys: set[Key]) -> tuple[Block, ...]:
+    spans: list[Span] = []
+    for key, meaning in _KEYS:
+        if key in keys:
+            spans += ["; " if spans else "", Picture(partial(key_svg, key), f"sample: {key}", wide=False), meaning]
+    return (Paragraph((*spans, "."), quiet=True),) if spans else ()
+
+
+def _strip(result: AuditResult, place: Ranges | None, end: float) -> Text:
+    """Return the ranges of an audit as a drawing, or the reason why they have no place on the scale."""
+    mark = MARKS[result.verdict]
+    if place is None:
+        return "no claim" if result.measurement else "this claim has no place on the scale"
+    return (Picture(partial(strip_svg, place, mark.tone, end), _in_words(result, place)),)
+
+
+def _in_words(result: AuditResult, place: Ranges) -> str:
+    if not result.bounds_valid:
+        return "nothing certified"
+    if result.violated and not place.certified > 1:
+        return "certified more than the claim"
+    certified = f"certified {lower(place.certified, 3, over=1.0)} times the claim"
+    if result.violated:
+        return certified
+    if math.isinf(place.blind_until):
+        return f"{certified}; no violation would have been found"
+    return f"{certified}; blind up to {upper(place.blind_until, 3)} times the claim"
 
 
 def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
