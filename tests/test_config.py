@@ -253,13 +253,3 @@ def test_pairs_may_be_searched_for(tmp_path: Path) -> None:
         tmp_path, searched.replace("search:", "d0: [1]\n    search:")
     )
     assert "relation must be" in problem(tmp_path, searched.replace("add_remove", "nearby"))
-
-
-def test_a_small_file_that_asks_for_large_datasets_is_refused_before_they_are_made(tmp_path: Path) -> None:
-    """Many columns of 100,000 records once took 25 seconds when the file was read."""
-    pair = "{d0: [0], d1: [1], relation: replace_one}"
-    wide = ", ".join(f"c{i}: [0.0, 1.0]" for i in range(60))
-    table = GOOD.replace(pair, f"search: {{relation: add_remove, size: 100000, most: 1000, schema: {{{wide}}}}}")
-    assert "datasets of 6,000,000 values are too large" in problem(tmp_path, table)
-    long = GOOD.replace(pair, f"search: {{relation: add_remove, size: 100000, schema: {{c: [{'x' * 5000}, y]}}}}")
-    assert "datasets of 5,100,000 values are too large" in problem(tmp_path, long)

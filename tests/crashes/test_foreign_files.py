@@ -42,15 +42,6 @@ def test_an_odd_config_is_refused_at_once(odd: Path, folder: Path, command: Comm
     assert "odd.yaml" in done.stderr
 
 
-@pytest.mark.parametrize("number", ["1" + ":1" * 100_000, "1" * 5000, "0x" + "f" * 5000, "1." + "1" * 5000])
-def test_an_endless_number_in_a_config_is_refused(number: str, folder: Path, command: Command) -> None:
-    (folder / "c.yaml").write_text(CONFIG.replace("seed: 0", f"seed: {number}"))
-    done = command("run", "c.yaml")
-    assert done.exit_code == 2
-    assert "c.yaml:6: the number " in done.stderr
-    assert len(done.stderr) < 1000
-
-
 def test_changes_of_direction_in_a_label_do_not_reach_the_terminal(folder: Path, command: Command) -> None:
     (folder / "c.yaml").write_text(CONFIG.replace("d1: [1]", 'd1: [1], label: "a\\u202eb\\e[8m"'), encoding="utf-8")
     done = command("run", "c.yaml", "--no-pdf")

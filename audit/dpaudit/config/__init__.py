@@ -4,11 +4,10 @@ May import: `catalogue`, `claims`, `learning`, `libraries`, `mechanisms`, `pairs
 Public names: those below.
 """
 
-from dpaudit.config.files import read_configs, read_text
+from dpaudit.config.files import only_named, read_configs, read_text
 from dpaudit.config.locked import lock_file, with_locks
 from dpaudit.config.models import FROM_MECHANISM, MAX_NAME_BYTES, AuditConfig, schema
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.config.selection import only_named
 from dpaudit.config.versions import pinned_versions, requiring, side_by_side, with_requirements
 
 __all__ = [

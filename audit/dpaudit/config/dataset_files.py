@@ -1,24 +1,23 @@
 """Datasets in files: `d0: people.csv` names a file, and `d1: {drop: 17}` the change that makes the neighbour.
 
-A file holds data only, so reading it runs no code.  A config of a stranger may name any file of yours, also through a
-link, so no message quotes the content of a file.
+A config of a stranger may name any file of yours, also through a link, so no message quotes the content of a file.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import errno
+import functools
 import hashlib
 import io
 import json
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from dpaudit.pairs.pair import Relation
+from dpaudit.settings.limits import MAX_DATA_BYTES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.spelling import hint
@@ -31,7 +30,9 @@ Change = Literal["drop", "replace", "add"]
 CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_one", "add": "add_remove"}
 """The changes that make a neighbour, and the neighbouring relation of each."""
 
-_MAX_BYTES = 2**30  # maximum size of all files of a config together; reading them takes several times this memory
+Reader = Callable[[str], tuple[Foreign, str]]
+"""Returns the dataset of a file and the SHA-256 of its text, as `read_dataset` does."""
+
 _MISSING = ("", "NA")  # cells of a numeric column without a value; R writes NA
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -50,11 +51,9 @@ def check_change(change: Foreign) -> Change:
     if not isinstance(change, dict) or len(change) != 1:
         raise ValueError(f"if d0 is a file, d1 must be a file or a change such as {forms}")
     ((kind, value),) = change.items()
-    for known in CHANGES:
-        if kind == known:
-            break
-    else:
-        raise ValueError(f"unknown change {str(kind)[:40]!r}; {hint(str(kind)[:40], list(CHANGES), f'write {forms}')}")
+    known = next((one for one in CHANGES if one == kind), None)
+    if known is None:
+        raise ValueError(f"unknown change {kind!r:.40}; {hint(str(kind), CHANGES, f'write {forms}')}")
     if known == "drop" and not _is_place(value):
         raise ValueError("drop must be the number of a record, counted from 0, such as {drop: 17}")
     one = isinstance(value, dict) and len(value) == 1 and all(map(_is_place, value))
@@ -75,49 +74,26 @@ def in_words(file: str, change: Foreign) -> str:
             return f"{file} with one more record"
 
 
-class DatasetFiles:
-    """The files of a config: each is read once, and all of them together are limited."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._found: dict[str, tuple[Foreign, str]] = {}
-        self._left = _MAX_BYTES
-
-    def read(self, name: str) -> tuple[Foreign, str]:
-        """Return the dataset of a file and the SHA-256 of its text, as `read_dataset` does."""
-        if name not in self._found:
-            self._found[name] = read_dataset(name, self._folder, self._left)
-            with contextlib.suppress(OSError):  # the file may be gone by now
-                self._left -= os.stat(self._folder / name).st_size
-        return self._found[name]
+def reader(folder: Path) -> Reader:
+    """Return a function that reads each file of a folder once."""
+    return functools.cache(lambda name: read_dataset(name, folder))
 
 
-def read_dataset(name: str, folder: Path, max_bytes: int = _MAX_BYTES) -> tuple[Foreign, str]:
-    """Read the dataset of a file.
-
-    Returns:
-        The dataset, which is the rows of a CSV file as dictionaries, or the content of a JSON file; and the SHA-256 of
-        the text of the file.
-    """
+def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
+    """Return the rows of a CSV file as dictionaries, or the content of a JSON file; and the SHA-256 of its text."""
     try:
-        text = read_foreign(folder / name, max_bytes)
-        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        text = read_foreign(folder / name, MAX_DATA_BYTES)
         content = text.removeprefix("\ufeff")
-        return _rows(content) if name.endswith(".csv") else json.loads(content), digest
+        dataset = _rows(content) if name.endswith(".csv") else json.loads(content)
+        return dataset, hashlib.sha256(text.encode("utf-8")).hexdigest()
     except OSError as error:
-        if error.errno == errno.EFBIG:
-            raise ValueError(
-                f"{name}: the files with datasets of a config may have {_MAX_BYTES:,} bytes together; read larger "
-                "files in Python, and pass the datasets to dpaudit.audit"
-            ) from None
-        raise ValueError(f"{name}: cannot be read: {error.strerror or error}") from None
+        remedy = "; read it in Python, and pass the datasets to dpaudit.audit" if error.errno == errno.EFBIG else ""
+        raise ValueError(f"{name}: cannot be read: {error.strerror or error}{remedy}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{name}: cannot be read: the text is not encoded as UTF-8; save it as UTF-8") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}:{error.lineno}: is not valid JSON: {error.msg}") from None
-    except RecursionError:
-        raise ValueError(f"{name}: is nested too deeply") from None
-    except (csv.Error, ValueError) as error:
+    except (csv.Error, ValueError, RecursionError) as error:
         raise ValueError(f"{name}: {error}") from None
 
 

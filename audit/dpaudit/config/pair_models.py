@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from dpaudit.config.dataset_files import CHANGES, DatasetFiles, changed, check_change, in_words, is_file
+from dpaudit.config.dataset_files import CHANGES, Reader, changed, check_change, in_words, is_file
 from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation, check_relation
 from dpaudit.pairs.records import bounds_or_list
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.values import Dataset, Foreign, Record
-
-_MAX_CELLS = 5_000_000  # maximum number of values in the largest dataset of a search, which may create 40 datasets
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number
 
@@ -40,11 +38,7 @@ class SearchConfig(Strict):
         alias="schema",
         description="records are rows of a table: for each column [low, high] or a list of categories",
     )
-    out_of_domain: bool | None = Field(
-        None,
-        validation_alias=AliasChoices("out_of_domain", "strays"),  # the second is the name in earlier versions
-        description="also try values beyond the bounds, NaN and None",
-    )
+    out_of_domain: bool | None = Field(None, description="also try values beyond the bounds, NaN and None")
     tiny: bool = Field(
         False,
         description="use tables of two to ten rows, with a new category, an extreme value or a row far from all others",
@@ -56,19 +50,8 @@ class SearchConfig(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> SearchConfig:
-        if self.cells > _MAX_CELLS:
-            raise ValueError(
-                f"datasets of {self.cells:,} values are too large: size times the columns must be {_MAX_CELLS:,} at "
-                "most (a long category counts as several values); for larger ones, pass SearchPairs to dpaudit.audit"
-            )
         list(SearchPairs(**self._settings | {"size": min(self.size, _CHECKED_SIZE)}))
         return self
-
-    @property
-    def cells(self) -> int:
-        """Values of the largest dataset; a column counts as 1, plus 1 for each 100 characters of a category."""
-        columns = [[]] if self.columns is None else self.columns.values()
-        return self.size * sum(1 + max((len(repr(one)) for one in column), default=0) // 100 for column in columns)
 
     @property
     def _settings(self) -> dict[str, Foreign]:
@@ -130,11 +113,11 @@ class PairConfig(Strict):
         """The SHA-256 of each file when it was last read."""
         return dict(self._digests)
 
-    def _read(self, name: str, files: DatasetFiles) -> Dataset:
-        dataset, self._digests[name] = files.read(name)
+    def _read(self, name: str, read: Reader) -> Dataset:
+        dataset, self._digests[name] = read(name)
         return dataset
 
-    def pairs(self, files: DatasetFiles) -> list[Pair]:
+    def pairs(self, read: Reader) -> list[Pair]:
         """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library."""
         if self.from_library:
             return []
@@ -142,12 +125,14 @@ class PairConfig(Strict):
             return self.search.pairs()
         if not self.files:
             return [Pair(self.d0, self.d1, self.relation, self.label)]
-        d0 = self._read(self.d0, files) if is_file(self.d0) else self.d0
+        d0 = self._read(self.d0, read) if is_file(self.d0) else self.d0
+        relation, label = self.relation, self.label
         if is_file(self.d1):
-            pair = Pair(d0, self._read(self.d1, files), self.relation, self.label)
-            check_relation(pair)
-            return [pair]
-        relation = self.relation if "relation" in self.model_fields_set else CHANGES[check_change(self.d1)]
-        pair = Pair(d0, changed(d0, self.d1, self.d0), relation, self.label or in_words(self.d0, self.d1))
+            d1 = self._read(self.d1, read)
+        else:
+            if "relation" not in self.model_fields_set:
+                relation = CHANGES[check_change(self.d1)]
+            d1, label = changed(d0, self.d1, self.d0), label or in_words(self.d0, self.d1)
+        pair = Pair(d0, d1, relation, label)
         check_relation(pair)
         return [pair]

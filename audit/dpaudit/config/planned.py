@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -14,8 +15,7 @@ import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.operations.pair_curves import pair_curves
-from dpaudit.config.dataset_files import DatasetFiles
-from dpaudit.config.inputs import files_of, inputs_of
+from dpaudit.config.dataset_files import is_file, reader
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, read
@@ -32,8 +32,10 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.memory import check_memory
 from dpaudit.text.masking import masked_values, masked_words
+from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
+_MAX_SHOWN = 500  # characters of a parameter or dataset in a dry run
 _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
@@ -69,7 +71,7 @@ class PlannedAudit:
     @property
     def pairs(self) -> list[Pair]:
         """The pairs of datasets."""
-        files = DatasetFiles(self.place)
+        files = reader(self.place)
         return [
             pair
             for entry in self.config.pairs
@@ -168,8 +170,19 @@ class PlannedAudit:
 
     @property
     def inputs(self) -> list[str]:
-        """Printable lines with the parameters and datasets that `code` receives; without such code, only the files."""
-        return inputs_of(self.config) if self.code else files_of(self.config)
+        """Printable lines with the parameters and datasets that `code` receives; without such code, only the files.
+
+        Nothing is masked, because a mask could hide code.
+        """
+        mechanism = self.config.mechanism
+        given = {"params": mechanism.params, "arguments": mechanism.arguments}
+        given = {name: value for name, value in given.items() if value is not None}
+        for index, pair in enumerate(self.config.pairs):
+            for key, value in pair.model_dump(
+                by_alias=True, exclude_unset=True, include={"d0", "d1", "search"}
+            ).items():
+                given[f"pairs[{index}].{key}{' (file)' if is_file(value) else ''}"] = value
+        return [f"{name}: {_brief(value)}" for name, value in given.items() if self.code or is_file(value)]
 
     @property
     def _python(self) -> str:
@@ -264,6 +277,21 @@ def _masked(mechanism: Mapping[str, Foreign]) -> JsonObject:
         if found.get(key) is not None:
             found[key] = masked_values(found[key])
     return found
+
+
+def _brief(value: Foreign) -> str:
+    """Return a value as one line of JSON, shortened to 500 characters."""
+    text = json.dumps(_named(value), ensure_ascii=False, default=repr)
+    note = f" ({len(text):,} characters; read the file)" if len(text) > _MAX_SHOWN else ""
+    return one_line(shortened(text, _MAX_SHOWN)) + note
+
+
+def _named(value: Foreign) -> Foreign:
+    """Return the value for JSON: a mapping with a key that JSON does not have, such as a date, becomes a list."""
+    if isinstance(value, dict):
+        items = [(key, _named(inner)) for key, inner in value.items()]
+        return dict(items) if all(key is None or isinstance(key, str | int | float) for key in value) else items
+    return [_named(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _yaml(value: Foreign) -> str:

@@ -19,7 +19,13 @@ from dpaudit.text.numbers import comma_meant
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint, relation_meant
 
-_MAX_QUOTED = 80  # maximum number of characters that a message quotes from a wrong value
+Place = tuple[str | int, ...]
+"""The keys and numbers of entries that lead to a value of a YAML file."""
+
+Lines = Mapping[Place, int]
+"""The line of each key and list entry."""
+
+_MAX_QUOTED = 80  # characters that a message quotes from a wrong value
 
 _KINDS = {
     "int_type": "must be a whole number such as 1000 or 1e5",
@@ -41,8 +47,8 @@ _KINDS = {
 
 def explained(
     error: ErrorDetails,
-    base: tuple[str | int, ...],
-    lines: Mapping[tuple[str | int, ...], int],
+    base: Place,
+    lines: Lines,
     file: Path,
     model: type[BaseModel] = AuditConfig,
 ) -> str:
@@ -73,13 +79,8 @@ def explained(
     return f"{place}: {key}: {reason}, got {_brief(error['input'])}{_meant(shown, error['input'])}"
 
 
-def brief_text(text: str) -> str:
-    """Shorten text of a config for a message."""
-    return shortened(text, _MAX_QUOTED)
-
-
 def _brief(value: object) -> str:
-    return brief_text(repr(value))  # the reader of configs limits the length
+    return shortened(repr(value), _MAX_QUOTED)
 
 
 def _meant(location: Sequence[str | int], value: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
-from dpaudit.config.dataset_files import DatasetFiles
+from dpaudit.config.dataset_files import reader
 from dpaudit.libraries.configured import GENERATORS
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.pair import Pair, distinct
@@ -119,7 +119,7 @@ def _datasets(
         pair
         for entry in entries
         if not entry.files
-        for pair in (made if entry.from_library else entry.pairs(DatasetFiles(Path())))
+        for pair in (made if entry.from_library else entry.pairs(reader(Path())))
     ]
     known = [
         pair
