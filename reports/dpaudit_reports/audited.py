@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from dpaudit.result.model import AuditResult
-from dpaudit.result.own_forms import is_hash, is_name, is_old_hash, package_words, quotation
+from dpaudit.result.words import quotation
 from dpaudit_reports.blocks import Code, Span
 
 _MAX_PACKAGES = 8  # maximum number of packages on the first page; the provenance lists all packages
@@ -21,7 +21,7 @@ def audited(result: AuditResult) -> Iterator[Span]:
     parts: list[tuple[Span, ...]] = []
     named = about.mechanism if about.mechanism != result.name else ""
     if packages := about.mechanism_packages:
-        shown = [package_words(name, version) for name, version in packages.items()]
+        shown = [f"{name} {version}" for name, version in packages.items()]
         more = f" and {len(shown) - _MAX_PACKAGES} more, see Provenance" if len(shown) > _MAX_PACKAGES else ""
         calls = (*_named(named), ", which uses ") if named else ()
         parts.append((*calls, f"{', '.join(shown[:_MAX_PACKAGES])}{more}"))
@@ -29,18 +29,9 @@ def audited(result: AuditResult) -> Iterator[Span]:
         parts.append(_named(named))
     file = about.mechanism_file
     # A class of the user that dpaudit calls has a name with arguments, and packages do not identify its code.
-    own = (
-        file is not None
-        and bool(named)
-        and not is_name(named or "")
-        and _INSTALLED.isdisjoint(PurePath(file.path).parts)
-    )
-    if file is not None and (own or not packages) and is_hash(file.sha256):
+    own = file is not None and " " in named and _INSTALLED.isdisjoint(PurePath(file.path).parts)
+    if file is not None and (own or not packages):
         parts.append(("file ", Code(f"sha256:{file.sha256[:_HASH]}…")))
-    for key, value in about.other.items():
-        files = list(value.items() if isinstance(value, Mapping) else [("", value)])
-        if files and all(is_old_hash(str(key), str(name), sha256) for name, sha256 in files):
-            parts.append((f"{key} ", Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files))))
     for i, part in enumerate(parts):
         yield ", " if i else "Tested: "
         yield from part
@@ -53,4 +44,4 @@ def audited(result: AuditResult) -> Iterator[Span]:
 
 def _named(mechanism: str) -> tuple[Span, ...]:
     """Return the name of the mechanism; a name with spaces, such as a command line, is a quotation."""
-    return (Code(mechanism),) if is_name(mechanism) else ("“", Code(mechanism), "”")
+    return ("“", Code(mechanism), "”") if " " in mechanism else (Code(mechanism),)

@@ -14,7 +14,6 @@ from dpaudit.claims import (
     parse_claim,
 )
 from dpaudit.result.model import AuditResult
-from dpaudit.result.plausible import is_claim
 from dpaudit_reports.blocks import Code, Math, Span
 from dpaudit_reports.claimed import Bound, claimed_number, enlarged, headline, label
 from dpaudit_reports.numbers import at_most
@@ -83,8 +82,6 @@ def detectable_claim(result: AuditResult) -> TradeoffFunction | None:
 def least_found_in_words(result: AuditResult) -> tuple[Span, ...]:
     """Return the smallest violation that would have been found, rounded up, such as "ε = 1.07 at δ = 0"."""
     bound = least_found(result)
-    if bound is None and not is_claim(result.detectable.claim):
-        return ("“", Code(result.detectable.claim), "”")
     if bound is None:
         return (Code(enlarged(result.detectable.claim)),)
     return bound.shown(f"=\u00a0{found_from(bound)}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpaudit.result.confirmation import Confirmation, confirmation_words
 from dpaudit.result.model import AuditResult
-from dpaudit.result.own_forms import quotation
+from dpaudit.result.words import quotation
 from dpaudit.text.rounding import upper
 from dpaudit_reports.numbers import at_most
 

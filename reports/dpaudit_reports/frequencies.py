@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from dpaudit.result.model import AuditResult
-from dpaudit.result.own_forms import is_output_region, is_score_region, quotation
 from dpaudit.result.values import Witness
 from dpaudit.result.witness_words import allowed_rate
+from dpaudit.result.words import quotation
 from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.numbers import count, percent_at_most
 from dpaudit_reports.rates import accounted, frozen, intervals, least_inside, region
@@ -91,11 +91,11 @@ def counted(result: AuditResult, found: Frequencies) -> str:
 
 def _subject(found: Witness) -> str:
     words = region(found)
-    if is_output_region(words):
+    if words.startswith(("output above ", "output below ", "output at most ", "output between ", "output in ")):
         return f"The output is {words.removeprefix('output ')}"
-    if is_score_region(words):
+    if "estimated log-likelihood ratio above" in words:
         return f"The output was in the region ({words.replace(': ', ' ')})"
-    return f"{words if words.startswith('“') else quotation(words)} was true"
+    return f"{quotation(words)} was true"
 
 
 def if_rate(result: AuditResult, found: Frequencies) -> str:

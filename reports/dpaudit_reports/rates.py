@@ -10,7 +10,6 @@ from scipy.special import betaincinv
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.model import AuditResult
-from dpaudit.result.own_forms import region_words
 from dpaudit.result.values import Witness
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
 
@@ -60,12 +59,9 @@ def came_near(result: AuditResult, found: Witness) -> bool:
 
 
 def region(found: Witness) -> str:
-    """Return the region in words, as a quotation unless dpaudit describes regions in this way.
-
-    A region that is called "anywhere" is described by the threshold of the score.
-    """
+    """Return the region in words; a region that is called "anywhere" is described by the threshold of the score."""
     if not found.region.endswith("anywhere"):
-        return region_words(found.region)
+        return found.region
     if math.isnan(found.threshold):
         return "estimated log-likelihood ratio above a threshold"
     return f"estimated log-likelihood ratio above {number(found.threshold)}"
@@ -77,21 +73,10 @@ def rate_text(k: int, n: int) -> str:
 
 
 def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Return the 95 % intervals of alpha and beta, ((lower, upper), (lower, upper)); None if the witness has none.
-
-    Older files do not state intervals.  For these files, the function computes Clopper-Pearson intervals of the counts.
-    """
-    counts = found.counts
-    ends = [
-        float(getattr(found, f"{rate}_{end}", math.nan)) for rate in ("alpha", "beta") for end in ("lower", "upper")
-    ]
-    if not any(map(math.isnan, ends)):
-        return (ends[0], ends[1]), (ends[2], ends[3])
-    counted = getattr(found, "counted", "")
-    if not (counts.n0 and counts.n1) or counted == "later" or (counted == "moving" and math.isnan(ends[1])):
+    """Return the 95 % intervals of alpha and beta, ((lower, upper), (lower, upper)); None if the witness has none."""
+    if math.isnan(found.alpha_upper):
         return None
-    alpha, beta = (counts.false_positives, counts.n0), (counts.false_negatives, counts.n1)
-    return (lower(*alpha, 0.025), upper(*alpha, 0.025)), (lower(*beta, 0.025), upper(*beta, 0.025))
+    return (found.alpha_lower, found.alpha_upper), (found.beta_lower, found.beta_upper)
 
 
 def frozen(result: AuditResult) -> bool:
@@ -101,12 +86,11 @@ def frozen(result: AuditResult) -> bool:
 
 def accounted(found: Witness) -> bool:
     """Return whether the intervals account for the choice of the region and for the time at which the audit stopped."""
-    return getattr(found, "counted", "") == "later"
+    return found.counted == "later"
 
 
 def least_inside(found: Witness) -> float:
-    """Return a lower bound on the rate on d1 if its interval allows for the stopping time; otherwise the observed rate.
-    """
+    """Return a lower bound on the rate on d1 if its interval allows for the stopping time; otherwise the observed rate."""
     if accounted(found) and (ends := intervals(found)) is not None:
         return 1 - ends[1][1]
     counts = found.counts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from dpaudit.result.folder import RESULTS
 from dpaudit.result.model import AuditResult
-from dpaudit.result.own_forms import own_command
 from dpaudit_reports.blocks import Code, Span
 from dpaudit_reports.rates import RegionStatus, region_status
 
@@ -24,10 +24,21 @@ def _whole(result: AuditResult) -> tuple[Span, ...]:
     command = result.provenance.command
     if not command:
         return ()
-    words = own_command(command)
+    words = _own_command(command)
     if words is None:
         return (" The file states a command that is not one of dpaudit: “", Code(command), "”.")
     return " The whole audit: ", Code(_repeated(words, result)), "."
+
+
+def _own_command(command: str) -> list[str] | None:
+    """Return the words of a command that starts dpaudit or pytest; None if it may do anything else."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    module = words[1:2] == ["-m"] and re.fullmatch(r"python[\d.]*", words[0])
+    program = words[2:3] if module else words[:1]
+    return words if command.isprintable() and program in (["dpaudit"], ["pytest"]) else None
 
 
 def _repeated(words: list[str], result: AuditResult) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult
-from dpaudit.result.plausible import assumption_words
 from dpaudit_reports.blocks import Math, Span
 from dpaudit_reports.claim_words import least_found_in_words
 from dpaudit_reports.claimed import enlarged
@@ -65,7 +64,7 @@ def _best_case(result: AuditResult) -> tuple[str, ...]:
 
 def assumption(result: AuditResult) -> str:
     """Return the assumption behind the smallest detectable violation; "" if there is no assumption."""
-    return enlarged(assumption_words(result.detectable).replace("e^epsilon", "e^ε"))
+    return enlarged(result.detectable.assumption.replace("e^epsilon", "e^ε"))
 
 
 def _rate(result: AuditResult) -> tuple[str, ...]:

@@ -107,6 +107,7 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
             false_negatives=int(counts1[: at + 1].sum()),
             n1=trials,
         ),
+        counted="moving",
     )
 
 

@@ -32,7 +32,7 @@ def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
     """
     from dataclasses import replace
 
-    from dpaudit.result.consistency import contradictions, unchecked
+    from dpaudit.result.checks import contradictions, unchecked
     from dpaudit.result.model import AuditResult
 
     found, wrong = [], []

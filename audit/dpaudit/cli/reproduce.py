@@ -83,7 +83,7 @@ def _checked(file: Path) -> AuditResult:
 
     The script and its Markdown accuse a mechanism, and readers of an issue see no warning of this command.
     """
-    from dpaudit.result.consistency import contradictions, unchecked
+    from dpaudit.result.checks import contradictions, unchecked
     from dpaudit.result.model import AuditResult
 
     result = AuditResult.from_json(file)

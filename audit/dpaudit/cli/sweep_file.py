@@ -16,19 +16,17 @@ from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import say
 from dpaudit.engine.verdict import DROPPED
 from dpaudit.result.atomic_write import write_placed
-from dpaudit.result.consistency import contradictions
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
-from dpaudit.text.printable import joined
+from dpaudit.settings.limits import MAX_QUOTED
+from dpaudit.text.printable import joined, shortened
 from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline
 from dpaudit_reports.formats.facts import certified, detectable
 from dpaudit_reports.ranges import ranges
 from dpaudit_reports.reasons import reason
-
-_SHOWN = 3  # number of differing cells that a message lists
 
 
 def recorded(row: Row) -> SweptCell:
@@ -117,11 +115,6 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
     _compare(before, after, [row.cell.name for row in rows], shown)
     problems = []
     for row, cell in zip(rows, before.cells, strict=True):
-        if cell.full:
-            problems.append(
-                f"{shown} cannot be resumed: {cell.name} states {cell.rounds:,} rounds in {cell.seconds:g} s"
-            )
-            continue
         row.rounds, row.seconds, row.last_seconds = cell.rounds, cell.seconds, cell.last_seconds
         if cell.state is CellState.NOT_AUDITED and cell.closed:
             row.reason, row.closed = FromFile(cell.reason), True
@@ -134,7 +127,7 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
             # code in this process may have changed although its version is the same; reading the store again shows it
             if row.result.violated and not row.cell.planned.config.mechanism.isolated:
                 row.closed = False
-        except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
+        except (ValueError, OSError, ImportError) as error:
             problems.append(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}: {file.name}")
     if problems:
         raise NotReady(*problems)
@@ -144,10 +137,6 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
 def _result(file: Path, row: Row, promise: Promise, number: str, command: CommandSettings) -> AuditResult:
     """Read the result of a cell, and refuse the result of another audit or command."""
     result = AuditResult.from_json(file)
-    if found := contradictions(result):
-        raise ValueError(f"the result contradicts itself: {found[0]}")
-    if result.name != row.cell.name:
-        raise ValueError(f"the result belongs to {result.name[:80]}")
     recorded = replace(promise, number=number).recorded(result.provenance).command_number
     if result.confidence != row.confidence or result.provenance.command_number != recorded:
         raise ValueError("the result comes from another command")
@@ -160,9 +149,8 @@ def _compare(before: Sweep, after: Sweep, names: Sequence[str], shown: str) -> N
     """Refuse a sweep with other cells or another guarantee, because the guarantee covers a fixed list of cells."""
     old = [cell.name for cell in before.cells]
     if old != list(names):
-        other = sorted({*old} ^ {*names})
-        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
-        which = f": {', '.join(other[:_SHOWN])}{more}" if other else " in another order"
+        other = ", ".join(sorted({*old} ^ {*names}))
+        which = f": {shortened(other, MAX_QUOTED)}" if other else " in another order"
         raise NotReady(
             f"{shown} is a sweep of other cells{which}.  The guarantee covers a fixed list of cells, so repeat the "
             "options --only and --with of the earlier command, or name another folder with -o"

@@ -7,10 +7,8 @@ import math
 import numpy as np
 
 from dpaudit.engine.collector import Progress, ProgressCallback
-from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import Learner
-from dpaudit.result.consistency import beyond, dense, nearest_bin, pair_counts
-from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 
 _CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
@@ -37,19 +35,6 @@ def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
         return threshold
     best = np.flatnonzero(away == away.min())
     return int(best[len(best) // 2])
-
-
-def threshold_of(witness: Witness, result: AuditResult) -> int:
-    """Return the witness's last bin outside the region.  For older files, the counts determine this bin."""
-    if not math.isnan(witness.threshold):
-        return nearest_bin(witness)
-    counts = dense(witness) if witness.scores else pair_counts(result)
-    fitting = [k for k in range(BINS - 1) if counts is not None and beyond(counts, k) == witness.counts]
-    if not fitting:
-        raise ValueError(
-            f"{result.name}: the witness's counts do not fit the evidence, so its region is unknown; audit again"
-        )
-    return fitting[len(fitting) // 2]
 
 
 def tell(trials: int, until: int, progress: ProgressCallback | None) -> None:

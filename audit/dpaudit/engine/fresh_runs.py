@@ -29,9 +29,8 @@ from dpaudit.learning.symmetric import symmetric_columns
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.outputs import OutputError
 from dpaudit.result.confirmation import fresh_p_value
-from dpaudit.result.consistency import beyond
 from dpaudit.result.histograms import Counts as Histogram
-from dpaudit.result.values import Counts
+from dpaudit.result.values import Counts, beyond
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
 from dpaudit.sampling.runs import Outcome, Runs

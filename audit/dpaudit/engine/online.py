@@ -30,9 +30,8 @@ from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import OnlineEvidence
-from dpaudit.result.histograms import Counts, check_bins, dense, sparse
+from dpaudit.result.histograms import Counts, check_bins, dense, peak_of, sparse
 from dpaudit.result.model import AuditResult
-from dpaudit.result.online_evidence import peak_of
 from dpaudit.result.values import Curve, Detectable, History, PairRow
 from dpaudit.result.words import if_curve
 from dpaudit.sampling.streams import fresh_seed, stream
@@ -225,7 +224,7 @@ class OnlineAudit:
         audit = cls(claim, confidence=state.confidence, attacks=state.attacks, seed=state.seed)
         check_bets(state.bets, reference_wealth(audit._bets, audit._log_prices))
         audit._counts = dense(state.counts)[None]
-        audit._peak = peak_of(state.peak, audit._counts)
+        audit._peak = peak_of([state.peak], audit._counts, coin_selected=True)
         for side, text in state.outputs:
             audit._remember(side, decoded(text))
         audit.steps, audit._unreadable = state.steps, state.unreadable
@@ -244,7 +243,7 @@ class OnlineAudit:
 
     @property
     def _evidence(self) -> OnlineEvidence:
-        return OnlineEvidence(target=self._tested, counts=self._counts.copy(), peak=self._peak.copy())
+        return OnlineEvidence(target=self._tested, counts=self._counts.copy(), peak=self._peak.copy(), steps=self.steps)
 
     def _log_wealth(self, counts: Counts) -> float:
         return self._bets.log_wealth(self._bets.gains(self._log_prices, counts, coin_selected=True))

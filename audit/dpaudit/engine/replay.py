@@ -30,7 +30,7 @@ from typing import NamedTuple
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
 from dpaudit.engine.collector import Collector, ProgressCallback, Turn
-from dpaudit.engine.fresh_region import frozen_threshold, tell, threshold_of
+from dpaudit.engine.fresh_region import frozen_threshold, tell
 from dpaudit.engine.fresh_runs import FreshRuns
 from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
@@ -44,7 +44,7 @@ from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.pairs.pair import Pair
-from dpaudit.result.consistency import contradictions, unchecked
+from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.sampling.fresh_process import NotPossible
@@ -131,7 +131,7 @@ def replay(
         _learn(collector, learn_from - second_stage_trials, told)
         if second_stage_trials and learner.max_second_stage_trials:
             learner.fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
-        threshold = frozen_threshold(learner, threshold_of(witness, result), witness)
+        threshold = frozen_threshold(learner, witness.last_bin, witness)
         fresh = FreshRuns(collector, 0, threshold, "replay")
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
     invalid = [*collector.dependence(), *found.invalid]

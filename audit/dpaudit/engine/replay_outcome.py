@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpaudit.result.consistency import row
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
 from dpaudit.text.notebook import facts_html
@@ -88,7 +87,7 @@ class Replay:
             f"{self.result.name}: {self.result.verdict.value}, {self.result.claim.label}",
             f"  pair {witness.pair}, attack {witness.attack}",
             f"  region: {witness.region}",
-            *(f"  {name:<14s} {row(counts)}" for name, counts in rows),
+            *(f"  {name:<14s} {_row(counts)}" for name, counts in rows),
             f"  at a rate of {percent(alpha)} under d0, the claim allows at most {percent_at_most(allowed)} under d1",
             f"  fresh p-value: p <= {upper(self.p_value, under=self.level)}, corrected for two replays{looked} "
             f"({self.counts.n0:,} runs per dataset after {self.learned_from:,} to learn from, seed {self.seed})",
@@ -145,3 +144,11 @@ class Replay:
 def level_of(result: AuditResult) -> float:
     """Return the largest p-value at which fresh runs refute the claim of a result."""
     return min(CONFIRMED, 1 - result.confidence)
+
+
+def _row(counts: Counts) -> str:
+    x, y = counts.false_positives, counts.n1 - counts.false_negatives
+    return (
+        f"d0 {x:,} of {counts.n0:,} ({percent(x / max(1, counts.n0))}), "
+        f"d1 {y:,} of {counts.n1:,} ({percent(y / max(1, counts.n1))})"
+    )

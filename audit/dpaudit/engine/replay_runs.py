@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpaudit.result.consistency import pair_counts
+from dpaudit.result.checks import pair_counts
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.settings.limits import MAX_TRIALS, check_trials

@@ -33,7 +33,7 @@ from scipy.special import betainc, expit, xlog1py, xlogy
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
-from dpaudit.numerics.bisect import bisect, bisect_integers, last_that_holds
+from dpaudit.numerics.bisect import bisect, last_that_holds
 from dpaudit.numerics.caches import kept
 
 
@@ -103,18 +103,6 @@ def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: fl
     if np.any(p_value_exact(shape.epsilon, shape.delta, m, r, v) <= significance):
         return True
     return shape.refutes(m, r, v, significance)
-
-
-def fewest_right(claim: TradeoffFunction, m: int, r: int, *, significance: float) -> int:
-    """Find the smallest number of right guesses that refutes a claim.
-
-    Returns:
-        The smallest v for which `refutes` returns True.  If there is no such v, the result is r + 1.
-    """
-    never, always = -1, r + 1
-    return bisect_integers(
-        lambda v: refutes(claim, m, r, v, significance=significance), inside=always, outside=never
-    ).inside
 
 
 def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:

@@ -24,12 +24,6 @@ from dpaudit.numerics.bisect import bisect
 Law = tuple[Array, Array]
 """Probability of each bin of the log-likelihood ratio under d0, and under d1; two arrays of shape (BINS,)."""
 
-MARGIN_TOLERANCE = 0.02
-"""The most negative margin of `power_margin` and `threshold_margin` that counts as rounding error.
-
-The margin of the smallest detectable violation is at least 0, apart from rounding errors.
-"""
-
 _NO_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _BETS = 40  # bets among which `certain_trials` finds the best one
 _EXPONENTS = np.geomspace(0.02, 3.0, 25)  # grid of exponents of Chernoff bounds
@@ -251,13 +245,6 @@ _COARSE = [*accumulate(repeat(1.5, 21), mul, initial=0.01)]  # parameters tried 
 def largest_violation(claim: TradeoffFunction) -> TradeoffFunction:
     """Return the largest violation that `least_in_family` tries: nearly every output reveals its dataset."""
     return _family(claim)(_COARSE[-1])
-
-
-def in_family(claim: TradeoffFunction, violation: TradeoffFunction) -> bool:
-    """Whether a violation belongs to the one-parameter family in which the violations of a claim are sought."""
-    least = _family(claim)(1.0)
-    fixed = {name: value for name, value in least.parameters.items() if name == "delta"}
-    return type(violation) is type(least) and fixed.items() <= violation.parameters.items()
 
 
 def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:

@@ -18,7 +18,6 @@ class CountedEvidence:
     __slots__ = ()
     of_pairs: ClassVar[bool] = True
     once: ClassVar[bool] = False
-    inverted: ClassVar[bool] = False
 
     @property
     def edges(self) -> Array:
@@ -42,22 +41,13 @@ class CountedEvidence:
         """None, because evidence of this kind has no bets."""
         return None
 
-    @property
-    def failed_pairs(self) -> tuple[int, ...]:
-        """No pair: a failed run ends the audit."""
-        return ()
-
-    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
-        """Return None, because there are no late bets."""
-        return None
-
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
-        """Return "", because evidence of this kind records no choice."""
-        return ""
-
     @abstractmethod
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+    def p_value(self, claim: TradeoffFunction) -> float:
         """Return the p-value of a symmetrized claim."""
+
+    def stated_p_value(self, claim: TradeoffFunction) -> float:
+        """Return the p-value that the result of the audit states."""
+        return self.p_value(claim)
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         """Return the parameter of the largest member of a nested family that the evidence refutes.

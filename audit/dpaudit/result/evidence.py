@@ -6,12 +6,10 @@ when the audit ran.  The verdict and the bounds can be recomputed from the count
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
-from dpaudit.claims import PureDP, TradeoffFunction
-from dpaudit.inference import resolution
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band
 from dpaudit.inference.sequential.planned import Planned
@@ -21,14 +19,12 @@ from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
 from dpaudit.result.histograms import Counts
 from dpaudit.result.levels_evidence import CanaryLevelsEvidence
-from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
 from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.several_runs_evidence import SeveralDrawnRunsEvidence, SeveralRunsEvidence
 from dpaudit.result.weighted_evidence import WeightedGuessesEvidence
 from dpaudit.result.words import Words
-from dpaudit.text.rounding import lower, number
 from dpaudit.values import Json, JsonObject
 
 __all__ = [
@@ -42,7 +38,6 @@ __all__ = [
     "Evidence",
     "FixedEvidence",
     "Guesses",
-    "OneRunEvidence",
     "OneRunScoresEvidence",
     "OnlineEvidence",
     "RunScoresEvidence",
@@ -50,10 +45,36 @@ __all__ = [
     "SeveralDrawnRunsEvidence",
     "SeveralRunsEvidence",
     "WeightedGuessesEvidence",
-    "check_method",
-    "overstated",
     "read_back",
 ]
+
+
+class Guesses(Protocol):
+    """A number of guesses about which canaries were included in the data, and the number of right guesses."""
+
+    @property
+    def canaries(self) -> int:
+        """Number of canaries, each of which was included with probability 1/2, independently."""
+        ...
+
+    @property
+    def guesses(self) -> int:
+        """Number of guesses, fixed before the run."""
+        ...
+
+    @property
+    def right(self) -> int:
+        """Number of right guesses about canaries."""
+        ...
+
+    @property
+    def by_chance(self) -> float:
+        """Expected number of right guesses if the scores contained no information about the inclusions."""
+        ...
+
+    def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
+        """Return the least number of right guesses that refutes a claim; None if no number refutes the claim."""
+        ...
 
 
 class Evidence(Protocol):
@@ -73,30 +94,11 @@ class Evidence(Protocol):
     # whether the evidence counts outputs on pairs of datasets, in rejection regions that attacks found
     of_pairs: ClassVar[bool]
     once: ClassVar[bool]  # whether the mechanism was run only once
-    # whether bounds take long to compute, so that `overstated` uses a theorem instead where possible
-    slow: ClassVar[bool]
-    # whether the bounds invert `refutes` and take long to compute, so that one test checks a stated bound
-    inverted: ClassVar[bool]
     words: ClassVar[Words]  # sentences of reports about this kind of evidence
 
     @property
     def trials(self) -> int:
         """Number of counted runs on each dataset, without the runs that were only used to train attacks."""
-        ...
-
-    @property
-    def tries(self) -> int:
-        """Number of independent chances to see a rare event on one pair, or for one record."""
-        ...
-
-    def detects(
-        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
-    ) -> bool:
-        """Whether an audit of this size detects a mechanism whose trade-off curve is `truth`.
-
-        The answer is the estimate from which the audit computed the smallest detectable violation, or a more
-        optimistic estimate.  A small tolerance allows for rounding errors and for other versions of numpy.
-        """
         ...
 
     @property
@@ -131,8 +133,12 @@ class Evidence(Protocol):
         """
         ...
 
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+    def p_value(self, claim: TradeoffFunction) -> float:
         """Return the p-value of a claim."""
+        ...
+
+    def stated_p_value(self, claim: TradeoffFunction) -> float:
+        """Return the p-value of the audited claim that the result states."""
         ...
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
@@ -142,25 +148,9 @@ class Evidence(Protocol):
         """
         ...
 
-    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
-        """Whether the counts give the largest wealth of a nonempty path, for an audit that found a violation."""
-        ...
-
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
-        """Describe a recorded choice that the counts before this choice do not explain; "" if there is none.
-
-        `allowed`: The largest number of trials.
-        """
-        ...
-
     @property
     def planned(self) -> Planned | None:
         """The violations for which a share of the bets was planned; None if there are no such bets."""
-        ...
-
-    @property
-    def failed_pairs(self) -> tuple[int, ...]:
-        """Indices of pairs on which a run failed after evidence had been collected."""
         ...
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
@@ -192,13 +182,6 @@ class Evidence(Protocol):
         """
         ...
 
-    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
-        """Return the log-wealth that all counts would give without late bets, in nats; None without late bets.
-
-        `claim`: The claim, as returned by `tested`.
-        """
-        ...
-
     def fingerprint(self) -> str:
         """Return the SHA-256 hash of the counts, in hexadecimal."""
         ...
@@ -219,7 +202,6 @@ class Evidence(Protocol):
 KINDS: tuple[type[Evidence], ...] = (
     SequentialEvidence,
     FixedEvidence,
-    OneRunEvidence,
     RunScoresEvidence,
     CanaryScoresEvidence,
     CanariesInRunsEvidence,
@@ -235,45 +217,9 @@ KINDS: tuple[type[Evidence], ...] = (
 """All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""
 
 
-def read_back(values: Mapping[str, Json], target: TradeoffFunction, *, pairs: int | None = None) -> Evidence:
+def read_back(values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
     """Read evidence of any kind."""
-    method, counts = values["method"], values.get("counts")
-    for kind in KINDS:
-        if method == kind.method:
-            counted = len(counts) if issubclass(kind, SequentialEvidence) and isinstance(counts, list) else 0
-            if pairs is not None and counted > pairs:
-                raise ValueError(f"evidence must count the {pairs:,} pairs of the result, got {counted:,}")
-            return kind.from_json(values, target)
-    *others, last = (kind.method for kind in KINDS)
-    raise ValueError(f"evidence must be of method {', '.join(others)} or {last}, got {method!r}")
-
-
-def check_method(values: Mapping[str, Json], method: str) -> None:
-    """Raise ValueError unless the evidence states the method that the rest of the result file states."""
-    if values.get("method") != method:
-        raise ValueError(f"method is {method}, but the method of its evidence is {values.get('method')!r}")
-
-
-def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:
-    """Check the statement that an audit can certify no epsilon above `largest_epsilon` at delta = 0.
-
-    The check compares the statement with the bound of the evidence.  If the bound is slow to compute, and the theorem
-    of `inference.resolution.largest_epsilon` proves the statement for this number of runs, the bound is not computed.
-    If the bound inverts a test, and this test does not refute `largest_epsilon`, the bound is not computed either.
-
-    Returns:
-        A description of the contradiction; "" if the evidence is consistent with the statement.
-    """
-    proved = resolution.largest_epsilon(evidence.trials, significance=1 - confidence)
-    if evidence.slow and largest_epsilon >= proved * (1 - 1e-9):
-        return ""
-    testable = evidence.inverted and 0 <= largest_epsilon < math.inf
-    if testable and not evidence.refutes(PureDP(largest_epsilon), confidence=confidence):
-        return ""  # the bound is the largest epsilon that the evidence refutes
-    certified = evidence.epsilon_lower(0.0, confidence=confidence)
-    if certified <= largest_epsilon + 1e-6 * max(1.0, largest_epsilon):
-        return ""
-    return (
-        f"the counts certify epsilon >= {lower(certified, 6, over=largest_epsilon)} at delta = 0, but the result "
-        f"states that no epsilon above {number(largest_epsilon, 6)} can be certified"
-    )
+    method, kinds = values["method"], {kind.method: kind for kind in KINDS}
+    if method not in kinds:
+        raise ValueError(f"evidence must be of method {' or '.join(kinds)}, got {method!r}")
+    return kinds[method].from_json(values, target)

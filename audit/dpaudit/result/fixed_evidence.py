@@ -9,13 +9,10 @@ from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
-from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim, threshold_for_epsilon, threshold_for_mu
+from dpaudit.inference.fixed.regions import threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.power import MARGIN_TOLERANCE, threshold_margin
 from dpaudit.inference.scores.families import Family
-from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
-from dpaudit.numerics.arrays import Array
 from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation, fingerprint
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
@@ -55,7 +52,6 @@ class FixedEvidence(CountedEvidence):
     anytime: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     frozen: ClassVar[bool] = True
-    slow: ClassVar[bool] = True
     words: ClassVar[Words] = _WORDS
     pair: int  # index of the pair that the pilot phase selected
     threshold: int  # last bin below the rejection region {bin > threshold} on which the claim is tested
@@ -87,15 +83,6 @@ class FixedEvidence(CountedEvidence):
         (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
         return int(x), int(n0), int(y), int(n1)
 
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
-        """Describe a region if the pilot's counts choose another region with another outcome."""
-        chosen = threshold_for_claim(
-            self.pilot[0], self.pilot[1], self.tested(claim), trials=self.trials, significance=1 - confidence
-        )
-        if self._outcome(chosen) == self.outcome:
-            return ""
-        return "its rejection region is not the region that the counts of its pilot choose"
-
     @property
     def histograms(self) -> tuple[Counts]:
         return (self.counts,)
@@ -104,8 +91,8 @@ class FixedEvidence(CountedEvidence):
         """Return all counts, because an audit with a fixed number of trials counts outputs of only one pair."""
         return self.counts
 
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Return the exact p-value of a claim.  The argument `path` has no effect."""
+    def p_value(self, claim: TradeoffFunction) -> float:
+        """Return the exact p-value of a claim."""
         return exact_binomial.p_value(claim, *self.outcome)
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
@@ -117,24 +104,8 @@ class FixedEvidence(CountedEvidence):
             lambda t: family(max(t, LEAST_PARAMETER)), *self.outcome, significance=significance
         )
 
-    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
-        """Return True, because the path of the wealth belongs to the pilot phase, which does not affect the verdict."""
-        return True
-
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self.p_value(claim) <= 1 - confidence
-
-    @property
-    def tries(self) -> int:
-        return self.trials
-
-    def detects(
-        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
-    ) -> bool:
-        """Decide for the best region, because simulations of the pilot differ between versions of numpy."""
-        law = scaled(truth, 1.0)
-        margin = threshold_margin(self.tested(claim), law, self.trials, significance=1 - confidence, power=power)
-        return margin >= -MARGIN_TOLERANCE
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         return fixed_band(*self.counts, significance=1 - confidence) if bounds_valid else uncertified_band(*self.counts)
@@ -179,15 +150,12 @@ class FixedEvidence(CountedEvidence):
             raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
         pilot, counts = dense(values["pilot"]), dense(values["counts"])
         check_trials(counts)
-        delta = float(values.get("delta", math.nan))  # files of older versions do not state delta
-        if not math.isnan(delta) and delta != delta_of(target):
-            raise ValueError(f"evidence must have the delta of the claim {target.label}, got {delta}")
         fresh = values.get("confirmation")
         return cls(
             pair=int(values["pair"]),
             threshold=threshold,
             pilot=pilot,
             counts=counts,
-            delta=delta,
+            delta=float(values.get("delta", math.nan)),
             confirmation=None if fresh is None else Confirmation.from_json(fresh),
         )

@@ -15,8 +15,6 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import JsonObject
 
-_TOLERANCE = 1e-3  # relative for significance levels, absolute for probabilities; allows for rounding errors only
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessedEvidence(ABC):
@@ -27,8 +25,6 @@ class GuessedEvidence(ABC):
     joint: ClassVar[bool] = False
     frozen: ClassVar[bool] = False
     of_pairs: ClassVar[bool] = False
-    slow: ClassVar[bool] = False
-    inverted: ClassVar[bool] = False
     guesses: int
     right: int
 
@@ -64,8 +60,12 @@ class GuessedEvidence(ABC):
         """Return the form of a claim that the evidence tests."""
 
     @abstractmethod
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+    def p_value(self, claim: TradeoffFunction) -> float:
         """Return the p-value of a claim in the form that `tested` returns."""
+
+    def stated_p_value(self, claim: TradeoffFunction) -> float:
+        """Return the p-value that the result of the audit states."""
+        return self.p_value(claim)
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         """Return the parameter of the largest member of a nested family that the evidence refutes.
@@ -89,40 +89,10 @@ class GuessedEvidence(ABC):
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
         """Return the least number of right guesses that refutes a claim; None if no number refutes the claim."""
 
-    def detects(
-        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
-    ) -> bool:
-        """Decide by two probabilities: `needed` right guesses refute the claim, and the mechanism attains them."""
-        significance = 1 - confidence
-        if needed == 0:  # not stated
-            needed = self.least_right(claim, confidence=confidence) or 0
-        if not 0 < needed <= self.guesses:
-            return False
-        if self.chance(claim, needed, enough=significance) > significance * (1 + _TOLERANCE):
-            return False
-        return self.attained(truth, needed) >= power - _TOLERANCE
-
     @property
     def planned(self) -> Planned | None:
         """None, because evidence of this kind has no bets."""
         return None
-
-    @property
-    def failed_pairs(self) -> tuple[int, ...]:
-        """No pair, because guesses are about records of one run."""
-        return ()
-
-    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
-        """Return None, because there are no late bets."""
-        return None
-
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
-        """Return "", because the numbers of guesses are fixed beforehand."""
-        return ""
-
-    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
-        """Return True, because guesses are tested only once, without a path of the wealth."""
-        return True
 
     def to_json(self) -> JsonObject:
         """Return the evidence as plain JSON values."""

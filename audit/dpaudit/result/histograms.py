@@ -68,12 +68,17 @@ def pair_counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
     return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
 
 
+def peak_of(pairs: Json, counts: Counts, *, coin_selected: bool) -> Counts:
+    """Read the counts at the interim analysis with the largest wealth."""
+    peak = pair_counts_of(pairs, coin_selected=coin_selected)
+    if peak.shape != counts.shape or np.any(peak > counts):
+        raise ValueError("evidence must have no more counts at its peak than at its end")
+    return peak
+
+
 def lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:
     """Read the indices of lost pairs."""
-    stated = values.get(key, ())
-    if (many := len(stated)) > pairs:
-        raise ValueError(f"evidence must name each lost pair once, got {many:,} of {pairs} pairs")
-    lost = tuple(int(i) for i in stated)
-    if any(not 0 <= i < pairs for i in lost):
-        raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {list(lost)}")
+    lost = tuple(values.get(key, ()))
+    if not all(_whole(i, pairs - 1) for i in lost):
+        raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {str(lost)[:100]}")
     return lost

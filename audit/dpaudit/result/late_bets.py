@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, MOST_STAGES, Forecast
 from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import Counts, check_trials, dense, sparse
+from dpaudit.result.histograms import Counts, dense, sparse
 from dpaudit.values import Json, JsonObject
 
-_ROUNDING = 1e-6  # difference of log-wealth, and relative difference of probabilities, that may be rounding errors
 _NO_MOMENT = "evidence must have counts at its peak that its late bets can have passed"
 
 
@@ -82,34 +80,6 @@ class LateBets:
             raise ValueError(_NO_MOMENT)
         return (*self.stages[:at], replace(stage, counts=last))
 
-    def is_chosen(self, plan: Forecast, *, enough: float, allowed: int) -> bool:
-        """Return whether the recorded bets are those that the earlier counts choose.
-
-        The first late bet needs half of the trials and enough wealth.  Each bet must be the one on its pair that most
-        probably reaches the threshold in the trials that are left.
-        """
-        bets, coins = plan.bets, plan.coin_selected
-        each = 1 if coins else 2  # counted outputs of a trial
-        prices = bets.log_prices(plan.claim)
-        counts = self.before.copy()
-        log_e = bets.wealth_on(self.before, self.lost, coin_selected=coins)(plan.claim)
-        left = min(allowed // 2, allowed - int(self.before.sum()) // each)
-        if log_e < LEAST_LOG_E - _ROUNDING:
-            return False
-        for stage in self.stages:
-            if stage.left > left or stage.pair in self.lost:
-                return False
-            own = counts[stage.pair][None]
-            gains = bets.gains(prices, own, coin_selected=coins)
-            chances = plan.chances(own, gains, needed=enough - log_e, left=stage.left)[0]
-            best = int(np.argmax(chances))
-            if stage.bet != best and not chances[stage.bet] >= chances[best] * (1 - _ROUNDING) > 0:
-                return False
-            counts[stage.pair] += stage.counts
-            log_e += _gain(bets, prices, stage, coin_selected=coins)
-            left = stage.left - int(stage.counts.sum()) // each
-        return left >= 0
-
     def to_json(self) -> JsonObject:
         stages = [
             {"pair": one.pair, "bet": one.bet, "left": one.left, "counts": sparse(one.counts)} for one in self.stages
@@ -117,24 +87,14 @@ class LateBets:
         return {"lost": list(self.lost), "stages": stages}
 
     @classmethod
-    def from_json(
-        cls, values: Mapping[str, Json], counts: Counts, lost: tuple[int, ...], *, bets: int, coin_selected: bool
-    ) -> LateBets:
+    def from_json(cls, values: Mapping[str, Json], counts: Counts, lost: tuple[int, ...], *, bets: int) -> LateBets:
         """Read late bets."""
-        stated = values["stages"]
-        if not isinstance(stated, list) or not 0 < len(stated) <= MOST_STAGES:
-            raise ValueError(f"evidence must list 1 to {MOST_STAGES} late bets")
-        stages = tuple(_stage(one, len(counts), bets) for one in stated)
+        stages = tuple(_stage(one, len(counts), bets) for one in values["stages"])
         before = counts.copy()
         for stage in stages:
             before[stage.pair] -= stage.counts
-            if not coin_selected:
-                check_trials(stage.counts)
         if np.any(before < 0):
             raise ValueError("evidence must count no more outputs during late bets than in all")
-        lefts = [stage.left for stage in stages]
-        if lefts != sorted(lefts, reverse=True):
-            raise ValueError(f"evidence must list late bets in their order, but {lefts} trials were left")
         return cls(before=before, lost=lost, stages=stages)
 
 

@@ -16,13 +16,12 @@ from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
 from dpaudit.result.evidence import Evidence
-from dpaudit.result.plausible import assumption_words, claim_text
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.shown import Shown
-from dpaudit.result.spent import spent
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 from dpaudit.result.witness_words import witness_words
+from dpaudit.result.words import spent
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.reasons import About, is_about
@@ -216,20 +215,12 @@ class AuditResult(Shown):
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
         """Convert the plain values that `to_dict` returned to a result.
 
-        If another version of dpaudit wrote the values, `mu_lower` is at most the bound that this version computes.
-
         Raises:
-            ValueError: If the values are not a complete result, or if the verdict or a bound does not hold at the
-                confidence.
+            ValueError: If the values are not a complete result.
         """
         from dpaudit.result.files import read  # `files` is imported in the function because pydantic loads slowly
-        from dpaudit.result.kept_confidence import bound_at_its_confidence
 
-        try:
-            found = cls(**read(values))
-            return dataclasses.replace(found, mu_lower=bound_at_its_confidence(found))
-        except ArithmeticError as error:
-            raise ValueError(f"it holds numbers that are too large: {error}") from None
+        return cls(**read(values))
 
     @property
     def scope(self) -> str:
@@ -277,7 +268,7 @@ class AuditResult(Shown):
 
     @property
     def _runs(self) -> str:
-        return spent(self.evidence, self.trials_used, self.warnings)
+        return spent(self.evidence, self.trials_used)
 
 
 Written = Callable[..., str]
@@ -295,7 +286,7 @@ def mu_words(result: AuditResult, write: Written = lower) -> str:
 
 
 def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
-    """Write `epsilon_lower(delta)`, rounded down.  For a violation, the digits suffice to exceed the claim's epsilon."""
+    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to exceed the claim's epsilon."""
     return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
 
 
@@ -304,7 +295,7 @@ def size_words(result: AuditResult) -> list[str]:
     found = result.confirmation
     lines = [] if found is None else [confirmation_words(found)]
     if result.refuted_at is not None and result.stopped_by != "evidence":
-        after = spent(result.evidence, result.refuted_at, result.warnings)
+        after = spent(result.evidence, result.refuted_at)
         lines.append(f"refuted after {after}; {result.evidence.words.went_on}")
     elif result.evidence.anytime and (found is None or found.counts is None):
         lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
@@ -327,4 +318,4 @@ def certified_words(result: AuditResult) -> str:
 def _seen(detectable: Detectable) -> str:
     if not detectable.claim:
         return "no violation in the claim's own family was detectable with this number of runs"
-    return f"detectable with 90 % probability: {claim_text(detectable)} ({assumption_words(detectable)})"
+    return f"detectable with 90 % probability: {detectable.claim} ({detectable.assumption})"

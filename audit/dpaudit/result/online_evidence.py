@@ -12,8 +12,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.sequential.bands import Band, uncertified_band
 from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
-from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import Counts, dense, sha256, sparse
+from dpaudit.result.histograms import check_bins, pair_counts_of, peak_of, sha256, sparse
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -65,6 +64,7 @@ class OnlineEvidence(SequentialEvidence):
     method: ClassVar[str] = "online"
     words: ClassVar[Words] = _WORDS
     coin_selected: bool = True
+    steps: int  # number of steps, also those before the first score
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function from a claim to the larger log-wealth of the bets at the two stored interim analyses."""
@@ -77,35 +77,19 @@ class OnlineEvidence(SequentialEvidence):
     def _bets(self) -> Strategy:
         return stream_strategy(self.target)
 
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Return the p-value 1 / maximum wealth.  The argument `path` has no effect, because it cannot be verified."""
-        return SequentialEvidence.p_value(self, claim)
-
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         return uncertified_band(*self.counts[0])  # the law may change, so no single curve exists
-
-    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
-        return True  # the wealth is always computed from counts
 
     def fingerprint(self) -> str:
         return sha256(self.counts if self.peak is None else np.concatenate([self.counts, self.peak]))
 
     def to_json(self) -> JsonObject:
         peak = {} if self.peak is None else {"peak": sparse(self.peak[0])}
-        return {**SequentialEvidence.to_json(self), **peak}
+        return {**SequentialEvidence.to_json(self), **peak, "steps": self.steps}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OnlineEvidence:
-        counted = SequentialEvidence.from_json({**values, "coin_selected": True, "peak": None}, target)
-        if counted.lost:
-            raise ValueError(f"evidence of a stream must have no lost pairs, got {list(counted.lost)}")
-        peak = None if values.get("peak") is None else peak_of(values["peak"], counted.counts)
-        return cls(target=target, counts=counted.counts, peak=peak)
-
-
-def peak_of(sides: Json, counts: Counts) -> Counts:
-    """Read the counts at the interim analysis with the largest wealth."""
-    peak = dense(sides)[None]
-    if peak.shape != counts.shape or np.any(peak > counts):
-        raise ValueError("evidence must have no more counts at its peak than at its end")
-    return peak
+        check_bins(values)
+        counts = pair_counts_of(values["counts"], coin_selected=True)
+        peak = None if values.get("peak") is None else peak_of([values["peak"]], counts, coin_selected=True)
+        return cls(target=target, counts=counts, peak=peak, steps=int(values["steps"]))

@@ -19,7 +19,6 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import both_sides, confident, runs, tight
 from dpaudit.inference.scores.dependence import coins_p_value, number_factor
-from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
@@ -110,7 +109,7 @@ class ScoresGuesses(GuessedEvidence, ABC):
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
         return claim.symmetrized()
 
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+    def p_value(self, claim: TradeoffFunction) -> float:
         return self.chance(claim, self.right)
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
 from dpaudit.inference.scores.families import Family
-from dpaudit.inference.sequential.alternatives import EDITION, scaled
+from dpaudit.inference.sequential.alternatives import EDITION
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
-from dpaudit.inference.sequential.late_bets import forecast
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
-from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
 from dpaudit.result.confirmation import (
     LEAST_PARAMETER,
@@ -32,15 +26,12 @@ from dpaudit.result.confirmation import (
     sizes_of,
 )
 from dpaudit.result.counted_evidence import CountedEvidence
-from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, sparse
+from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, peak_of, sparse
 from dpaudit.result.late_bets import LateBets
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
 _PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
-_MAX_PLANNED = 2  # maximum number of planned violations: `assert_private` plans one for each kind of noise
-NEARLY = 1e-6
-"""Relative tolerance for numbers of a file that are recomputed from its counts; allows for rounding errors only."""
 
 _WORDS = Words(
     principle=(
@@ -79,19 +70,16 @@ class SequentialEvidence(CountedEvidence):
     anytime: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     frozen: ClassVar[bool] = False
-    slow: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
     target: TradeoffFunction  # symmetrized form of the audited claim
     counts: Counts  # counts of outputs of d0 and d1 for each pair; shape (pairs, 2, BINS)
     coin_selected: bool = False  # whether only one output of each trial is counted, which a fair coin selects
     lost: tuple[int, ...] = ()  # indices of the pairs whose wealth is 0 because a run failed after bets had been placed
-    # counts at the interim analysis with the largest wealth against `target`; None if it is the last analysis, and in
-    # files of older versions
+    # counts at the interim analysis with the largest wealth against `target`; None if it is the last analysis
     peak: Counts | None = None
     lost_at_peak: tuple[int, ...] = ()  # the pairs in `lost` whose wealth was 0 at this analysis
-    edition: int = EDITION  # number of the bets' alternatives, see `alternatives`; 1 in files of older versions
-    planned: Planned | None = None  # violations on which the planned bets were placed; None in files of older versions
-    late: LateBets | None = None  # bets before the last trial; None without such bets, and in files of older versions
+    planned: Planned | None = None  # violations on which the planned bets were placed; None without such bets
+    late: LateBets | None = None  # bets before the last trial; None without such bets
     # whether fresh runs follow a refutation, so that other bounds are a tenth as likely to fail
     confirms: bool = False
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
@@ -114,50 +102,19 @@ class SequentialEvidence(CountedEvidence):
         """Return the logarithm of the wealth of the bets against a claim, in nats."""
         return self._wealth()(claim)
 
-    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Return the p-value 1 / maximum wealth.
+    def p_value(self, claim: TradeoffFunction) -> float:
+        """Return the p-value 1 / maximum of the initial wealth, which is 1, and the final wealth."""
+        return p_value_of(max(0.0, self.log_e(claim)))
 
-        The maximum is taken over the initial wealth 1 and the final wealth.  If a path is given, it is also taken over
-        the wealth at the largest analysis, which is computed from its counts.  Files of older versions do not hold
-        these counts.  For such files, the maximum is taken over the path if the path ends with the final wealth.
-        """
-        at_the_end = self.log_e(claim)
-        most = max(0.0, at_the_end)
-        if path is None:
-            return p_value_of(most)
-        if self.peak is not None:
-            most = max(most, self._wealth_on(self.peak, self.lost_at_peak)(claim))
-        elif len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
-            most = max(most, float(path.max()))
-        return p_value_of(most)
-
-    @property
-    def failed_pairs(self) -> tuple[int, ...]:
-        return self.lost
-
-    def proves_peak(self, path: Array, *, went_on: bool) -> bool:
-        if went_on and self.peak is not None:
-            return True  # the wealth is computed from the counts at the peak
-        # After a failure, one additional interim analysis sets the wealth of the pair to 0.
-        end = path[-2:] if self.lost else path[-1:]
-        return float(path.max()) <= float(end.max()) + NEARLY
+    def stated_p_value(self, claim: TradeoffFunction) -> float:
+        """Return the p-value whose maximum is also taken over the wealth at the recorded peak."""
+        p_value = self.p_value(claim)
+        if self.peak is None:
+            return p_value
+        return min(p_value, p_value_of(self._wealth_on(self.peak, self.lost_at_peak)(claim)))
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self._largest()(claim) >= log_threshold(confidence)
-
-    @property
-    def tries(self) -> int:
-        return int(self.counts.sum(axis=(1, 2)).max(initial=0)) // 2
-
-    def detects(
-        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
-    ) -> bool:
-        # as in the engine: half of the initial wealth is divided equally among several pairs
-        share = 1 / (2 * len(self.counts)) if len(self.counts) > 1 else 1.0
-        level, law = (1 - confidence) * share, scaled(truth, 1.0)
-        # without the variance of coins, which files of earlier versions ignored
-        margin = power_margin(self._bets(), self.tested(claim), law, self.tries, significance=level, power=power)
-        return margin >= -MARGIN_TOLERANCE
 
     def mu_lower(self, *, confidence: float) -> float:
         return max(self._claimed(None, confidence), self._parameter(GaussianDP, None, confidence))
@@ -235,7 +192,7 @@ class SequentialEvidence(CountedEvidence):
             "counts": [sparse(sides) for sides in self.counts],
             "lost": list(self.lost),
             "coin_selected": self.coin_selected,
-            "edition": self.edition,
+            "edition": EDITION,  # of the bets' alternatives, see `alternatives`
             **peak,
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
             **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
@@ -247,55 +204,24 @@ class SequentialEvidence(CountedEvidence):
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
-        coin_selected = values.get("coin_selected", False) is True
+        coin_selected = values["coin_selected"] is True
         counts = pair_counts_of(values["counts"], coin_selected=coin_selected)
-        lost = lost_of(values, "lost", len(counts))  # files of older versions do not list pairs whose wealth is 0
-        peak, at_peak = None, lost_of(values, "lost_at_peak", len(counts))
-        if values.get("peak") is not None:
-            peak = pair_counts_of(values["peak"], coin_selected=coin_selected)
-            if peak.shape != counts.shape or np.any(peak > counts):
-                raise ValueError("evidence must have no more counts at its peak than at its end")
-        if not set(at_peak) <= set(lost):
-            raise ValueError(f"evidence must name the pairs {list(at_peak)}, lost at its peak, also in lost")
+        peak, fresh, late = (values.get(key) for key in ("peak", "confirmation", "late"))
         found = cls(
             target=target,
             counts=counts,
             coin_selected=coin_selected,
-            lost=lost,
-            peak=peak,
-            lost_at_peak=at_peak,
-            edition=_edition_of(values.get("edition", 1)),
+            lost=lost_of(values, "lost", len(counts)),
+            peak=None if peak is None else peak_of(peak, counts, coin_selected=coin_selected),
+            lost_at_peak=lost_of(values, "lost_at_peak", len(counts)),
             planned=_planned_of(values.get("planned")),
             confirms=values.get("confirms", False) is True,
-            confirmation=None if (fresh := values.get("confirmation")) is None else Confirmation.from_json(fresh),
+            confirmation=None if fresh is None else Confirmation.from_json(fresh),
         )
-        return found if (late := values.get("late")) is None else found._with_late(late)
-
-    def _with_late(self, values: Mapping[str, Json]) -> SequentialEvidence:
-        """Add the late bets of a file."""
-        if not isinstance(values, Mapping):
-            raise ValueError(f"late bets must be a mapping, got {type(values).__name__}")
-        if self.edition != EDITION:
-            raise ValueError(f"evidence with late bets must have edition {EDITION}, got {self.edition}")
-        lost = lost_of(values, "lost", len(self.counts))
-        if not set(lost) <= set(self.lost):
-            raise ValueError(f"evidence must name the pairs {list(lost)}, lost before its late bets, also in lost")
-        many = len(self._bets().log_weights)
-        late = LateBets.from_json(values, self.counts, lost, bets=many, coin_selected=self.coin_selected)
-        if self.peak is not None:
-            late.until(self.peak)  # raises if the late bets exclude these counts
-        return replace(self, late=late)
-
-    def usual_log_e(self, claim: TradeoffFunction) -> float | None:
-        return None if self.late is None else replace(self, late=None, peak=None).log_e(claim)
-
-    def unexplained(self, claim: TradeoffFunction, *, confidence: float, allowed: int) -> str:
-        """Describe late bets that the earlier counts do not choose."""
-        plan = None if self.late is None else forecast(self.target, self.planned, coin_selected=self.coin_selected)
-        enough = log_threshold(confidence)
-        if self.late is None or plan is None or self.late.is_chosen(plan, enough=enough, allowed=allowed):
-            return ""
-        return "its late bets are not the bets that the counts before them choose"
+        if late is None:
+            return found
+        lost, bets = lost_of(late, "lost", len(counts)), len(found._bets().log_weights)
+        return replace(found, late=LateBets.from_json(late, counts, lost, bets=bets))
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function that computes `log_e`, faster for many claims."""
@@ -316,10 +242,8 @@ class SequentialEvidence(CountedEvidence):
         return lambda claim: max(end(claim), before(claim))
 
     def _bets(self) -> Strategy:
-        """Return the bets, which depend on the audited claim, the edition and the planned violations only."""
-        if self.edition == EDITION:
-            return strategy(self.target, self.planned)  # as the engine calls it, so that the bets are in the cache
-        return strategy(self.target, self.planned, edition=self.edition)
+        """Return the bets, which depend on the audited claim and the planned violations only."""
+        return strategy(self.target, self.planned)
 
 
 def _planned_to_json(planned: Planned) -> JsonObject:
@@ -331,15 +255,4 @@ def _planned_of(stated: Json) -> Planned | None:
     if stated is None:
         return None
     violations, confidence = stated["violations"], stated["confidence"]
-    if not isinstance(violations, list) or not 0 < len(violations) <= _MAX_PLANNED:
-        raise ValueError(f"evidence must list 1 to {_MAX_PLANNED} planned violations")
-    if not isinstance(confidence, float):
-        raise ValueError(f"the confidence of planned violations must be a number, got {type(confidence).__name__}")
-    return Planned(violations=tuple(parse_claim(str(text)) for text in violations), confidence=confidence)
-
-
-def _edition_of(stated: Json) -> int:
-    """Read the edition of the bets."""
-    if isinstance(stated, bool) or not isinstance(stated, int) or not 1 <= stated <= EDITION:
-        raise ValueError(f"the edition of its bets must be between 1 and {EDITION}, got {stated!r}")
-    return stated
+    return Planned(violations=tuple(parse_claim(str(text)) for text in violations), confidence=float(confidence))

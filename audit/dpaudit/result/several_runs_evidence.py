@@ -45,7 +45,6 @@ class _OfRuns(ScoresGuesses, ABC):
     """
 
     once: ClassVar[bool] = False
-    inverted: ClassVar[bool] = True
     # maximum of `work` in `check_size`, where one run of each kind counts (see `_kinds`)
     most_work: ClassVar[int]
     runs: tuple[Run, ...]

@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpaudit.inference.e_bh import e_bh, shared_confidences, significance
-from dpaudit.result.kept_confidence import version_of
 from dpaudit.result.model import AuditResult
-from dpaudit.result.plausible import e_value_of_counts
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Verdict
-from dpaudit.text.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +101,8 @@ def _e_value(result: AuditResult) -> float:
 
     After a failure, `e_value` may be the wealth just before the failing run, and this moment is not a stopping time.
     The minimum of this wealth and 1 never exceeds 1, so the minimum is a valid e-value.
-
-    A file that states another version of dpaudit may state any e-value, so the e-value of its counts is the maximum.
     """
-    if result.verdict is Verdict.INCONCLUSIVE:
-        return min(result.e_value, 1.0)
-    if version_of(result) == __version__:
-        return result.e_value
-    return min(result.e_value, e_value_of_counts(result))
+    return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
 
 
 def promised_together(results: Sequence[AuditResult]) -> str:

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.own_forms import region_words
 from dpaudit.text.rounding import percent
 
 FORMAT = "dpaudit-result/2"
@@ -23,7 +23,7 @@ StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence
 dependent runs make it invalid, so the verdict is inconclusive.
 """
 
-Counted = Literal["", "moving", "named", "later", "frozen", "guesses", "weighted guesses"]
+Counted = Literal["moving", "later", "frozen", "guesses", "weighted guesses"]
 
 NEAR = 0.2
 """Largest p-value of a region's counts at which the region comes near a violation; see `Witness.p_value`."""
@@ -49,6 +49,12 @@ class Counts:
     n0: int  # number of counted outputs of d0
     false_negatives: int  # number of outputs of d1 outside the rejection region
     n1: int  # number of counted outputs of d1
+
+
+def beyond(scores: npt.NDArray[np.int64], threshold: int) -> Counts:
+    """Return the counts of the rejection region {bin > threshold}, given the counts of all bins, shape (2, BINS)."""
+    (n0, n1), (x, y) = scores.sum(axis=1), scores[:, threshold + 1 :].sum(axis=1)
+    return Counts(false_positives=int(x), n0=int(n0), false_negatives=int(n1 - y), n1=int(n1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,10 +89,6 @@ class Witness:
     - "frozen": Outputs that were sampled after the region and the score had been fixed (method "fixed").
     - "guesses": Right guesses about canaries in one run.  No outputs are counted, and the witness has no region.
     - "weighted guesses": The same, but each guess counts as often as its weight.
-    - "named": Outputs that came after the last fit and were also used to select the region (files of earlier versions).
-      The intervals do not account for this selection or for optional stopping.  In files of earlier versions, the
-      intervals of "moving" have the same defect.
-    - "": The counted outputs are unknown (files of earlier versions).
     """
 
     pair: str  # label of the pair of datasets
@@ -95,13 +97,13 @@ class Witness:
     # the query of synthetic tables that tells the datasets apart best, with its answers on both; "" for other outputs.
     # If the runs on one dataset give no table, it begins with `OUTCOME` and states the outcomes instead
     query: str = ""
-    # lower bound of the estimated log-likelihood ratio in the rejection region, in nats; nan in files of older versions
+    # lower bound of the estimated log-likelihood ratio in the rejection region, in nats; nan for guesses
     threshold: float = math.nan
     alpha: float  # observed type I error of the rejection region; nan for guesses
     beta: float  # observed type II error of the rejection region; nan for guesses
     claimed_beta: float  # least type II error that the claim allows at this alpha; nan for guesses
     counts: Counts
-    counted: Counted = ""
+    counted: Counted
     p_value: float = math.nan
     """The p-value of the claim by these counts, if region and number of outputs had been fixed beforehand.
 
@@ -126,6 +128,11 @@ class Witness:
         """Whether the p-value of the region is at most 0.2 or unknown, so that the region was close to a violation."""
         return not self.p_value > NEAR
 
+    @property
+    def last_bin(self) -> int:
+        """The bin of `inference.grid` just below the rejection region."""
+        return int(np.argmin(np.abs(EDGES - self.threshold)))
+
     def describe(self, comparison: str = "") -> str:
         """Describe the rejection region and its counts in a sentence of plain text.
 
@@ -137,13 +144,13 @@ class Witness:
         about = "; ".join([f"pair {self.pair}", f"attack {self.attack}", *_outputs_counted(self)])
         rates = f"{percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1"
         query = f"; {self.query}" if self.query else ""
-        return f"{region_words(self.region)}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
+        return f"{self.region}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
 
 
 def _needed(found: Witness) -> str:
     if found.needed > found.guesses:
-        return f"not even {found.guesses:,} right {found.counted or 'guesses'} would refute the claim"
-    return f"{found.needed:,} right {found.counted or 'guesses'} would refute the claim"
+        return f"not even {found.guesses:,} right {found.counted} would refute the claim"
+    return f"{found.needed:,} right {found.counted} would refute the claim"
 
 
 def _outputs_counted(found: Witness) -> list[str]:
@@ -151,8 +158,6 @@ def _outputs_counted(found: Witness) -> list[str]:
     match found.counted:
         case "later":
             return [f"counted on {n:,} outputs of each dataset that came after the region had been frozen"]
-        case "named":
-            return [f"counted on the last {n:,} outputs of each dataset, which came after the attack had learned"]
         case "moving":
             words = "counted with scores that changed while the attack learned; the region is that of the last score"
             return [words]

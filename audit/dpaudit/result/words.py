@@ -6,8 +6,13 @@ Each class of evidence has an instance of `Words`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.text.rounding import count
+
+if TYPE_CHECKING:
+    from dpaudit.result.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,7 @@ class Words:
     violates: str = "The mechanism does not keep the claim"
     claimed: str = ""  # words after the claim, such as "for each step"; "" if the claim is about the whole mechanism
     somewhere: str = ""  # words after a bound, such as "for some step"; "" if it is about the whole mechanism
-    spent: str = "{runs} per dataset"  # number of runs in words; `result.spent` fills in {runs}, {steps} and {canaries}
+    spent: str = "{runs} per dataset"  # number of runs in words; `spent` fills in {runs}, {steps} and {canaries}
     data: str = ""  # description of how each dataset was selected, if the audited pair has no text
     # advice on how to detect smaller violations
     more: str = "audit more canaries or runs, or canaries that are easier to recognise"
@@ -43,6 +48,24 @@ class Words:
         "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
         "cannot be compared with the two errors over all canaries, which the claim's curve limits."
     )
+
+
+def spent(evidence: Evidence, runs: int) -> str:
+    """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
+    if evidence.once:
+        return "one run"
+    guessed = evidence.guessed
+    return evidence.words.spent.format(
+        runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
+        steps=count(min(2 * runs, getattr(evidence, "steps", 2 * runs))),
+        canaries="" if guessed is None else count(guessed.canaries),
+    )
+
+
+def quotation(words: str) -> str:
+    """Return foreign words in quotation marks."""
+    plain = words.replace("“", '"').replace("”", '"')
+    return f"“{plain}”"
 
 
 def if_curve(violation: TradeoffFunction, place: str = "") -> str:

@@ -6,8 +6,8 @@ import math
 from typing import TypeAlias
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.spent import spent
 from dpaudit.result.values import Verdict
+from dpaudit.result.words import spent
 from dpaudit.text.printable import joined, one_line
 from dpaudit.text.rounding import at_most, percent_at_least
 from dpaudit_reports.blocks import flat
@@ -111,4 +111,4 @@ def sentence(audited: Audited) -> str:
         words = f"{words.rstrip('.')}; assumed, not tested: {assumed}"
     p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""
     fresh = f"; {one_line(found)}" if (found := confirmation(result)) else ""
-    return f"{words.rstrip('.')}{p_value}, {spent(result.evidence, result.trials_used, result.warnings)}{fresh}"
+    return f"{words.rstrip('.')}{p_value}, {spent(result.evidence, result.trials_used)}{fresh}"

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.own_forms import quotation, relation_words
-from dpaudit.result.spent import spent
 from dpaudit.result.values import PairRow, Verdict
+from dpaudit.result.words import quotation, spent
 from dpaudit_reports.audited import audited
 from dpaudit_reports.blocks import Answers, Block, Code, Span, Strong
 from dpaudit_reports.claim_words import claim_words
@@ -112,7 +111,7 @@ def _no_size(result: AuditResult) -> str:
         return " The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
     if result.refuted_at is None:
         return ""
-    after = spent(result.evidence, result.refuted_at, result.warnings)
+    after = spent(result.evidence, result.refuted_at)
     return f" The claim was refuted after {after}; {result.evidence.words.went_on}."
 
 
@@ -149,7 +148,7 @@ def data(result: AuditResult) -> Iterator[Span]:
         yield Strong(f"{count(guessed.right)} of {count(guessed.guesses)}")
         yield " right."
         return
-    made = spent(evidence, result.trials_used, result.warnings)
+    made = spent(evidence, result.trials_used)
     if evidence.words.data:
         yield f"{evidence.words.data}: {made}."
         return
@@ -167,7 +166,7 @@ def data(result: AuditResult) -> Iterator[Span]:
 
 def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
     """Yield the two datasets, and the difference in words if their texts do not show it."""
-    relation = "" if row.relation == "unspecified" else relation_words(row.relation)
+    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
     if row.difference:
         yield "d0 = "
         yield Code(ends(row.d0))

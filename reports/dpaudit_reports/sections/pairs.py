@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult
-from dpaudit.result.own_forms import quotation, relation_words
 from dpaudit.result.values import PairRow
+from dpaudit.result.words import quotation
 from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Span, Table
 from dpaudit_reports.first import first
 from dpaudit_reports.numbers import count, number
@@ -37,7 +37,7 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
             tuple(
                 (
                     row.label or "–",
-                    relation_words(row.relation),
+                    row.relation.replace("_", " "),
                     (Code(row.d0),),
                     _second(row),
                     count(row.trials),

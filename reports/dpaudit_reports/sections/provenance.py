@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import key
-from dpaudit.result.spent import spent
+from dpaudit.result.words import spent
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
@@ -41,7 +41,7 @@ def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
     """Return the names and values of the recorded facts, without the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
     if not result.evidence.of_pairs or result.evidence.words.data:
-        runs = "one" if result.evidence.once else spent(result.evidence, result.trials_used, result.warnings)
+        runs = "one" if result.evidence.once else spent(result.evidence, result.trials_used)
     shown = result.provenance.besides(*_ELSEWHERE)
     about = [(name, shown[name]) for name in _FIRST if name in shown]
     about += [(name, value) for name, value in shown.items() if name not in _FIRST]

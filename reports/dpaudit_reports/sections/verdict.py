@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.spent import spent
 from dpaudit.result.values import OUTCOME, Verdict
+from dpaudit.result.words import spent
 from dpaudit_reports.blocks import Block, Callout, Span, Strong, Text, flat
 from dpaudit_reports.claim_words import claim_of, least_found_in_words
 from dpaudit_reports.claimed import headline
@@ -84,7 +84,7 @@ def _why(result: AuditResult) -> str:
 
 def _spent(result: AuditResult) -> str:
     pairs = f" in total, over {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
-    return f"{spent(result.evidence, result.trials_used, result.warnings)}{pairs}"
+    return f"{spent(result.evidence, result.trials_used)}{pairs}"
 
 
 def _shown(result: AuditResult) -> tuple[Span, ...]:

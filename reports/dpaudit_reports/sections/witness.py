@@ -140,16 +140,7 @@ def _origin(result: AuditResult, found: Witness) -> str:
             "the claim than the true rates. The intervals account for this: each holds separately, whenever the audit "
             "stops."
         )
-    if getattr(found, "counted", "") == "named":
-        counted = (
-            f"The last {count(found.counts.n0)} outputs of each dataset were counted, after the score was learned."
-        )
-    else:
-        counted = (
-            "The outputs were counted with scores that changed while the attack learned. The region in words belongs "
-            "to the last score, whose rates may differ."
-        )
-    chosen = f"{counted} The region was chosen by these counts."
-    if intervals(found) is None:
-        return f"{chosen} So its rates have no intervals."
-    return f"{chosen} {intervals_are}. They do not account for the choice of the region."
+    return (
+        "The outputs were counted with scores that changed while the attack learned. The region in words belongs to "
+        "the last score, whose rates may differ. The region was chosen by these counts. So its rates have no intervals."
+    )

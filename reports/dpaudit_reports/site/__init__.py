@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dpaudit.result.consistency import contradictions, unchecked
+from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.document import document
 from dpaudit_reports.html import page

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import islice
 
-from dpaudit.result.consistency import unchecked
+from dpaudit.result.checks import unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit_reports.blocks import Code, Text

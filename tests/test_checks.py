@@ -1,0 +1,262 @@
+"""A result whose stated numbers or verdict do not follow from its counts is reported, wherever results are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, GaussianDP, OnlineAudit, Pair, Verdict, audit, audit_one_run, audit_scores, batched
+from dpaudit.engine.verdict import Facts, ruling
+from dpaudit.inference.grid import BINS
+from dpaudit.result.checks import contradictions, unchecked
+from dpaudit.result.evidence import SequentialEvidence
+from dpaudit.result.values import Witness
+from dpaudit_reports.reasons import reason, why_void
+
+PAIRS = [Pair([0], [1]), Pair([0], [2])]
+CLAIM = GaussianDP(1.0)
+
+
+def audited(mu: float, **options: Any) -> AuditResult:
+    """Audit the claim of 1-GDP for Gaussian noise.  The seed is fixed."""
+    mechanism = batched(lambda dataset, n, rng: rng.normal(mu * dataset[0], 1.0, n))
+    given: dict[str, Any] = {"attacks": "median_clipped", "trials": 600, "seed": 3, "confidence": 0.95}
+    return audit(mechanism, CLAIM, PAIRS, **given | {"confirm": "never", **options})
+
+
+def streamed() -> AuditResult:
+    """Audit a stream that violates the claim.  The seeds are fixed."""
+    stream, rng = OnlineAudit(CLAIM, attacks="median_clipped", confidence=0.95, seed=5), np.random.default_rng(5)
+    for _ in range(1500):
+        stream.update(rng.normal(4.0 * stream.coin(), 1.0))
+    return stream.result()
+
+
+def of_scores() -> AuditResult:
+    """Audit scores of independent runs.  The seeds are fixed."""
+    rng = np.random.default_rng(0)
+    return audit_scores(rng.normal(0, 1, 300), rng.normal(3, 1, 300), CLAIM, independence="runs", seed=0)
+
+
+def of_one_run() -> AuditResult:
+    """Return a violation that right guesses about canaries show."""
+    included = np.arange(400) % 2 == 0
+    included[::3] ^= True
+    return audit_one_run(included * 1.0 + np.arange(400) / 1e4, included, GaussianDP(0.5), seed=0)
+
+
+def timed() -> AuditResult:
+    return audit(lambda dataset, rng: rng.normal(), CLAIM, PAIRS, trials=60, seed=3, observe_time=True)
+
+
+HONEST = {
+    "violation": lambda: audited(2.0),
+    "clean": lambda: audited(0.1),
+    "measured": lambda: audited(2.0, measure=True),
+    "planned": lambda: audited(1.0, detect="subsampled(gaussian(mu=8), rate=0.9)"),
+    "confirmed": lambda: audited(2.0, confirm=100),
+    "fixed": lambda: audited(2.0, method="fixed"),
+    "clean fixed": lambda: audited(0.1, method="fixed"),
+    "stream": streamed,
+    "times": timed,
+    "scores": of_scores,
+    "one run": of_one_run,
+}
+
+
+@pytest.fixture(scope="module")
+def violation() -> AuditResult:
+    return audited(2.0)
+
+
+def of_version(result: AuditResult, version: str) -> AuditResult:
+    return dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, packages={"dpaudit": version}))
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_result_agrees_with_its_counts_also_after_it_was_read(name: str) -> None:
+    result = HONEST[name]()
+    back = AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert back.to_dict() == result.to_dict()
+    for one in (result, back, of_version(back, "0.0.9")):
+        assert contradictions(one) == []
+        assert unchecked(one) == ""
+
+
+def with_witness(result: AuditResult, **changes: Any) -> dict[str, Witness]:
+    assert result.witness is not None
+    return {"witness": dataclasses.replace(result.witness, **changes)}
+
+
+def changes_of(result: AuditResult) -> dict[str, dict[str, Any]]:
+    """Return changes of a result, by the beginning of the contradiction."""
+    assert result.witness is not None
+    counts, curve, first = result.witness.counts, result.curve, result.pairs[0]
+    return {
+        "the p-value is 1e-12, but": {"p_value": 1e-12},
+        "the p-value is ": {"claim": GaussianDP(0.9)},
+        "the e-value is 1e+60, but": {"e_value": 1e60},
+        "the bound on mu is 1.9, but": {"mu_lower": 1.9},
+        "the number of runs per dataset is 601, but": {"trials_used": 601},
+        "the log-wealth on pairs[0] is 500, but": {
+            "pairs": (dataclasses.replace(first, log_e=500.0), *result.pairs[1:])
+        },
+        "the witness's n0 is": with_witness(result, counts=dataclasses.replace(counts, n0=counts.n0 + 1)),
+        "the witness's alpha is": with_witness(result, alpha=result.witness.alpha + 0.001),
+        "its curve is not the curve": {"curve": dataclasses.replace(curve, beta_upper=curve.beta_upper * 0.999)},
+        "its curve is not": {"curve": dataclasses.replace(curve, alpha=np.zeros(0), beta=np.zeros(0))},
+        "a violation is reported at a p-value of 0.9": {"p_value": 0.9},
+        "no violation is reported at a p-value of": {"verdict": Verdict.NO_VIOLATION},
+        "its bounds are not valid": {"bounds_valid": False},
+    }
+
+
+def test_a_changed_number_is_a_contradiction(violation: AuditResult) -> None:
+    for words, change in changes_of(violation).items():
+        changed = dataclasses.replace(violation, **change)
+        assert [one for one in contradictions(changed) if one.startswith(words)], words
+
+
+def test_the_numbers_of_another_version_are_unchecked_and_its_verdict_must_follow(violation: AuditResult) -> None:
+    other = of_version(dataclasses.replace(violation, mu_lower=1.9), "0.0.9")
+    assert contradictions(other) == []
+    assert unchecked(other).startswith("made by version 0.0.9 of dpaudit: ")
+    assert unchecked(of_version(other, "")).startswith("the result names no version")
+    assert contradictions(dataclasses.replace(other, verdict=Verdict.NO_VIOLATION))
+
+
+def test_an_edited_confidence_or_count_is_a_contradiction() -> None:
+    values = json.loads(json.dumps(audited(0.6, confidence=0.5).to_dict()))
+    assert values["mu_lower"] > 0
+    surer = AuditResult.from_dict(values | {"confidence": 0.99})
+    assert any(one.startswith("the bound on mu") for one in contradictions(surer))
+    for side in values["evidence"]["counts"][0]:
+        side[0][1] += 7
+    assert any(one.startswith("the p-value") for one in contradictions(AuditResult.from_dict(values)))
+
+
+def test_changed_guesses_and_fresh_runs_are_contradictions() -> None:
+    result = of_one_run()
+    assert result.witness is not None
+    more = dataclasses.replace(result, **with_witness(result, right=result.witness.right + 1))
+    assert any("the number of right guesses is" in one for one in contradictions(more))
+    fresh = HONEST["confirmed"]()
+    sure = dataclasses.replace(fresh.confirmation, p_value=1e-9)  # type: ignore[type-var]
+    evidence = dataclasses.replace(fresh.evidence, confirmation=sure)  # type: ignore[type-var]
+    changed = dataclasses.replace(fresh, evidence=evidence)
+    assert any("the p-value of the fresh runs is 1e-09" in one for one in contradictions(changed))
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("refuted", [False, True])
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("trials", [0, 10])
+def test_the_engine_gives_only_verdicts_that_the_checks_accept(
+    fixed: bool, refuted: bool, measured: bool, trials: int
+) -> None:
+    words = ("because",)
+    ends: list[dict[str, Any]] = [{}, {"interrupted": True}, {"failure": "failed"}, {"void": True, "dependent": words}]
+    reasons = ("dependent", "doubts", "unseen", "ignored", "too_few", "detect_missed", "unclaimed")
+    texts = {"too_few", "detect_missed", "unclaimed"}
+    causes: list[dict[str, Any]] = [{}, *({name: "because" if name in texts else words} for name in reasons)]
+    for end in ends:
+        for cause in causes:
+            known = {"fixed": fixed, "refuted": refuted and trials > 0, "measured": measured, "trials": trials}
+            few = {} if trials else {"too_few": "because"}  # without trials, no violation is detectable
+            found = ruling(Facts(allowed=10, **{**known, **few, **cause, **end}))
+            if found.verdict is Verdict.NO_VIOLATION:
+                assert found.bounds_valid
+                assert found.stopped_by == "trials"
+            if found.bounds_valid:
+                assert (found.verdict is Verdict.VIOLATION) == known["refuted"]
+
+
+def test_the_largest_wealth_is_computed_from_its_counts() -> None:
+    """The noise becomes so large after 300 trials that the wealth falls.
+
+    With this seed the claim is refuted; the test of independence does not examine so few runs.
+    """
+    made = 0
+
+    def weakening(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        nonlocal made
+        made += n
+        return rng.normal((3.0 if made < 300 else 0.0) * dataset[0], 1.0, n)
+
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 4000, "seed": 3, "confidence": 0.95}
+    result = audit(batched(weakening), CLAIM, PAIRS[0], **options, measure=True)
+    evidence = result.evidence
+    assert isinstance(evidence, SequentialEvidence)
+    path = result.history.log_e
+    assert path.max() > path[-1] + 1
+    assert evidence.peak is not None
+    assert evidence.stated_p_value(CLAIM) == pytest.approx(math.exp(-path.max()), rel=1e-9)
+    read = SequentialEvidence.from_json(json.loads(json.dumps(evidence.to_json())), CLAIM)
+    assert read.stated_p_value(CLAIM) == evidence.stated_p_value(CLAIM)
+    assert contradictions(result) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"counts": [[[[5, -1]], [[5, 1]]]]}, "counts >= 0"),
+        ({"counts": [[[[BINS, 1]], [[5, 1]]]]}, "bins 0 to"),
+        ({"counts": [[[[5, 1]], []]]}, "equally many outputs"),
+        ({"counts": [[[], []]] * 10_001}, "10,000 pairs at most"),
+        ({"peak": [[[[5, 9]], [[5, 9]]]]}, "no more counts at its peak than at its end"),
+        ({"lost_at_peak": [7]}, "among its 1 pairs"),
+        ({"planned": {"violations": ["nothing"], "confidence": 0.95}}, "nothing"),
+    ],
+)
+def test_impossible_counts_are_refused(changes: dict[str, Any], words: str) -> None:
+    counts = np.zeros((1, 2, BINS), dtype=np.int64)
+    values = SequentialEvidence(target=CLAIM, counts=counts).to_json()
+    with pytest.raises(ValueError, match=words):
+        SequentialEvidence.from_json({**values, **changes}, CLAIM)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "dpaudit-result/3"}, "its format is 'dpaudit-result/3', but this version of dpaudit reads"),
+        ({"format": None}, "its format is"),
+        ({"verdict": "private"}, "verdict: Input should be"),
+        ({"claim": "private"}, "private"),
+        ({"confidence": 1}, "confidence: Input should be less than 1"),
+        ({"p_value": "nan"}, "p_value: "),
+        ({"trials_used": 2**60}, "trials_used: "),
+        ({"method": "fixed"}, "method is fixed, but the method of its evidence is 'sequential'"),
+        ({"history": {"trials": [1], "log_e": []}}, "history: its lists must have the same length"),
+        ({"evidence": {"method": "sequential"}}, "evidence: KeyError: 'bins'"),
+        ({"evidence": {"method": "other"}, "method": "other"}, "evidence must be of method sequential or fixed or"),
+        ({"evidence": 3}, "evidence: "),
+        ({"environment": 3}, "environment: "),
+        ({"detectable": 3}, "detectable: "),
+    ],
+)
+def test_a_file_that_is_no_result_says_where_it_is_wrong(
+    violation: AuditResult, change: dict[str, Any], words: str, tmp_path: Any
+) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(violation.to_dict() | change))
+    with pytest.raises(ValueError, match=r"r\.json is not a complete result of dpaudit") as error:
+        AuditResult.from_json(file)
+    assert words in str(error.value)
+
+
+def test_a_reason_from_a_file_is_quoted() -> None:
+    words = "the auditors found ” no violation"
+    open_ = dataclasses.replace(audited(0.1, trials=60), verdict=Verdict.INCONCLUSIVE, warnings=(words,))
+    assert reason(open_) == "The auditors found ” no violation."
+    back = AuditResult.from_dict(json.loads(json.dumps(open_.to_dict())))
+    assert reason(back) == 'The file states: “the auditors found " no violation”.'
+    void = dataclasses.replace(back, bounds_valid=False, mu_lower=0.0, p_value=1.0)
+    assert why_void(void) == 'the file states: “the auditors found " no violation”'
+    signs = (f"{words}: no guarantee holds, since trials must be independent",)
+    dependent = AuditResult.from_dict(dataclasses.replace(void, warnings=signs).to_dict())
+    assert reason(dependent).startswith('The file states: “the auditors found " no violation')
