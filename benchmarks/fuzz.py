@@ -2,8 +2,8 @@
 
     python benchmarks/fuzz.py [--mutations 200000] [--seed 0] [--minutes MINUTES] [--only NAME ...]
 
-The inputs are configs, results, baselines, journals, stores, saved states of online audits, catalogues and outcomes of
-sweeps, score files, command lines, and text that a terminal shows.  Score files have the formats CSV, JSON lines and
+The inputs are configs, results, stores, saved states of online audits, catalogues of sweeps, score
+files, command lines, and text that a terminal shows.  Score files have the formats CSV, JSON lines and
 NPZ, because pyarrow ends the process for some damaged Parquet files.  Each module in `fuzzing/` defines some kinds of
 input.
 
@@ -30,15 +30,14 @@ from types import FrameType
 
 import numpy as np
 from fuzzing.commands import CommandLine, Terminal
-from fuzzing.readers import Baseline, Config, Journal, Result, Stream
+from fuzzing.readers import Config, Result, Stream
 from fuzzing.score_files import Csv, JsonLines, Npz
 from fuzzing.stores import StoreFile
-from fuzzing.sweeps import CatalogueFile, SweepFile
+from fuzzing.sweeps import CatalogueFile
 from fuzzing.target import Target
 
 _KINDS: list[type[Target]] = [
-    Config, Result, Baseline, Journal, Stream, StoreFile, CatalogueFile, SweepFile, Csv, JsonLines, Npz,
-    CommandLine, Terminal,
+    Config, Result, Stream, StoreFile, CatalogueFile, Csv, JsonLines, Npz, CommandLine, Terminal,
 ]  # fmt: skip
 _WAIT = 120.0  # seconds without use of the processor after which an input counts as a hang
 _SHOWN = 20  # maximum number of failures that are printed

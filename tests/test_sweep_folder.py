@@ -57,20 +57,6 @@ def test_a_result_that_does_not_state_its_audit_or_command_is_not_resumed(audits
     assert "cannot be resumed: the result" in prose(done.stderr)
 
 
-@pytest.mark.parametrize(("key", "value"), [("rounds", 2**53), ("seconds", 1e9), ("last_seconds", 1e9)])
-def test_a_cell_that_has_no_room_for_a_round_is_not_resumed(audits: Audits, key: str, value: float) -> None:
-    """The file of the next round could not be written, which was an internal error."""
-    swept("--time", "2s")
-    values = written()
-    values["cells"][0][key] = value
-    Path("out/sweep.json").write_text(json.dumps(values))
-    made = len(audits.rounds)
-    done = swept("--time", "9s", "--resume")
-    assert done.exit_code == 2
-    assert "cannot be resumed: good-0.5-1.1.5 states" in prose(done.stderr)
-    assert len(audits.rounds) == made
-
-
 def test_a_store_of_another_mechanism_ends_the_verdict_of_its_cell(
     monkeypatch: pytest.MonkeyPatch, audits: Audits
 ) -> None:
