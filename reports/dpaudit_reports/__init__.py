@@ -294,7 +294,7 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
 
     from rich.console import Console
 
-    from dpaudit.text.encodable import encodable
+    from dpaudit.text.printable import encodable
     from dpaudit_reports.terminal import terminal
 
     console = Console()

@@ -18,8 +18,7 @@ from rich.cells import cell_len
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import printable
+from dpaudit.text.printable import encodable, printable
 from dpaudit.text.signs import NO_RESULT, SIGNS
 from dpaudit_reports import formats
 from dpaudit_reports.formats import FORMATS, rendered

@@ -14,8 +14,7 @@ from dpaudit.cli.terminal import drawn_line, encoding_of, is_terminal, say
 from dpaudit.engine.audit import Progress
 from dpaudit.engine.progress_line import INTERVAL, MIN_NAME, Pace, amount, folded, progress_line
 from dpaudit.result.model import AuditResult
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import encodable, one_line
 from dpaudit.text.signs import SIGNS
 
 _QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end

@@ -14,8 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import printable, quoted_lines
+from dpaudit.text.printable import encodable, printable, quoted_lines
 
 _SPINNER = "-\\|/"
 

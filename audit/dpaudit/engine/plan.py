@@ -24,7 +24,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect, geometric_mean
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
-from dpaudit.text.notebook import facts_html
+from dpaudit.text.printable import facts_html
 
 LEARNING = 1.2
 """Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
-from dpaudit.text.notebook import facts_html
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import facts_html, one_line
 from dpaudit.text.rounding import lower, percent, percent_at_most, upper
 
 CONFIRMED = 0.001

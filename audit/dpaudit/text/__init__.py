@@ -1,6 +1,6 @@
 """Numbers and text for people: safe rounding, escaping, spelling hints, signs of verdicts, and ASCII replacements.
 
 May import: nothing of ours.
-Public names: `encodable`, `foreign_files`, `formats`, `masking`, `notebook`, `numbers`, `papers`, `printable`,
+Public names: `foreign_files`, `formats`, `masking`, `numbers`, `papers`, `printable`,
 `reasons`, `rounding`, `signs`, `spelling`, `version`.
 """

@@ -1,9 +1,22 @@
-"""Makes untrusted text safe to print: control characters cannot forge the contents of a terminal."""
+"""Makes text safe where it is written: on a terminal, in a stream that lacks some characters, and in HTML."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_PLAIN = str.maketrans(
+    {
+        "▲": "X", "○": "o", "◇": "?",  # signs of verdicts
+        "≥": ">=", "≤": "<=", "≈": "~", "−": "-", "×": "x", "∞": "inf", "⁄": "/",
+        "ε": "epsilon", "δ": "delta", "μ": "mu", "ρ": "rho", "α": "alpha", "β": "beta",
+        "·": "-", "…": "...", "–": "-", "—": "-", "─": "-", "━": "-", "\u00a0": " ",
+    }
+)  # fmt: skip
+_RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+_LOWERED = str.maketrans(_RAISED, "-0123456789")
 
 
 def printable(text: str) -> str:
@@ -34,6 +47,31 @@ def quoted_lines(text: str) -> str:
     """Escape characters like `printable`, and indent every line after the first, so that text cannot forge a line."""
     first, *others = printable(text).split("\n")
     return "\n".join([first, *(line if line.startswith("  ") or not line else f"  {line}" for line in others)])
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """Return the text in ASCII if the encoding cannot write it."""
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeError, LookupError):
+        powers = re.sub(f"[{_RAISED}]+", lambda found: f"^{found[0].translate(_LOWERED)}", text)
+        return powers.translate(_PLAIN).encode("ascii", "backslashreplace").decode("ascii")
+    return text
+
+
+def facts_html(title: str, rows: Sequence[tuple[str, ...]], sentences: Iterable[str] = ()) -> str:
+    """Return HTML that a notebook displays in its own colours."""
+    body = "".join(
+        f'<tr><th scope="row" style="text-align: left">{_text(name)}</th>'
+        f"{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"
+        for name, *cells in rows
+    )
+    words = "".join(f"<p>{_text(sentence)}</p>" for sentence in sentences)
+    return f"<div><p><strong>{_text(title)}</strong></p><table><tbody>{body}</tbody></table>{words}</div>"
+
+
+def _text(words: str) -> str:
+    return escape(one_line(words), quote=True)
 
 
 def _escaped(character: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dpaudit.text.encodable import encodable
+from dpaudit.text.printable import encodable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

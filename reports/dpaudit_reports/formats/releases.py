@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from dpaudit.result.releases import Bisection, Change, Release, State, changes, decided, stretches_of
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.printable import encodable, one_line, shortened
 from dpaudit.text.rounding import percent_at_most
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports.formats import table

@@ -8,8 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dpaudit.result.sweeps import CellState, Sweep
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import encodable, one_line
 from dpaudit_reports.formats.run import Screen
 from dpaudit_reports.formats.table import drawn
 from dpaudit_reports.formats.wrapping import wrapped
@@ -33,8 +32,7 @@ _MAX_DIFFERENCES = 40  # number of differing cells that are listed; sweep.json h
 
 
 def text(sweep: Sweep, screen: Screen) -> str:
-    """Return the table of all constructors, the cells without a verdict, the differences of versions and the guarantee.
-    """
+    """Return the table of all constructors, the cells without a verdict, the differences of versions and the guarantee."""
     rows = rows_of(sweep)
     lines = [*([Text()] if screen.terminal else []), *_table(rows, screen, several=len(sweep.versions) > 1)]
     notes = [MEANING, counts(sweep)]

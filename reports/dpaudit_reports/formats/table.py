@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dpaudit.result.values import Verdict
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import encodable, one_line
 from dpaudit.text.rounding import count
 from dpaudit_reports.claimed import label
 from dpaudit_reports.confirmed import confirmation, fresh

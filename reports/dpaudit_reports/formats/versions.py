@@ -8,8 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dpaudit.result.model import AuditResult
-from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import encodable, one_line
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 from dpaudit_reports.formats.run import Screen
 from dpaudit_reports.formats.table import drawn
