@@ -31,7 +31,8 @@ from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP
 from dpaudit.claims import TradeoffFunction
-from dpaudit.testing.assertion import carry_out
+from dpaudit.testing import PrivacyViolation, assert_private
+from dpaudit.testing import session as test_session
 from dpaudit.testing.session import Allowance, Settings
 
 Mechanism = Callable[[Any, np.random.Generator], Any]
@@ -97,13 +98,11 @@ def fails(index: int, *, session: int, false_alarm: float, factor: float = 1.0) 
 
     The exception AuditInconclusive is not caught.
     """
-    from dpaudit.testing import PrivacyViolation
-
     name, make, parameter, claim, pair = SUITE[index]
     settings = Settings(false_alarm=false_alarm, seed=session, report=None)
-    allowance = Allowance(node=f"{name}[{index}]", share=false_alarm / len(SUITE), settings=settings)
+    test_session.current = Allowance(node=f"{name}[{index}]", share=false_alarm / len(SUITE), settings=settings)
     try:
-        carry_out(allowance, make(parameter, factor), claim(parameter), pair)
+        assert_private(make(parameter, factor), claim(parameter), pair)
     except PrivacyViolation:
         return True
     return False

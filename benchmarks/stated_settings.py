@@ -17,7 +17,7 @@ from dpaudit.engine.replay_outcome import CONFIRMED
 from dpaudit.engine.score_guesses import count_guesses
 from dpaudit.inference.grid import BINS, CENTRES
 from dpaudit.inference.sequential.alternatives import scaled
-from dpaudit.testing.effort import POWER, planned_runs
+from dpaudit.testing.effort import POWER, Effort
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 
 PAIR = Pair([0], [1])
@@ -116,7 +116,7 @@ def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
     """Test as many runs as a suite's test plans for a violation of `detect` times the claim."""
 
     def runs() -> int:
-        return planned_runs(parse_claim(claim), float(detect), significance=SIGNIFICANCE, pairs=1)
+        return Effort(parse_claim(claim), float(detect), SIGNIFICANCE).planned
 
     def measure(trials: Any, seed: int) -> float:
         return audit(mechanism, claim, PAIR, trials=trials, seed=seed, confidence=1 - SIGNIFICANCE).violated

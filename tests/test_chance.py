@@ -40,7 +40,6 @@ JUSTIFIED = {
     ("test_store.py", "test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one"): "the audit seeds it",
     ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
     ("test_settings.py", "test_audits_without_a_seed_record_different_seeds"): "compares the seeds only",
-    ("plugin/test_repeats.py", "test_global_random_state_is_seeded_for_the_audit_and_restored_after_it"): "is seeded",
 }
 
 

@@ -19,13 +19,12 @@ from dpaudit.cli.app import app
 from dpaudit.cli.replay_file import plan_replay
 from dpaudit.engine import provenance
 from dpaudit.engine.provenance import changed_since, provenance_of
-from dpaudit.engine.replay import contradictions
 from dpaudit.engine.replay_agreement import pair_differences, same_claim
 from dpaudit.engine.replay_outcome import Replay
 from dpaudit.mechanisms.sources import Source
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.result.values import PairRow
-from dpaudit.testing.assertion import carry_out as assert_private_as
+from dpaudit.testing import assert_private, session
 from dpaudit.testing.replaying import replay_in_test
 from dpaudit.testing.session import Allowance, Settings
 
@@ -225,13 +224,6 @@ def test_rounding_errors_of_accountants_are_no_other_claim() -> None:
     assert not same_claim(parse_claim("pure(epsilon=1)"), parse_claim("gaussian(mu=1)"))
 
 
-def test_a_command_is_no_surer_than_each_of_its_audits(values: Any) -> None:
-    result = _edited(values, lambda _: None)
-    assert contradictions(_stating(result, command_confidence=0.95)) == []
-    (words,) = contradictions(_stating(result, command_confidence=0.9999))
-    assert words == "its verdict holds at confidence 0.95, but all verdicts of its command together at 0.9999"
-
-
 def test_a_result_of_a_test_may_not_show_a_config(values: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_it.py").touch()
@@ -248,8 +240,8 @@ def test_a_replay_in_a_test_compares_the_claim_of_the_test(tmp_path: Path, monke
     result = _stating(result, test=node)
 
     def run(_: object) -> None:
-        allowance = Allowance(node=node, share=1e-3, settings=Settings())
-        assert_private_as(allowance, _noisy, GaussianDP(2.0), pair, attacks="median_clipped", name="test_it")
+        monkeypatch.setattr(session, "current", Allowance(node=node, share=1e-3, settings=Settings()))
+        assert_private(_noisy, GaussianDP(2.0), pair, attacks="median_clipped", name="test_it")
 
     monkeypatch.setattr(pytest, "main", run)
     found = replay_in_test(result, trials=100, extend=False, seed=2, jobs=1)
@@ -269,10 +261,8 @@ def test_a_replay_in_a_test_compares_the_violation_to_detect(tmp_path: Path, mon
     result = _stating(result, test=node)
 
     def run(_: object) -> None:
-        allowance = Allowance(node=node, share=1e-3, settings=Settings())
-        assert_private_as(
-            allowance, _noisy, GaussianDP(1.0), pair, detect=1.5, attacks="median_clipped", name="test_it"
-        )
+        monkeypatch.setattr(session, "current", Allowance(node=node, share=1e-3, settings=Settings()))
+        assert_private(_noisy, GaussianDP(1.0), pair, detect=1.5, attacks="median_clipped", name="test_it")
 
     monkeypatch.setattr(pytest, "main", run)
     found = replay_in_test(result, trials=100, extend=False, seed=2, jobs=1)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.testing.failures import violation
+from dpaudit.testing.messages import violation
 from dpaudit.text.rounding import at_least, at_most, lower, percent_at_least, percent_at_most, percent_beyond, upper
 from dpaudit_reports import plot_tradeoff, to_markdown
 from dpaudit_reports.claimed import enlarged

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, Pair
-from dpaudit.testing.assertion import AuditInconclusive, PrivacyViolation, carry_out
+from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private, session
 from dpaudit.testing.baseline import Baseline, Entry
 from dpaudit.testing.session import Allowance, Settings
 from false_alarm_cases import Case
@@ -47,25 +47,23 @@ def _from_the_audit(seed: int) -> Release:
 
 
 def _nights(begun: Callable[[int], Release], seed: int) -> AuditResult:
-    node, baseline = f"test_it[{seed}]", Baseline(false_alarm=BUDGET, tests={})
+    node, baseline = f"test_it[{seed}]", Baseline(false_alarm=BUDGET)
     for night in range(1, NIGHTS + 1):
-        entry = baseline.tests.get(node, Entry(number=1, chains=()))
         allowance = Allowance(
             node=node,
             share=BUDGET * math.pi**2 / 6,
             settings=Settings(false_alarm=BUDGET, report=None, run=night),
-            chains=entry.chains,
-            known=frozenset(entry.outputs),
-            number=1,
+            entry=baseline.tests.get(node, Entry(number=1)),
         )
+        session.current = allowance
         try:
-            result = carry_out(
-                allowance, begun(seed), "gaussian(mu=1)", Pair([0], [1]), trials=TRIALS, attacks="logistic"
-            )
+            result = assert_private(begun(seed), "gaussian(mu=1)", Pair([0], [1]), trials=TRIALS, attacks="logistic")
         except (AuditInconclusive, PrivacyViolation) as error:
             if error.result is None:
                 raise
             result = error.result
+        finally:
+            session.current = None
         if result.violated:
             break
         baseline = baseline.after(allowance.records, founders=1)

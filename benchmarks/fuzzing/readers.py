@@ -1,4 +1,4 @@
-"""Fuzz the text files that dpaudit reads: configs, results, baselines, journals and saved states of online audits."""
+"""Fuzz the text files that dpaudit reads: configs, results and saved states of online audits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from dpaudit import AuditResult, OnlineAudit, Pair, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.config import ConfigError, read_configs
 from dpaudit.engine.replay import contradictions, unchecked
-from dpaudit.testing import baseline as baselines
-from dpaudit.testing import journal
 
 from .mutations import Random, encoded, of_text, of_values
 from .target import Target
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
 _FORMATS = Path(__file__).parents[2] / "tests" / "formats"
-_BASELINE, _BUDGET = _FORMATS / "baseline-2.json", 0.001
 
 
 class TextFile(Target):
@@ -106,46 +103,6 @@ class Result(TextFile):
         str(result)
         contradictions(result)
         unchecked(result)
-
-
-class Baseline(TextFile):
-    """A baseline file of a test suite.  Most mutated baselines get a correct checksum, as an attacker's file would
-    have.
-    """
-
-    name, share, file, refusals = "baseline", 0.1, "baseline.json", (baselines.BaselineError,)
-
-    def values(self) -> list[Any]:
-        return [json.loads(_BASELINE.read_text())]
-
-    def finished(self, values: Any) -> Any:
-        if isinstance(values, dict) and "sha256" in values:
-            values["sha256"] = baselines._checksum(values)
-        return values
-
-    def read(self, file: Path) -> None:
-        baselines.text(baselines.read(file, _BUDGET))
-
-
-class Journal(TextFile):
-    """A journal file of a killed test session, together with a baseline that may not yet include the session."""
-
-    name, share, file, refusals = "journal", 0.06, "counted.json.0.journal", (baselines.BaselineError,)
-
-    def values(self) -> list[Any]:
-        lines = [json.loads(line) for line in (_FORMATS / "journal-1.journal").read_text().split("\n") if line]
-        start = lines[0]["start"]
-        return [[{key: value for key, value in line.items() if key != "sha256"} for line in lines], [{"start": start}]]
-
-    def written(self, values: Any) -> str:
-        lines = values if isinstance(values, list) else [values]
-        summed = [line | {"sha256": journal.checksum_of(line)} if isinstance(line, dict) else line for line in lines]
-        return "\n".join(json.dumps(line) for line in summed)
-
-    def read(self, file: Path) -> None:
-        counted = file.with_name("counted.json")
-        counted.write_bytes(_BASELINE.read_bytes())
-        journal.take_up(counted, _BUDGET)
 
 
 class Stream(TextFile):

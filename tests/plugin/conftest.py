@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from dpaudit.engine import fresh_runs
+from dpaudit.testing import messages
 
 collect_ignore = ["example"]  # a separate project, run by test_example
 
@@ -73,31 +72,13 @@ def elsewhere(tmp_path: Path) -> Run:
     return run
 
 
-def _loud(dataset: list[int], rng: np.random.Generator) -> float:
-    return float(rng.normal(sum(dataset), 0.2))
-
-
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Load all modules of an audit and a report, because pytester unloads modules that are first loaded within it."""
-    from dpaudit import GaussianDP, Pair
-    from dpaudit.testing.assertion import PrivacyViolation, carry_out
-    from dpaudit.testing.session import Allowance, Settings
-    from dpaudit.testing.summary import summary
+    from dpaudit import GaussianDP, Pair, audit
 
-    assert callable(summary)
-    settings = Settings(false_alarm=0.001, report=tmp_path_factory.mktemp("warm"))
-    allowance = Allowance(node="", share=0.001, settings=settings)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fresh_runs, "PROCESSES", 2)
-        with pytest.raises(PrivacyViolation):  # fails by chance < 1 in 10**6
-            carry_out(allowance, _loud, GaussianDP(1.0), Pair([0], [1]))
-
-
-@pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Divide the fresh runs among two new processes, which are faster than eight."""
-    monkeypatch.setattr(fresh_runs, "PROCESSES", 2)
+    result = audit(lambda dataset, rng: rng.normal(), GaussianDP(1.0), Pair([0], [1]), trials=100, seed=0)
+    messages.inconclusive(result, tmp_path_factory.mktemp("warm"))
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_another_claim(dpaudit):
     assert done.counts == {"passed": 2}, done.out
     assert len(levels(tmp_path)) == 3
     assert sum(levels(tmp_path)) <= 0.01
-    assert re.search(r"2 audits: \S+ no violation found", done.out)
+    assert re.search(r"2 audits: \S+ 2 no violation found", done.out)
 
 
 def test_a_violation_is_not_undone_by_another_attempt(elsewhere: Run, tmp_path: Any) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from dpaudit.testing.baseline import lock
+
 pytest_plugins = ["pytester"]
 Run = Callable[..., Any]
 
@@ -62,40 +64,10 @@ def test_seeds_change_from_run_to_run_and_drift_is_reported(run: Run, pytester: 
     assert "drift: test_project.py::test_it: certified mu >= 0." in done.out
 
 
-def test_a_file_that_cannot_be_trusted_is_refused(run: Run, pytester: pytest.Pytester) -> None:
-    file = pytester.path / "b.json"
-    run(SUITE.format(sigma=1.0), *FILE, "--dpaudit-trials", "100")
-    good = file.read_text()
-    for bad, message in (
-        (good.replace('"trials": 100', '"trials": 101'), "is damaged: its checksum does not match; restore it"),
-        (good[:-20], "is damaged, or not a baseline of dpaudit"),
-        ('{"a": 1}', "is not a baseline of dpaudit; name another file"),
-        ("[]", "is not a baseline of dpaudit; name another file"),
-        (good.replace("dpaudit-baseline/2", "dpaudit-baseline/1"), "this version of dpaudit reads dpaudit-baseline/2"),
-    ):
-        file.write_text(bad)
-        done = run(None, *FILE)
-        assert done.code == pytest.ExitCode.USAGE_ERROR
-        assert message in done.err
-        assert file.read_text() == bad
-    file.write_text(good)
-    done = run(None, *FILE, "--dpaudit-false-alarm", "0.01")
-    assert (
-        "was started with --dpaudit-false-alarm 0.001, got 0.01; all runs of a baseline share one budget, so use 0.001"
-        in done.err
-    )
+def test_of_two_sessions_at_once_one_is_refused_before_any_test(run: Run, pytester: pytest.Pytester) -> None:
+    other = lock(pytester.path / "b.json")
+    done = run(SUITE.format(sigma=1.0), *FILE)
+    other.release()
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert "--dpaudit-baseline: another session is using " in done.err
     assert run(None, *FILE, "--dpaudit-trials", "100").code == 0
-
-
-def test_of_two_sessions_at_once_one_is_recorded(run: Run, pytester: pytest.Pytester) -> None:
-    """The test plays the role of the other session and replaces the file by that of a later run."""
-    run(SUITE.format(sigma=1.0), *FILE, "--dpaudit-trials", "100")
-    run(None, "--dpaudit-baseline", "b.json", "--dpaudit-trials", "100")
-    later = (pytester.path / "b.json").read_text()
-    (pytester.path / "b.json").unlink()
-    meanwhile = f"\n    import pathlib; pathlib.Path('b.json').write_text({later!r})\n"
-    done = run(SUITE.format(sigma=1.0) + meanwhile, *FILE, "--dpaudit-trials", "100")
-    assert done.code == pytest.ExitCode.INTERNAL_ERROR
-    assert "the baseline was not written: " in done.out
-    assert "another session has changed " in done.out
-    assert (pytester.path / "b.json").read_text() == later

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from dpaudit.testing.baseline import Baseline, Entry
-from dpaudit.testing.session import Allowance, Record, Settings, one_in
+from dpaudit.testing.baseline import Baseline, Entry, Record
+from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
 
 BUDGET = 0.01
@@ -24,15 +25,15 @@ def test_the_audits_of_a_test_share_its_budget() -> None:
 
 @pytest.mark.parametrize("founders", [1, 2, 30])
 def test_part_of_the_budget_is_left_for_later_tests(founders: int) -> None:
-    baseline = Baseline(false_alarm=BUDGET, tests={})
+    baseline = Baseline(false_alarm=BUDGET)
     shares = [baseline.share(number, founders) for number in range(1, 100_000)]
     assert shares == sorted(shares, reverse=True)
     assert BUDGET * 0.999 < sum(shares) < BUDGET * (1 + 1e-9)
 
 
 def test_new_tests_get_free_numbers() -> None:
-    baseline = Baseline(false_alarm=BUDGET, tests={"b": Entry(number=2, chains=())})
-    assert baseline.numbers(["a", "b", "c"]) == {"a": 1, "b": 2, "c": 3}
+    baseline = Baseline(false_alarm=BUDGET, tests={"b": Entry(number=2)})
+    assert [entry.number for entry in baseline.entries(["a", "b", "c"]).values()] == [1, 2, 3]
 
 
 def test_seeds_differ_and_are_stable() -> None:
@@ -45,8 +46,7 @@ def test_seeds_differ_and_are_stable() -> None:
 
 
 def record(chain: Chain) -> Record:
-    values = {name: getattr(chain, name) for name in Chain.__dataclass_fields__}
-    return {"node": "t", "number": 1, "chain": values, "outputs": [f"0:{chain.call}"]}
+    return {"node": "t", "number": 1, "chain": dataclasses.asdict(chain), "outputs": [f"0:{chain.call}"]}
 
 
 def test_another_claim_and_a_restart_begin_a_chain_with_another_share() -> None:
@@ -56,8 +56,8 @@ def test_another_claim_and_a_restart_begin_a_chain_with_another_share() -> None:
     def one_run(
         baseline: Baseline, claims: str, restart: bool = False, refuted: str = ""
     ) -> tuple[Baseline, list[int]]:
-        chains = baseline.tests["t"].chains if baseline.tests else ()
-        allowance = Allowance(node="t", share=1.0, settings=settings, chains=chains, restart=restart)
+        entry = baseline.tests.get("t", Entry(number=1))
+        allowance = Allowance(node="t", share=1.0, settings=settings, entry=entry, restart=restart)
         for claim in claims:
             chain = allowance.next_chain(claim)
             if chain.refuted:
@@ -66,7 +66,7 @@ def test_another_claim_and_a_restart_begin_a_chain_with_another_share() -> None:
             allowance.records.append(record(done))
         return baseline.after(allowance.records, founders=1), [r["chain"]["number"] for r in allowance.records]
 
-    baseline, numbers = one_run(Baseline(false_alarm=BUDGET, tests={}), "ab")
+    baseline, numbers = one_run(Baseline(false_alarm=BUDGET), "ab")
     assert numbers == [1, 2]
     baseline, numbers = one_run(baseline, "abc", refuted="today")
     assert numbers == [1, 2, 3]
@@ -95,7 +95,7 @@ def test_the_wealth_is_the_mean_of_bets_begun_in_every_run() -> None:
         assert plain_wealth([*gains, needed]) == pytest.approx(1 / BUDGET)  # a run may stop exactly at this wealth
         gains.append(float(gain))
         chain = chain.after(log_e=gains[-1], refuted="", mu_lower=0.0, trials=1)
-        assert math.exp(chain.log_wealth) == pytest.approx(plain_wealth(gains))
+        assert math.exp(chain.log_invested) + 1 / (chain.runs + 1) == pytest.approx(plain_wealth(gains))
 
 
 def test_a_claim_that_stays_true_is_refuted_within_the_budget() -> None:
@@ -118,6 +118,10 @@ def test_earlier_losses_do_not_hide_a_later_violation() -> None:
     assert -math.log(chain.significance(1e-4)) < math.log(1e4) + math.log(366 * 367) + 0.01
 
 
-def test_probabilities_in_words() -> None:
-    assert [one_in(p) for p in (1e-3, 0.05)] == ["one session of 1,000", "one session of 20"]
-    assert one_in(1e-6) == "one session of 1,000,000"
+def test_a_run_that_may_repeat_an_earlier_one_never_adds_wealth() -> None:
+    chain = Chain(call=1, number=1, claim="c")
+    for log_e in (0.7, -2.0, 3.0, 0.0):
+        after = chain.after(log_e=min(log_e, 0.0), refuted="", mu_lower=0.0, trials=1)
+        wealth = [math.exp(one.log_invested) + 1 / (one.runs + 1) for one in (chain, after)]
+        assert wealth[1] <= wealth[0] + 1e-12
+        chain = after.after(log_e=0.3, refuted="", mu_lower=0.0, trials=1)

@@ -15,15 +15,15 @@ from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.testing import effort
-from dpaudit.testing.effort import bets_of, planned_runs, runs_of_known_scores, shows
+from dpaudit.testing.effort import Effort
 
 
 @pytest.mark.parametrize("claim", [GaussianDP(1.0), PureDP(1.0)])
 def test_the_closed_form_is_where_the_margin_changes_its_sign(claim: TradeoffFunction) -> None:
     tested = claim.symmetrized()
-    n, law = runs_of_known_scores(claim, 1.2, 1e-4, 1, 0.9), scaled(tested, 1.2)
+    n, law = Effort(claim, 1.2, 1e-4).of_known_scores(0.9), scaled(tested, 1.2)
     laws = [law] if isinstance(claim, GaussianDP) else [law, (laplace_noise(1.2).p, laplace_noise(1.2).q)]
-    bets = bets_of(claim, 1.2, 1e-4)
+    bets = Effort(claim, 1.2, 1e-4).bets
     margins = [
         min(power_margin(bets, tested, law, m, significance=1e-4, power=0.9) for law in laws) for m in (n - 1, n)
     ]
@@ -38,7 +38,7 @@ def test_planned_runs_agree_with_the_plan() -> None:
     """
     simulated = plan(GaussianDP(1.0), GaussianDP(1.2), power=0.999, confidence=0.999)
     known = (simulated.trials - FIRST_FIT - HEAD_START) / SLOWEST
-    planned = planned_runs(GaussianDP(1.0), 1.2, significance=1e-3, pairs=1)
+    planned = Effort(GaussianDP(1.0), 1.2, 1e-3).planned
     assert 0.8 < planned / (FIRST_FIT + LEARNING * known) < 1
 
 
@@ -47,9 +47,9 @@ def test_planned_runs_agree_with_the_plan() -> None:
 def test_bets_on_the_violation_to_detect_save_runs(
     claim: TradeoffFunction, detect: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_bets = planned_runs(claim, detect, significance=1e-3, pairs=1)
+    with_bets = Effort(claim, detect, 1e-3).planned
     monkeypatch.setattr(effort, "violations_of", lambda claim, detect: ())
-    assert with_bets < 0.95 * planned_runs(claim, detect, significance=1e-3, pairs=1)
+    assert with_bets < 0.95 * Effort(claim, detect, 1e-3).planned
 
 
 @pytest.mark.parametrize("detect", [1.3, 1.5])
@@ -61,10 +61,10 @@ def test_known_scores_need_no_more_than_the_closed_form_says(detect: float) -> N
     """
     claim = GaussianDP(1.0)
     tested, law = claim.symmetrized(), scaled(claim, detect)
-    stops = stopping_times(bets_of(claim, detect, 1e-3), tested, law, log_threshold(0.999), seed=1)
+    stops = stopping_times(Effort(claim, detect, 1e-3).bets, tested, law, log_threshold(0.999), seed=1)
     assert len(stops) == 300
-    assert np.sum(stops > runs_of_known_scores(claim, detect, 1e-3, 1, 0.999)) < 6
-    assert 0.95 < runs_of_known_scores(claim, detect, 1e-3, 1, 0.9) / np.quantile(stops, 0.9) < 1.3
+    assert np.sum(stops > Effort(claim, detect, 1e-3).of_known_scores(0.999)) < 6
+    assert 0.95 < Effort(claim, detect, 1e-3).of_known_scores(0.9) / np.quantile(stops, 0.9) < 1.3
 
 
 @pytest.mark.parametrize(("mu", "detect"), [(3.0, 2.0), (3.0, 2.5), (4.0, 2.0)])
@@ -75,12 +75,12 @@ def test_few_deciding_outputs_need_more_runs_than_a_normal_approximation_says(mu
     """
     claim = GaussianDP(mu)
     tested, law = claim.symmetrized(), scaled(claim, detect)
-    bets = bets_of(claim, detect, 1e-3)
+    bets = Effort(claim, detect, 1e-3).bets
     certain = certain_trials(bets, tested, law, math.log(1e3) - bets.log_weights, 0.999)
     stops = stopping_times(bets, tested, law, log_threshold(0.999), seed=1)
     assert np.sum(stops > certain) < 6
-    assert certain > 1.3 * runs_of_known_scores(claim, detect, 1e-3, 1, 0.999)
-    assert planned_runs(claim, detect, significance=1e-3, pairs=1) >= certain + HEAD_START
+    assert certain > 1.3 * Effort(claim, detect, 1e-3).of_known_scores(0.999)
+    assert Effort(claim, detect, 1e-3).planned >= certain + HEAD_START
 
 
 def test_no_trials_are_certain_for_a_true_claim() -> None:
@@ -90,16 +90,14 @@ def test_no_trials_are_certain_for_a_true_claim() -> None:
 
 
 def test_smaller_violations_need_more_runs() -> None:
-    claim, least = PureDP(1.0), planned_runs(PureDP(1.0), 1.2, significance=1e-3, pairs=1)
-    assert planned_runs(claim, 1.1, significance=1e-3, pairs=1) > 3 * least
-    assert planned_runs(claim, 1.2, significance=1e-6, pairs=1) > 1.3 * least
-    assert planned_runs(claim, 1.2, significance=1e-3, pairs=3) > 3 * least
-    assert (
-        planned_runs(claim, LaplaceDP(1.2), significance=1e-3, pairs=1) <= 1.002 * least
-    )  # the same law on another grid
-    assert shows(claim, 1.2, least, significance=1e-3, pairs=1)
-    assert not shows(claim, 1.2, least // 3, significance=1e-3, pairs=1)
+    claim, least = PureDP(1.0), Effort(PureDP(1.0), 1.2, 1e-3).planned
+    assert Effort(claim, 1.1, 1e-3).planned > 3 * least
+    assert Effort(claim, 1.2, 1e-6).planned > 1.3 * least
+    assert Effort(claim, 1.2, 1e-3, 3).planned > 3 * least
+    assert Effort(claim, LaplaceDP(1.2), 1e-3).planned <= 1.002 * least  # the same law on another grid
+    assert Effort(claim, 1.2, 1e-3).shows(least)
+    assert not Effort(claim, 1.2, 1e-3).shows(least // 3)
 
 
 def test_a_mechanism_that_keeps_the_claim_is_never_detected() -> None:
-    assert planned_runs(GaussianDP(1.0), GaussianDP(1.0), significance=1e-3, pairs=1) > 10**11
+    assert Effort(GaussianDP(1.0), GaussianDP(1.0), 1e-3).planned > 10**11

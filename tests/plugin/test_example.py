@@ -24,7 +24,7 @@ def test_the_example_finds_a_planted_bug(run: Callable[..., Any], pytester: pyte
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     done = run(None)
     assert done.counts == {"passed": 5}, done.out
-    assert "4 audits: ○ no violation found" in done.out
+    assert "4 audits: ○ 4 no violation found" in done.out
     code = (pytester.path / "noise.py").read_text()
     assert RIGHT in code
     (pytester.path / "noise.py").write_text(code.replace(RIGHT, WRONG))

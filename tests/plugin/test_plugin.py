@@ -174,7 +174,7 @@ def test_marked():
     ("arguments", "message"),
     [
         (("--dpaudit-false-alarm", "2"), "must lie strictly between 0 and 1, got 2"),
-        (("--dpaudit-false-alarm", "few"), "must lie strictly between 0 and 1, got few"),
+        (("--dpaudit-false-alarm", "few"), "invalid probability value: 'few'"),
         (("--dpaudit-trials", "0"), "must be at least 1, got 0"),
     ],
 )
@@ -187,7 +187,7 @@ def test_impossible_options_are_refused(run: Run, arguments: tuple[str, ...], me
 def test_workers_share_budget_and_baseline(elsewhere: Run, tmp_path: Path) -> None:
     done = elsewhere(MANY, "-n", "2", "--dpaudit-trials", "100", "--dpaudit-baseline", "b.json")
     assert done.counts == {"passed": 5}, done.out
-    assert "6 audits: ○ no violation found" in done.out
+    assert "6 audits: ○ 6 no violation found" in done.out
     assert "split over 4 tests: " in done.out
     values = json.loads((tmp_path / "b.json").read_text())
     assert (values["runs"], values["founders"]) == (1, 4)

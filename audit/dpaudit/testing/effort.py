@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
@@ -31,69 +33,86 @@ Detect = TradeoffFunction | float
 
 def sought_of(detect: TradeoffFunction | str | float | None) -> Detect:
     """Return the violation to detect that a user states; by default, the factor `DETECT`."""
-    match detect:
-        case None:
-            return DETECT
-        case str():
-            return parse_claim(detect)
-        case TradeoffFunction():
-            return detect
+    detect = DETECT if detect is None else parse_claim(detect) if isinstance(detect, str) else detect
+    if isinstance(detect, TradeoffFunction):
+        return detect
     if not 1 < detect < math.inf:
         raise ValueError(f"detect must be a claim, or a factor > 1 by which privacy is worse, got {detect}")
     return float(detect)
 
 
-def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float, pairs: int) -> int:
-    """Estimate the runs per dataset, over all pairs, that detect the violation with probability `POWER`.
+@dataclass(frozen=True)
+class Effort:
+    """The runs per dataset, over all pairs, with which an audit detects a violation."""
 
-    Each of several pairs gets enough runs to detect the violation on this pair alone.  The estimate multiplies a normal
-    approximation for the best bet by the cost of learning the scores.  If the evidence comes from few outputs, as under
-    claims that allow large losses, a normal approximation is too small.  Therefore the number is at least Chernoff's
-    bound for known scores plus `HEAD_START`.
-    """
-    normal = LEARNING * runs_of_known_scores(claim, detect, significance, pairs, POWER)
-    if normal >= _NEVER:
-        return pairs * _NEVER
-    tested = claim.symmetrized()
-    bets = bets_of(claim, detect, significance)
-    needed = _log_threshold(significance, pairs) - bets.log_weights
-    certain = max(certain_trials(bets, tested, law, needed, POWER) for law in _laws(claim, detect))
-    return pairs * (FIRST_FIT + math.ceil(min(max(normal, certain + HEAD_START), _NEVER)))
+    claim: TradeoffFunction
+    detect: Detect
+    significance: float
+    pairs: int = 1
 
+    @cached_property
+    def planned(self) -> int:
+        """An estimate of the runs that detect the violation with probability `POWER`.
 
-def shows(claim: TradeoffFunction, detect: Detect, runs: int, *, significance: float, pairs: int) -> bool:
-    """Whether a number of runs detects the violation with probability `SHOWN`, if an attack knows the likelihood ratio.
-    """
-    return runs >= pairs * runs_of_known_scores(claim, detect, significance, pairs, SHOWN)
+        Each of several pairs gets enough runs to detect the violation on this pair alone.  The estimate multiplies a
+        normal approximation for the best bet by the cost of learning the scores.  If the evidence comes from few
+        outputs, as under claims that allow large losses, a normal approximation is too small.  Therefore the number is
+        at least Chernoff's bound for known scores plus `HEAD_START`.
+        """
+        normal = LEARNING * self.of_known_scores(POWER)
+        if normal >= _NEVER:
+            return self.pairs * _NEVER
+        known, laws = (self.bets, self.claim.symmetrized()), _laws(self.claim, self.detect)
+        certain = max(certain_trials(*known, law, self._needed, POWER) for law in laws)
+        return self.pairs * (FIRST_FIT + math.ceil(min(max(normal, certain + HEAD_START), _NEVER)))
+
+    def shows(self, runs: int) -> bool:
+        """Whether the runs detect the violation with probability `SHOWN`, if an attack knows the likelihood ratio."""
+        return runs >= self.pairs * self.of_known_scores(SHOWN)
+
+    def of_known_scores(self, power: float) -> int:
+        """Return the runs on one pair if the scores are known.
+
+        The number of runs is the smallest n such that the best bet j refutes the claim with probability `power`:
+
+            log w_j + n g_j - z sqrt(n v_j) >= log(1/significance),
+
+        where w_j is the weight of bet j, g_j and v_j are the mean and variance of its gain in a trial, and z is the
+        normal quantile of `power`.
+        """
+        z, worst, needed = float(ndtri(power)), 0.0, self._needed
+        for law in _laws(self.claim, self.detect):
+            growth, variance = growths(self.bets, self.claim.symmetrized(), law)
+            grows = growth > _MIN_GROWTH
+            if not np.any(grows):
+                return _NEVER
+            g, v, n = growth[grows], variance[grows], needed[grows]
+            worst = max(worst, float(np.min((z * np.sqrt(v) + np.sqrt(z**2 * v + 4 * g * n)) / (2 * g))))
+        return min(math.ceil(worst**2), _NEVER)
+
+    @cached_property
+    def bets(self) -> Strategy:
+        """The bets of the audit, with a share for the violation to detect."""
+        violations = violations_of(self.claim, self.detect)
+        confidence = min(1 - self.significance, _MOST_CONFIDENT)
+        planned = Planned(violations=violations, confidence=confidence) if violations else None
+        return strategy(self.claim.symmetrized(), planned)
+
+    @property
+    def _needed(self) -> NDArray[np.float64]:
+        """The log of the gain with which each bet on one pair refutes the claim."""
+        share = 1.0 if self.pairs == 1 else 1 / (2 * self.pairs)  # share of the wealth that is bet on this pair alone
+        return -math.log(self.significance * share) - self.bets.log_weights
+
+    def others(self) -> dict[str, int]:
+        """Return the planned runs for two other factors, with twice and with half the excess over 1."""
+        factor = self.detect if isinstance(self.detect, float) else DETECT
+        return {f"{f:g}": replace(self, detect=f).planned for f in (1 + 2 * (factor - 1), 1 + (factor - 1) / 2)}
 
 
 def described(detect: Detect) -> str:
     """Describe the violation to detect."""
     return f"{detect:g} times less private" if isinstance(detect, float) else detect.label
-
-
-def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: float, pairs: int, power: float) -> int:
-    """Return the runs on one pair if the scores are known.
-
-    The number of runs is the smallest n such that the best bet j refutes the claim with probability `power`:
-
-        log w_j + n g_j - z sqrt(n v_j) >= log(1/significance),
-
-    where w_j is the weight of bet j, g_j and v_j are the mean and variance of its gain in a trial, and z is the normal
-    quantile of `power`.
-    """
-    tested = claim.symmetrized()
-    bets = bets_of(claim, detect, significance)
-    needed = _log_threshold(significance, pairs) - bets.log_weights
-    z, worst = float(ndtri(power)), 0.0
-    for law in _laws(claim, detect):
-        growth, variance = growths(bets, tested, law)
-        grows = growth > _MIN_GROWTH
-        if not np.any(grows):
-            return _NEVER
-        g, v, n = growth[grows], variance[grows], needed[grows]
-        worst = max(worst, float(np.min((z * np.sqrt(v) + np.sqrt(z**2 * v + 4 * g * n)) / (2 * g))))
-    return min(math.ceil(worst**2), _NEVER)
 
 
 def violations_of(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunction, ...]:
@@ -124,18 +143,6 @@ def _half(claim: TradeoffFunction, detect: Detect, name: str) -> float:
     claimed = float(claim.parameters[name])
     sought = detect * claimed if isinstance(detect, float) else float(detect.parameters[name])
     return (claimed + sought) / 2 if sought > claimed else sought
-
-
-def bets_of(claim: TradeoffFunction, detect: Detect, significance: float) -> Strategy:
-    """Return the bets of the audit, with a share for the violation to detect."""
-    violations, confidence = violations_of(claim, detect), min(1 - significance, _MOST_CONFIDENT)
-    return strategy(claim.symmetrized(), Planned(violations=violations, confidence=confidence) if violations else None)
-
-
-def _log_threshold(significance: float, pairs: int) -> float:
-    """Return the log-wealth that the bets on one pair have to attain."""
-    share = 1.0 if pairs == 1 else 1 / (2 * pairs)  # share of the wealth that is bet on this pair alone
-    return -math.log(significance * share)
 
 
 @lru_cache(maxsize=256)

@@ -9,31 +9,27 @@ test's budget, and these shares sum to one.
 If all workers of pytest-xdist run each test (`--dist=each`), every copy of a test counts as a test, since mechanisms
 may ignore the seed.  If a test is run again in the session, as by pytest-rerunfailures, the outcomes of its audits are
 repeated, so that each audit is made once; an audit that differs is the next audit of the test.
-
-This module imports nothing heavy, because the plugin uses it before any audit runs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_probability
+from dpaudit.testing.baseline import Entry, Record
 from dpaudit.testing.wealth import Chain
 
 if TYPE_CHECKING:
-    from dpaudit.claims import TradeoffFunction
-    from dpaudit.learning.attack import Attack
-    from dpaudit.pairs.pair import Pair
     from dpaudit.result.model import AuditResult
 
-Record = dict[str, Any]
-"""Record of one audit, as plain JSON values that workers of pytest-xdist can send."""
+
+_NEW = Entry()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +40,7 @@ class Settings:
     trials: int = DEFAULTS.trials
     seed: int = 0
     report: Path | None = Path(".dpaudit")
-    run: int = 0
+    run: int = 0  # number of the session in its baseline; 0 without a baseline
 
     def __post_init__(self) -> None:
         check_probability(self.false_alarm, "false_alarm")
@@ -52,36 +48,23 @@ class Settings:
 
 @dataclass(kw_only=True)
 class Allowance:
-    """The share of one test in the budget, and the records of the test's audits.
-
-    Attributes:
-        calls: Number of assertions so far.
-        records: Records of the audits that have ended.
-        made: Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim.
-    """
+    """The share of one test in the budget, and the records of the test's audits."""
 
     node: str
     share: float
     settings: Settings
-    chains: Sequence[Chain] = ()
-    known: Set[str] = frozenset()
+    entry: Entry = _NEW  # of the test in the baseline
     restart: bool = False
-    number: int = 0
-    keep: Callable[[Record], None] | None = None
+    keep: Callable[[Record], None] = lambda record: None  # writes a record to the journal of the baseline
     calls: int = field(default=0, init=False)
     records: list[Record] = field(default_factory=list, init=False)
     made: dict[tuple[int, str], tuple[Record, AuditResult | Exception]] = field(default_factory=dict, init=False)
-
-    def begin(self, record: Record) -> None:
-        """Keep the record of an audit that has made its first runs."""
-        if self.keep is not None:
-            self.keep(record | {"begun": True})
+    """Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim."""
 
     def add(self, record: Record) -> None:
         """Add the record of an audit that has ended."""
         self.records.append(record)
-        if self.keep is not None:
-            self.keep(record)
+        self.keep(record)
 
     def again(self, claim: str) -> AuditResult | Exception | None:
         """Return the outcome of the next audit if an earlier attempt at the test made this audit; None otherwise."""
@@ -95,11 +78,11 @@ class Allowance:
     def next_chain(self, claim: str) -> Chain:
         """Return the chain of the next audit: an existing chain of the same claim, or else a new one."""
         self.calls += 1
-        going = [chain for chain in self.chains if chain.call == self.calls]
+        going = [chain for chain in self.entry.chains if chain.call == self.calls]
         if going and going[-1].claim == claim and not (going[-1].refuted and self.restart):
             return going[-1]
         records = [*self.records, *(record for record, _ in self.made.values())]
-        begun = [chain.number for chain in self.chains] + [record["chain"]["number"] for record in records]
+        begun = [chain.number for chain in self.entry.chains] + [record["chain"]["number"] for record in records]
         return Chain(call=self.calls, number=max([self.calls - 1, *begun]) + 1, claim=claim)
 
     def significance(self, chain: Chain) -> float:
@@ -108,11 +91,7 @@ class Allowance:
         return chain.significance(own) if self.settings.run else own
 
     def seed(self, call: int) -> int:
-        """Return the seed of an audit.
-
-        The seed depends on the session's seed, the test, the call and the run of the baseline, but not on the selection
-        of tests.
-        """
+        """Return the seed of an audit, which does not depend on the selection of tests."""
         address = repr((self.settings.seed, self.settings.run, self.node, call))
         return int.from_bytes(hashlib.sha256(address.encode()).digest()[:4], "little")
 
@@ -120,27 +99,5 @@ class Allowance:
 current: Allowance | None = None
 """Allowance of the running test; None if the plugin does not count it."""
 
-Instead = Callable[
-    [
-        "Allowance",
-        object,
-        "TradeoffFunction",
-        "Pair | Sequence[Pair]",
-        "str | Attack | Sequence[str | Attack]",
-        str,
-        "Sequence[TradeoffFunction]",
-    ],
-    None,
-]
-"""Function that a replay calls instead of the audit.
-
-The arguments are allowance, mechanism, claim, pairs, attacks, name, and the planned violations.
-"""
-
-instead: Instead | None = None
-"""The function of the replay that is running; None if no replay is running."""
-
-
-def one_in(false_alarm: float) -> str:
-    """Return a small probability in words, rounded up, such as "one session of 1,000" for 0.001."""
-    return f"one session of {math.floor(1 / false_alarm * (1 + 1e-9)):,}"
+instead: Callable[..., None] | None = None
+"""Function that a running replay calls before each audit, with the arguments of the audit."""

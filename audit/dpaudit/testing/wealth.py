@@ -70,15 +70,6 @@ class Chain:
             trials=self.trials + trials,
         )
 
-    def lost(self) -> Chain:
-        """Return the chain with one more run that never ended."""
-        return self.after(log_e=-math.inf, refuted="", mu_lower=0.0, trials=0)
-
-    @property
-    def log_wealth(self) -> float:
-        """The log of the current total wealth M."""
-        return _log_add(self.log_invested, -math.log(self.runs + 1))
-
     def _stake(self) -> float:
         """Return log(S_{n-1} + w_n), the log of the wealth that is invested in the next run n."""
         run = self.runs + 1

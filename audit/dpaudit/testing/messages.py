@@ -1,0 +1,179 @@
+"""The message of a failing test, the files that a failing test writes, and the summary of a session."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.result.atomic_write import write_whole
+from dpaudit.result.files import as_text
+from dpaudit.result.model import AuditResult, certified_words, size_words
+from dpaudit.result.witness_words import witness_words
+from dpaudit.testing.baseline import Record
+from dpaudit.testing.wealth import Chain
+from dpaudit.text.printable import one_line
+from dpaudit.text.reasons import About, is_about
+from dpaudit.text.rounding import lower, percent_at_least, upper
+from dpaudit.text.signs import SIGNS
+
+SLOW = 1.0  # seconds; the summary lists audits that take longer, with the cost of other values of `detect`
+_MAX_SLOWEST = 3  # maximum number of slow audits that are listed
+_MIN_RISE = 1.1  # minimum ratio of a certified bound to the largest earlier bound that is reported as drift
+_CHANCE = 5.0  # minimum rise times sqrt(runs); corresponds to two to three standard deviations of a difference
+
+
+def violation(result: AuditResult, chain: Chain | None, significance: float, folder: Path | None) -> str:
+    """Describe a violation, and write its files to a folder.  Without a baseline, `chain` is None."""
+    lines = [
+        f"VIOLATION of {result.claim.label}",
+        f"  certified  {certified_words(result).removeprefix('certified: ')}",
+        *(f"             {words}" for words in size_words(result)),
+        f"  evidence   p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= "
+        f"{lower(significance, 2)}; {result.trials_used:,} runs per dataset",
+    ]
+    if chain is not None and chain.runs > 1:
+        lines += [
+            f"             together with {chain.runs - 1} earlier runs of the suite, under one budget",
+            f"             this session alone certifies its bounds at {percent_at_least(result.confidence)} confidence",
+        ]
+    if result.witness is not None:
+        lines.append(f"  witness    {witness_words(result, result.witness)}")
+        lines += _datasets(result, result.witness.pair)
+    lines += [f"  warning    {warning}" for warning in result.warnings]
+    return _message([*lines, *_where(result, folder)])
+
+
+def _datasets(result: AuditResult, label: str) -> list[str]:
+    """Return lines with the datasets of a pair, unless its label shows them."""
+    found = [row for row in result.pairs if row.label == label]
+    if len(found) != 1 or all(text in label for text in (found[0].d0, found[0].d1)):
+        return []
+    (row,) = found
+    lines = [f"  d0         {row.d0}", f"  d1         {row.d1}"]
+    return [*lines, f"             {row.difference}"] if row.difference else lines
+
+
+def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
+    """Describe a violation that an earlier session found."""
+    return _message(
+        [
+            f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
+            f"  evidence   {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {lower(chain.mu_lower)}",
+            "  After correcting the mechanism, run this test once with --dpaudit-restart to reset its evidence.",
+        ]
+    )
+
+
+def inconclusive(result: AuditResult, folder: Path | None) -> str:
+    """Describe an audit without a verdict, and write its files.  Signs of dependent runs come first, with advice."""
+    signs = [warning for warning in result.warnings if is_about(warning, About.DEPENDENT)]
+    advice = (
+        "what to do: independent runs appear dependent only once in 10^9 audits, so look for state that one run passes "
+        "to the next (a cache, a generator that is reset, or a counter), or try another --dpaudit-seed"
+    )
+    others = [warning for warning in result.warnings if warning not in signs]
+    return no_answer(result.claim, [*signs, *([advice] if signs else []), *others], _where(result, folder))
+
+
+def no_answer(claim: TradeoffFunction, reasons: Sequence[str], where: Sequence[str]) -> str:
+    """Describe an audit that ended without a verdict."""
+    lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
+    return _message([*lines, *(f"  because    {reason}" for reason in reasons), *where])
+
+
+def _message(lines: Sequence[str]) -> str:
+    """Join lines.  Text of a mechanism, such as its exception, may have several lines."""
+    return "\n".join(map(one_line, lines))
+
+
+def _where(result: AuditResult, folder: Path | None) -> list[str]:
+    """Write the files of a failure; return lines about them, and the commands that repeat it."""
+    about = result.provenance
+    lines, kept = [f"  seed       {about.seed}"], ""
+    if folder is not None:
+        stem = folder / _file_name(f"{about.test or result.name}:{about.call or 1}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(f"{stem}.json", as_text(result.to_dict()))
+            kept = f"{stem}.json"
+            lines.append(f"  result     {kept}")
+            write_whole(f"{stem}.pdf", result.as_pdf())
+            lines.append(f"  report     {stem}.pdf")
+        except Exception as error:  # an error while writing must not hide the verdict
+            lines.append(f"  not kept   {type(error).__name__}: {error}")
+    if about.test and result.violated:
+        test, seed = shlex.quote(about.test), about.suite_seed or 0
+        lines.append(f"  same runs  pytest {test} --dpaudit-seed {seed}")
+        lines.append(f"  new runs   pytest {test} --dpaudit-seed {seed + 1}")
+        if kept:
+            lines.append(f"  replay     dpaudit replay {shlex.quote(kept)}")
+    return lines
+
+
+def _file_name(address: str) -> str:
+    """Return a short, readable file name; different addresses get different names."""
+    readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address).strip("-.")[-60:].lstrip("-.")
+    return f"{readable}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+
+
+def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
+    """Return the lines for the terminal at the end of a session, which is number `runs` of its baseline."""
+    counts = Counter(record["verdict"] for record in records)
+    shown = [(SIGNS[word].sign, counts[word], word) for word in SIGNS if counts[word]]
+    found = [f"{sign} {n} {word}{_s(n) if word == 'violation' else ''}" for sign, n, word in shown]
+    often = f"{math.floor(1 / false_alarm * (1 + 1e-9)):,}"
+    means = f"a true claim fails this suite in at most one session of {often}"
+    if runs:
+        which = {1: "this run", 2: "this run or the run before"}.get(runs, f"this run or any of the {runs - 1} before")
+        means = f"a true claim fails {which} with probability at most 1 in {often}"
+    lines = [
+        f"{len(records)} audit{_s(len(records))}: {', '.join(found)}",
+        f"false-alarm budget {false_alarm:g}, split over {tests} test{_s(tests)}: {means}",
+    ]
+    for record in records:
+        name, verdict = record["name"], record["verdict"]
+        if verdict != "violation" and _rises(record):
+            now, before = lower(record["mu_lower"], 3), upper(record["mu_lower_before"], 3)
+            lines.append(
+                f"drift: {name}: certified mu >= {now}, but in earlier runs at most {before} (no violation of "
+                f"{record['claim']} yet)"
+            )
+        if verdict == "no violation found":
+            lines += [f"warning: {name}: {words}" for words in record["warnings"]]
+        if runs and record["repeats"]:
+            lines.append(
+                f"no new evidence: {name} repeats runs of an earlier session; the baseline counts losses of such "
+                "audits, but no gains; let the mechanism draw fresh randomness in each session"
+            )
+    slow = sorted((r for r in records if r["elapsed_s"] > SLOW), key=lambda r: -float(r["elapsed_s"]))[:_MAX_SLOWEST]
+    return lines + ["slowest audits (runs per dataset):"] * bool(slow) + [f"  {_cost(record)}" for record in slow]
+
+
+def _rises(record: Record) -> bool:
+    now, before = float(record["mu_lower"]), float(record["mu_lower_before"])
+    return before > 0 and now > max(_MIN_RISE * before, before + _CHANCE / math.sqrt(max(record["trials"], 1)))
+
+
+def _cost(record: Record) -> str:
+    runs, seconds = record["trials"], record["elapsed_s"]
+    cost = f"{seconds:5.1f} s  {record['name']}: {runs:,} runs, target: a mechanism that is {record['detect']}"
+    if runs < record["planned"] and record["verdict"] != "violation":
+        cost += f", which needs {record['planned']:,}"
+    others = [f"detect={f} {_about(n, seconds * n / max(runs, 1))}" for f, n in record["other"].items()]
+    return "; ".join([cost, *others])
+
+
+def _about(runs: int, seconds: float) -> str:
+    if runs >= 10**9:
+        return "cannot be detected"
+    return f"needs {runs:,} (about {f'{seconds:.1f} s' if seconds < 100 else f'{seconds / 60:.0f} min'})"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
