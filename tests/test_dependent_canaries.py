@@ -14,7 +14,7 @@ import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, audit_scores
 from dpaudit.inference.scores import exchangeability
 from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
-from dpaudit.result.consistency import contradictions
+from dpaudit.result.checks import contradictions
 from dpaudit.result.evidence import CanariesInRunsEvidence, CanaryScoresEvidence
 from dpaudit.result.values import Verdict
 

@@ -10,7 +10,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, Pair, audit, batched
-from dpaudit.result.consistency import contradictions
+from dpaudit.result.checks import contradictions
 from dpaudit.settings.audit import AuditSettings
 
 PAIR = Pair([0.0], [1.0])

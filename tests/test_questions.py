@@ -80,7 +80,7 @@ def test_nobody_else_asks_how_an_audit_was_made(module: str) -> None:
         "if result.method not in known: pass",
         "match result.method:\n    case 'fixed': pass",
         "if isinstance(result.evidence, FixedEvidence): pass",
-        "if isinstance(result.evidence, evidence.OneRunEvidence | None): pass",
+        "if isinstance(result.evidence, evidence.FixedEvidence | None): pass",
         "match result.evidence:\n    case SequentialEvidence(): pass",
         "if 'no guarantee holds' in warning: pass",
     ],

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-import dpaudit
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, replay
 from dpaudit.engine import fresh_runs
 from dpaudit.engine.replay import contradictions
@@ -95,11 +94,8 @@ def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
     assert witness is not None
     reported = dataclasses.replace(witness.counts, false_positives=witness.counts.false_positives + 5)
     changes: dict[str, dict[str, Any]] = {
-        "the witness counts": {"witness": dataclasses.replace(witness, counts=reported)},
-        "the witness's beta is": {"witness": dataclasses.replace(witness, beta=witness.beta / 2)},
-        "the claim allows a beta of": {"witness": dataclasses.replace(witness, claimed_beta=0.99)},
-        "the p-value is 1e-12": {"p_value": 1e-12},
-        "mu >= 0.9 is certified, but its counts give": {"mu_lower": 0.9},
+        "the witness's false_positives is": {"witness": dataclasses.replace(witness, counts=reported)},
+        "the bound on mu is 0.9, but its counts give": {"mu_lower": 0.9},
         "the p-value is": {"claim": GaussianDP(0.1)},
         "no violation is reported": {"verdict": Verdict.NO_VIOLATION},
     }
@@ -109,12 +105,6 @@ def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
     found = replay(changed, noisy, PAIR, **FAST, trials=100, seed=0)
     assert not found.reproduced
     assert "The evidence does not reproduce: the result contradicts its own counts." in str(found)
-
-
-def test_results_of_before_the_threshold_was_written_are_replayed(violation: AuditResult) -> None:
-    values = json.loads(json.dumps(violation.to_dict()))
-    del values["witness"]["threshold"]
-    assert replay(AuditResult.from_dict(values), noisy, PAIR, **FAST, trials=4000, seed=0).reproduced
 
 
 def test_no_violation_is_replayed_too() -> None:
@@ -182,13 +172,6 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
     done = command("replay", "out/replayed.json", "--folder", "b", "--no-code")
     assert done.exit_code == 2
     assert "--no-code refuses it" in done.stderr
-    result = json.loads((tmp_path / "out" / "replayed.json").read_text())
-    for counts in result["evidence"]["counts"][0]:
-        counts[0][1] += 7
-    (tmp_path / "edited.json").write_text(json.dumps(result))
-    done = command("replay", "edited.json", "--folder", "b")
-    assert done.exit_code == 2
-    assert "it contradicts itself at confidence" in done.stderr
     result = json.loads((tmp_path / "out" / "replayed.json").read_text())
     (tmp_path / "edited.json").write_text(json.dumps(result | {"p_value": result["p_value"] / 2}))
     done = command("replay", "edited.json", "--folder", "b")
@@ -288,12 +271,3 @@ def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None
     result = audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=1000, method="fixed", seed=3, **NEVER)
     with pytest.raises(ValueError, match="seed 3 is the seed of the audit"):
         replay(result, noisy, PAIR, trials=100, seed=3)
-
-
-def test_a_p_value_of_one_run_is_computed_again() -> None:
-    result = AuditResult.from_json(Path(__file__).parent / "formats" / "result-1-one-run.json")
-    provenance = dataclasses.replace(result.provenance, packages={"dpaudit": dpaudit.__version__})
-    own = dataclasses.replace(result, provenance=provenance)
-    assert not [words for words in contradictions(own) if "the p-value is" in words]
-    invented = dataclasses.replace(own, p_value=result.p_value / 100)
-    assert [words for words in contradictions(invented) if "the p-value is" in words]

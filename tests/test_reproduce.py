@@ -197,7 +197,7 @@ def test_a_violation_that_this_version_does_not_confirm_is_no_accusation(
     done = command("reproduce", "old.json", *options)
     assert done.exit_code == 2
     assert done.stdout == ""
-    assert "old.json: made by version 0.0.9 of dpaudit: this version computes a different p-value" in done.stderr
+    assert "old.json: made by version 0.0.9 of dpaudit: this version computes other numbers" in done.stderr
     assert "test the violation on fresh runs with `dpaudit replay`" in done.stderr
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, PureDP, audit_scores
+from dpaudit import PureDP, audit_scores
 from dpaudit.result import several_runs_evidence
 from dpaudit.result.evidence import RunScoresEvidence, SeveralDrawnRunsEvidence, SeveralRunsEvidence
 
@@ -74,42 +74,6 @@ def test_a_file_with_thousands_of_guesses_is_read(kind: Any, guesses: int) -> No
     """The limit was 2,000 and 1,050 guesses, as reading once computed the bound on mu."""
     values = {"runs": [[5_000, 2_400, guesses]], "guesses": guesses, "right": guesses // 2}
     assert kind.from_json(values, PureDP(1.0)).guesses == guesses
-
-
-@pytest.fixture(scope="module")
-def of_runs() -> dict[str, Any]:
-    """The content of a result with a violation, from two runs of 15 canaries each.  Decided by its seed."""
-    rng, run = np.random.default_rng(1), np.repeat(np.arange(2), 15)
-    included = rng.random(30) < 0.5
-    scores = rng.normal(size=30) + 4 * included
-    result = audit_scores(
-        scores[~included], scores[included], "gaussian(mu=0.1)", independence=None, run=(run[~included], run[included])
-    )
-    assert result.violated
-    assert result.method == "scores_of_several_runs"
-    return result.to_dict()
-
-
-def test_reading_a_result_of_several_runs_computes_no_bound(
-    of_runs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For 2,000 guesses, computing the bounds took 20 seconds."""
-    for name in ("mu_lower", "epsilon_lower"):
-        monkeypatch.setattr(SeveralRunsEvidence, name, lambda *_, **__: pytest.fail("a bound was computed"))
-    values = of_runs | {"detectable": of_runs["detectable"] | {"largest_epsilon": 64.0}}
-    assert AuditResult.from_dict(values).mu_lower == of_runs["mu_lower"]
-
-
-def test_an_edited_bound_of_several_runs_is_refused_or_lowered(of_runs: dict[str, Any]) -> None:
-    most = of_runs["mu_lower"]
-    for factor in (1.01, 1.05, 2.0, 100.0):
-        with pytest.raises(ValueError, match="is certified, but its counts do not refute this mu"):
-            AuditResult.from_dict(of_runs | {"mu_lower": most * factor})
-        other = of_runs | {"mu_lower": most * factor, "environment": of_runs["environment"] | {"packages": {}}}
-        assert AuditResult.from_dict(other).mu_lower <= most * 1.001
-    for largest in (0.0, 0.01):
-        with pytest.raises(ValueError, match="states that no epsilon above"):
-            AuditResult.from_dict(of_runs | {"detectable": of_runs["detectable"] | {"largest_epsilon": largest}})
 
 
 def test_other_evidence_has_counts_that_bounds_can_be_computed_from() -> None:

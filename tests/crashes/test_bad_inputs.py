@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import AuditResult
-from dpaudit.claims import GaussianDP
 from dpaudit.config import ConfigError, read_text
-from dpaudit.result.sequential_evidence import SequentialEvidence
 
 from .command_line import CONFIG, Command
 
@@ -183,22 +181,3 @@ def test_a_config_that_expands_is_refused_at_once(more: str, folder: Path) -> No
     with pytest.raises(ConfigError, match="has more than 100,000 keys and list entries") as caught:
         read_text(f"{CONFIG}{more}", folder / "c.yaml")
     assert len(str(caught.value)) < 1_000
-
-
-def test_empty_pairs_of_a_result_do_not_fill_the_memory(folder: Path, command: Command) -> None:
-    """Each pair takes 8 bytes in the file and 9 kB in memory."""
-    command("run", "c.yaml", "--no-pdf", "-q")
-    file = folder / "dpaudit-results" / "noise.json"
-    values = json.loads(file.read_text())
-    counts = values["evidence"]["counts"]
-    for change, message in (
-        ({"counts": [*counts, [[], []]]}, "evidence must count the 1 pairs of the result, got 2"),
-        ({"lost": [0, 0]}, "evidence must name each lost pair once, got 2 of 1 pairs"),
-    ):
-        file.write_text(json.dumps(values | {"evidence": values["evidence"] | change}))
-        done = command("report", str(file))
-        assert done.exit_code == 2
-        assert message in done.stderr
-    many = values["evidence"] | {"counts": [[[], []]] * 10_001}
-    with pytest.raises(ValueError, match="evidence must count 10,000 pairs at most, got 10,001"):
-        SequentialEvidence.from_json(many, GaussianDP(1.0))

@@ -7,7 +7,7 @@ import numpy as np
 from dpaudit import AuditResult, Pair, audit
 from dpaudit.engine.replay import replay
 from dpaudit.pairs.pair import distinct
-from dpaudit.result.consistency import contradictions
+from dpaudit.result.checks import contradictions
 
 PAIRS = [Pair([0, 0], [0, 0.1], "replace_one", "edge"), Pair([0, 0], [0, 9], "replace_one", "edge")]
 

@@ -15,7 +15,6 @@ from dpaudit.inference.sequential.blurring import blurred
 from dpaudit.inference.sequential.planned import growth_rate
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.sequential_evidence import SequentialEvidence
 
 POINT = ApproxDP(epsilon=1.0, delta=1e-5)
 
@@ -92,25 +91,6 @@ def test_true_claims_at_the_boundary_are_rarely_refuted(claim: TradeoffFunction,
         wealth -= n * prices
         highest = np.maximum(highest, np.logaddexp.reduce(bets.log_weights + wealth, axis=1))
     assert np.sum(highest >= log_threshold(0.95)) <= binom.ppf(1 - 1e-6, audits, 0.05)
-
-
-def test_evidence_of_earlier_versions_is_tested_with_its_own_bets() -> None:
-    """A file without an edition holds bets of edition 1, which are those of dpaudit 0.1.0."""
-    counts = np.zeros((1, 2, BINS), dtype=np.int64)
-    counts[0, 0, [BINS // 2 - 90, BINS // 2 + 90]] = 800, 200
-    counts[0, 1, [BINS // 2 - 90, BINS // 2 + 90]] = 200, 800
-    new = SequentialEvidence(target=PureDP(1.0), counts=counts)
-    assert new.log_e(PureDP(1.0)) == strategy(PureDP(1.0)).log_e(PureDP(1.0), counts)
-    written = new.to_json()
-    assert SequentialEvidence.from_json(written, PureDP(1.0)).edition == 2
-    del written["edition"]
-    old = SequentialEvidence.from_json(written, PureDP(1.0))
-    assert old.log_e(PureDP(1.0)) == strategy(PureDP(1.0), edition=1).log_e(PureDP(1.0), counts)
-    assert old.log_e(PureDP(1.0)) != new.log_e(PureDP(1.0))
-    assert SequentialEvidence.from_json(old.to_json(), PureDP(1.0)).edition == 1
-    for wrong in (0, 3, True, 1.0, "2", None):
-        with pytest.raises(ValueError, match="edition of its bets"):
-            SequentialEvidence.from_json({**written, "edition": wrong}, PureDP(1.0))
 
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), POINT, GaussianDP(1.0)], ids=str)

@@ -17,13 +17,11 @@ from dpaudit.engine.region_words import describe_region
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
-from dpaudit.outputs.association import count_association
 from dpaudit.outputs.conditions import Condition, of_row, proposed
-from dpaudit.outputs.near_copies import Nearness
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.queries import TableQueries as QueriesOfTable
-from dpaudit.outputs.query_choice import chosen_queries
+from dpaudit.outputs.query_choice import Nearness, chosen_queries, count_association
 from dpaudit.outputs.tables import Table, read_column
 from dpaudit.pairs.target_rows import target_rows
 from dpaudit.result.values import Counts, Witness
@@ -205,6 +203,7 @@ def test_a_witness_names_the_query_and_its_answers() -> None:
         beta=0,
         claimed_beta=1,
         counts=Counts(false_positives=0, n0=1, false_negatives=0, n1=1),
+        counted="moving",
     )
     assert found.describe().endswith(f"; {words}")
     assert any(words in str(block) for block in query_of(found))

@@ -247,16 +247,6 @@ def test_audits_without_a_name_have_a_comparison(tmp_path: Path) -> None:
     dpaudit_reports.write_pdf(compared, tmp_path / "report.pdf")
 
 
-def test_a_result_from_before_some_fields_were_there_has_the_same_figures() -> None:
-    """Files of the first version: later fields have defaults, and the region follows from the counts."""
-    values = sample.violation().to_dict() | {"format": "dpaudit-result/1"}
-    for name in ("bounds_valid", "stopped_by"):
-        del values[name]
-    del values["witness"]["threshold"]
-    older = AuditResult.from_dict(values)
-    assert dpaudit_reports.to_html([older]) == dpaudit_reports.to_html([sample.violation()])
-
-
 def test_a_replay_line_and_the_config_can_be_found_in_the_text(tmp_path: Path) -> None:
     config = "name: a\nclaim: gaussian(mu=1)\npairs:\n  - {d0: [0], d1: [1]}"
     result = dataclasses.replace(

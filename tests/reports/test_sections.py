@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit.inference.grid import EDGES
-from dpaudit.result.evidence import OneRunEvidence
+from dpaudit.result.evidence import OneRunScoresEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.sequential_evidence import SequentialEvidence
@@ -161,8 +161,8 @@ def test_a_name_in_the_replay_line_is_quoted_for_the_shell() -> None:
 
 
 def test_one_run_is_no_runs() -> None:
-    guesses = OneRunEvidence(canaries=100, guesses=40, right=35)
-    result = dataclasses.replace(sample.violation(), method="one_run", evidence=guesses, trials_used=1)
+    guesses = OneRunScoresEvidence(m=100, included=50, half=0, guesses=40, right=35)
+    result = dataclasses.replace(sample.violation(), method=guesses.method, evidence=guesses, trials_used=1)
     callout = verdict(result)[0]
     assert isinstance(callout, Callout)
     assert "after one run (p" in "".join(part if isinstance(part, str) else part.text for part in callout.text)
