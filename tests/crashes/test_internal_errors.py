@@ -99,7 +99,7 @@ def test_reporting_an_internal_error_never_raises(folder: Path, monkeypatch: pyt
     assert "internal error" in report_internal_error(Rude(), folder)
     monkeypatch.setattr("tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError("full")))
     assert report_internal_error(Rude(), folder) == "internal error, please report: Rude"
-    monkeypatch.setattr("importlib.metadata.version", lambda _: os.stat("missing"))
+    monkeypatch.setattr("importlib.metadata.distributions", lambda: os.stat("missing"))
     assert report_internal_error(Rude(), folder) == "internal error, please report: Rude"
 
 

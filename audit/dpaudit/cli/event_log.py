@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,21 +24,17 @@ def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
         yield lambda kind, **about: None
         return
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        stream = open(file, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115
     except OSError as error:
         raise NotReady(f"--log-json {file}: {error.strerror}") from None
     writable = True
 
     def write_event(kind: str, **about: object) -> None:
         nonlocal writable
-        if not writable:
-            return
         finite = {key: None if value != value else value for key, value in about.items()}  # JSON has no NaN
         try:
-            line = json.dumps({"event": kind, **finite}, ensure_ascii=False) + "\n"
-            left = line.encode("utf-8", "backslashreplace")
-            while left:
-                left = left[os.write(handle, left) :]
+            if writable:
+                stream.write(json.dumps({"event": kind, **finite}, ensure_ascii=False) + "\n")
         except (OSError, ValueError, TypeError) as error:
             writable = False
             say(f"--log-json {file}: {message_of(error)}; no more events are written, but the audits continue")
@@ -48,7 +43,7 @@ def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
         yield write_event
     finally:
         with contextlib.suppress(OSError):
-            os.close(handle)
+            stream.close()
 
 
 def log_result(log: Callable[..., None], result: AuditResult) -> None:

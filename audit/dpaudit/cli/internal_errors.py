@@ -13,7 +13,7 @@ from pathlib import Path
 from dpaudit.cli.terminal import say
 from dpaudit.text.masking import masked, masked_command
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
+_PACKAGES = ("dpaudit", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
 
 
 def command_line() -> str:
@@ -22,65 +22,45 @@ def command_line() -> str:
 
 
 def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:
-    """Write a file for a bug report, and return a line that names it.
-
-    Returns:
-        A line for the user.  The function never raises, even if the disk is full.
-    """
-    try:
+    """Write a file for a bug report, and return a line that names it.  Never raise, even if the disk is full."""
+    file, brief = None, ""
+    with contextlib.suppress(Exception):  # file handles may have run out, or the traceback is too deep
         text = "".join(traceback.format_exception(error))
         if debug:
             say(text.rstrip())
         file = _written(_about(text), folder)
-    except Exception:  # file handles may have run out, or the traceback is too deep
-        file = None
-    return f"internal error, please report{f', and attach {file}' if file else ''}: {_brief(error)}"
+    with contextlib.suppress(Exception):
+        words = " ".join(str(error).split())[:200]
+        brief = f": {words}" if words else ""
+    return f"internal error, please report{f', and attach {file}' if file else ''}: {type(error).__name__}{brief}"
 
 
 def _about(text: str) -> str:
-    from dpaudit.text.version import __version__
+    from importlib.metadata import distributions
 
+    versions = {one.metadata["Name"]: one.version for one in distributions()}
     lines = [
         f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",
-        "This file holds the command line, the versions and the traceback.  Text that looks like a secret is masked.",
+        "This file holds the command line, the versions and the traceback, with masks in place of passwords.",
         "Check this file for private data before you publish it.",
         "",
         f"command: {command_line()}",
         f"Python {platform.python_version()}, {platform.platform()}",
-        f"dpaudit {__version__}",
-        *(f"{name} {version}" for name in _PACKAGES if (version := _version(name))),
+        *(f"{name} {versions[name]}" for name in _PACKAGES if name in versions),
         "",
         *map(masked, text.split("\n")),
     ]
     return "\n".join(lines)
 
 
-def _version(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
-
-
-def _brief(error: BaseException) -> str:
-    try:
-        text = " ".join(str(error).split())[:200]
-    except Exception:
-        text = ""
-    return f"{type(error).__name__}{': ' if text else ''}{text}"
-
-
 def _written(text: str, folder: Path | None) -> Path | None:
-    data = text.encode("utf-8", "backslashreplace")
+    """Write the file into the folder, or else into the folder for temporary files."""
     for place in (folder, None):
         if place is not None and (place.is_symlink() or not place.is_dir()):
             continue
         with contextlib.suppress(OSError, RuntimeError):
-            with tempfile.NamedTemporaryFile(
-                prefix=f"dpaudit-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-", suffix=".txt", dir=place, delete=False
-            ) as stream:
-                stream.write(data)
+            prefix = f"dpaudit-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-"
+            with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".txt", dir=place, delete=False) as stream:
+                stream.write(text.encode("utf-8", "backslashreplace"))
             return Path(stream.name)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,18 +11,16 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
-from dpaudit.config.builtins import builtin_mechanism
-from dpaudit.config.numbers import Number, Whole, numeric_arguments, whole
+from dpaudit.config.numbers import Number, Whole, number, numeric_arguments, whole
 from dpaudit.config.pair_models import PairConfig, Strict
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall
 from dpaudit.libraries.generator_calls import check_config, file_beside
 from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.environments import project_name
-from dpaudit.mechanisms.interpreters import check_version
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.requirements import check_version, project_name
 from dpaudit.mechanisms.standard_library import is_standard
 from dpaudit.settings.audit import DEFAULTS, Confirm, Failures, Method
 from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME, check_confirm
@@ -34,6 +33,27 @@ MAX_NAME_BYTES = 200
 
 FROM_MECHANISM = "from mechanism"
 """Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
+
+
+def builtin_mechanism(name: str, params: JsonObject | None) -> Foreign:
+    """Create a builtin mechanism.  Parameters that are numbers may be text such as log(3)."""
+    if name not in BUILTIN:
+        meant = hint(name, BUILTIN, f"builtin must be one of {', '.join(BUILTIN)}")
+        raise ValueError(f"unknown builtin mechanism {name[:100]!r}; {meant}  `dpaudit list mechanisms` lists all")
+    known = inspect.signature(BUILTIN[name]).parameters
+    given = dict(params or {})
+    for key, value in given.items():
+        if key not in known:
+            allowed = f"allowed are {', '.join(known)}" if known else "it has no parameters"
+            raise ValueError(f"params: {name} has no parameter {key}; {hint(key, known, allowed)}")
+        if known[key].annotation in ("int", "float"):
+            given[key] = number(whole(value))
+            if not isinstance(given[key], int | float):
+                raise ValueError(f"params: {key} must be a number such as 0.5, 1/3 or log(3), got {value!r:.80}")
+    try:
+        return BUILTIN[name](**given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"params do not fit builtin {name}: {error}") from None
 
 
 class MechanismConfig(Strict):

@@ -14,9 +14,8 @@ from dpaudit.claims import parse_claim
 from dpaudit.config.models import AuditConfig, MechanismConfig
 from dpaudit.config.pair_models import PairConfig, SearchConfig
 from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig, EnvironmentConfig
-from dpaudit.settings.limits import percent_meant
+from dpaudit.settings.limits import percent_meant, shown
 from dpaudit.text.numbers import comma_meant
-from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint, relation_meant
 
 Place = tuple[str | int, ...]
@@ -24,8 +23,6 @@ Place = tuple[str | int, ...]
 
 Lines = Mapping[Place, int]
 """The line of each key and list entry."""
-
-_MAX_QUOTED = 80  # characters that a message quotes from a wrong value
 
 _KINDS = {
     "int_type": "must be a whole number such as 1000 or 1e5",
@@ -54,11 +51,11 @@ def explained(
 ) -> str:
     """Return a message about a wrong value, as `file:line: key must be ..., got ...`."""
     location = (*base, *error["loc"])
-    shown = location
-    while shown and shown not in lines:
-        shown = shown[:-1]
-    place = f"{file}:{lines.get(shown, 1)}"
-    key = _dotted(location if error["type"] == "missing" else shown) or "the audit"
+    written = location
+    while written and written not in lines:
+        written = written[:-1]
+    place = f"{file}:{lines.get(written, 1)}"
+    key = _dotted(location if error["type"] == "missing" else written) or "the audit"
     match error["type"]:
         case "missing":
             return f"{place}: {key} is missing"
@@ -70,23 +67,17 @@ def explained(
         case "value_error":
             return f"{place}: {key}: {error['ctx']['error']}"
         case "literal_error":
-            words = f"{place}: {key} must be {error['ctx']['expected']}, got {_brief(error['input'])}"
+            words = f"{place}: {key} must be {error['ctx']['expected']}, got {shown(error['input'])}"
             return words + relation_meant(error["input"], re.findall("'([^']*)'", error["ctx"]["expected"]))
         case kind if kind in _KINDS:
             words = _KINDS[kind].format(**error.get("ctx", {}))
-            return f"{place}: {key} {words}, got {_brief(error['input'])}{_meant(shown, error['input'])}"
+            return f"{place}: {key} {words}, got {shown(error['input'])}{_meant(written, error['input'])}"
     reason = error["msg"][0].lower() + error["msg"][1:]
-    return f"{place}: {key}: {reason}, got {_brief(error['input'])}{_meant(shown, error['input'])}"
-
-
-def _brief(value: object) -> str:
-    return shortened(repr(value), _MAX_QUOTED)
+    return f"{place}: {key}: {reason}, got {shown(error['input'])}{_meant(written, error['input'])}"
 
 
 def _meant(location: Sequence[str | int], value: object) -> str:
     """Return a hint for a value of a wrong type, or ""."""
-    if len(str(value)) > _MAX_QUOTED:
-        return ""
     match location[-1] if location else "":
         case "confidence":
             return _percent(str(value).strip()) or comma_meant(value, ".")

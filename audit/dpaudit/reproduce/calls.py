@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from dpaudit.config import PlannedAudit
-from dpaudit.config.builtins import builtin_mechanism
+from dpaudit.config.models import builtin_mechanism
 from dpaudit.libraries.configured import GENERATORS, LibraryCall
 from dpaudit.mechanisms.environments import project_name
 from dpaudit.reproduce.generator_calls import generator_lines

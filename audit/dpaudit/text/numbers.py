@@ -30,17 +30,10 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
     ast.Pow: math.pow,
 }
-_MAX_CHARACTERS = 200  # longer text is not a number that a person writes, and deep nesting would be slow
 
 
 def read_number(text: str) -> float | None:
-    """Read a number.
-
-    Returns:
-        The number, or None if the text is not a number or the number is not finite.
-    """
-    if len(text) > _MAX_CHARACTERS:
-        return None
+    """Return the number, or None if the text is not a number or the number is not finite."""
     try:
         value = number_of(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
@@ -56,11 +49,7 @@ def comma_meant(given: object, instead: str) -> str:
 
 
 def number_of(node: ast.expr) -> float | None:
-    """Compute the number that a syntax node describes.
-
-    Returns:
-        The number, or None if the node does not follow the grammar or the number is undefined, such as 1/0 or log(0).
-    """
+    """Return the number of a syntax node, or None without one: another grammar, or 1/0 or log(0)."""
     try:
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
