@@ -31,7 +31,7 @@ def test_the_named_test_exists_and_is_run(node: str) -> None:
 
 def test_every_kind_of_file_is_covered() -> None:
     kinds = ["config", "result file", "store", "baseline", "journal", "scores", "NPZ", "Parquet", "CSV", "JSON lines"]
-    kinds += ["stream", "environment variables", "terminal", "worker process", "mechanism"]
+    kinds += ["environment variables", "terminal", "worker process", "mechanism"]
     named = "\n".join(line.split("|")[1] for line in LINES)
     assert [kind for kind in kinds if kind not in named] == []
 
