@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from dpaudit.inference.fixed.clopper_pearson import clopper_pearson_lower, clopper_pearson_upper
+from dpaudit.inference.fixed.binomial import clopper_pearson_lower, clopper_pearson_upper
 from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower
 
 SIGNIFICANCE = 0.05

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
     from dpaudit.result.sweeps import Sweep
     from dpaudit_reports.blocks import Document
-    from dpaudit_reports.notebook import Shown
+    from dpaudit_reports.html import Shown
     from dpaudit_reports.plots import plot_claim, plot_claims, plot_result, plot_tradeoff
     from dpaudit_reports.sections import Section
 
@@ -239,7 +239,7 @@ def to_fragment(reported: Reported) -> str:
 
 def claim_fragment(claim: TradeoffFunction) -> str:
     """Return a claim's parameters, trade-off function and privacy profile, as HTML for another page."""
-    from dpaudit_reports.claim_document import claim_document
+    from dpaudit_reports.claim_words import claim_document
     from dpaudit_reports.html import fragment
 
     return fragment(claim_document(claim))
@@ -254,7 +254,7 @@ def show(reported: Reported) -> Shown:
     Raises:
         ValueError: If there is no result.
     """
-    from dpaudit_reports.notebook import Shown
+    from dpaudit_reports.html import Shown
 
     return Shown(_document(reported))
 

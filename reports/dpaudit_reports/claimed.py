@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, rounded
-from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import upper
 from dpaudit_reports.blocks import Math, Span, Text

@@ -7,12 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 
-from dpaudit_reports.anchors import Anchors
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.palette import COLORS
-from dpaudit_reports.html_blocks import Writer, text_html
+from dpaudit_reports.html_blocks import Anchors, Writer, text_html
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """A document that a notebook displays.  `print` shows its title and its number of parts."""
+
+    document: Document
+
+    def __repr__(self) -> str:
+        parts = len(self.document.parts)
+        return f"<{self.document.title}{f', {parts} parts' if parts > 1 else ''}>"
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays."""
+        return fragment(self.document)
+
 
 _FEWEST_LINKS, _MOST_LINKS = 3, 12  # fewer links need no contents, and more links are folded
 _TOP = "top"  # the id of the title

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import get_args
 
-from dpaudit_reports.anchors import Anchors
 from dpaudit_reports.blocks import (
     Answers,
     Beside,
@@ -37,6 +37,27 @@ from dpaudit_reports.blocks import (
 from dpaudit_reports.figures.canvas import PANEL
 from dpaudit_reports.figures.palette import COLORS
 from dpaudit_reports.printable import printable
+
+_MAX = 60  # maximum number of characters of an id without the id of its part
+
+
+class Anchors:
+    """Makes ids that are unique on a page."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def new(self, title: str, within: str = "") -> str:
+        """Return an id of small letters, digits, hyphens and slashes."""
+        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+        words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MAX].strip("-") or "section"
+        first = f"{within}/{words}" if within else words
+        name, number = first, 2
+        while name in self._used:
+            name, number = f"{first}-{number}", number + 1
+        self._used.add(name)
+        return name
+
 
 _TONES = get_args(Tone)
 _COLOR_NAMES = {light: f"var(--{name})" for name, (light, _) in COLORS.items()}

@@ -90,7 +90,7 @@ def accounted(found: Witness) -> bool:
 
 
 def least_inside(found: Witness) -> float:
-    """Return a lower bound on the rate on d1 if its interval allows for the stopping time; otherwise the observed rate."""
+    """Return a lower bound on the rate on d1 if its interval allows for stopping, and else the observed rate."""
     if accounted(found) and (ends := intervals(found)) is not None:
         return 1 - ends[1][1]
     counts = found.counts

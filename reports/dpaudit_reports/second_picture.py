@@ -15,8 +15,7 @@ from dpaudit_reports.claimed import Bound, headline
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.rows import Bar, bars_svg
 from dpaudit_reports.frequencies import Frequencies, frequencies
-from dpaudit_reports.guesses import least_right
-from dpaudit_reports.numbers import count, number
+from dpaudit_reports.numbers import count, least_right, number
 from dpaudit_reports.rates import RegionStatus, region, region_status
 
 _ABOVE = "Nothing is known above the proven bound."

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.inference.fixed.clopper_pearson import clopper_pearson
-from dpaudit.inference.sequential.anytime_interval import anytime_interval
+from dpaudit.inference.fixed.binomial import clopper_pearson
+from dpaudit.inference.sequential.bands import anytime_interval
 
 
 @pytest.mark.parametrize("prior", [(0.5, 0.5), (3.0, 9.0), (40.0, 2.0)])

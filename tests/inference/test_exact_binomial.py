@@ -18,7 +18,7 @@ from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.fixed import outcomes
-from dpaudit.inference.fixed.clopper_pearson import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
+from dpaudit.inference.fixed.binomial import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower, p_value, parameter_lower
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability, slack

@@ -22,7 +22,7 @@ from dpaudit.text.signs import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
 from dpaudit_reports.site.addresses import ADDRESS, addresses, digest_of, digest_of_file
-from dpaudit_reports.site.badge import badge
+from dpaudit_reports.site.feed import badge
 from dpaudit_reports.site.folder import MANIFEST
 from dpaudit_reports.site.index import index
 from dpaudit_reports.site.rows import Entry, columns

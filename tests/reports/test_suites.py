@@ -14,7 +14,7 @@ import pytest
 import dpaudit_reports
 from dpaudit import audit_scores
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, ZeroConcentratedDP
-from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit_reports.blocks import Document, Entries, Listing, Paragraph, Picture, Reference, Table

@@ -13,10 +13,9 @@ from dpaudit.claims.laplace import LaplaceDP
 from dpaudit.claims.operations.compose import compose
 from dpaudit.claims.profile import PrivacyLoss
 from dpaudit.claims.pure import PureDP
-from dpaudit.claims.renyi import RenyiDP
+from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.tabulated import TabulatedTradeoff
 from dpaudit.claims.text import CLAIMS, OPERATIONS, parse_claim, rounded
-from dpaudit.claims.zcdp import ZeroConcentratedDP
 
 __all__ = [
     "CLAIMS",

@@ -34,8 +34,7 @@ _FAR = 700.0  # largest -log(1 - beta) for which the curve is computed; the leas
 
 
 def fixed_orders(orders: Array, divergences: Array) -> Envelope:
-    """Return the trade-off function implied by bounds of Renyi divergences of finitely many orders, in both directions.
-    """
+    """Return the trade-off function that bounds of Renyi divergences of some orders imply, in both directions."""
     if np.min(divergences) < _TINY:
         return _nearly_equal(float(np.min(divergences)))
     all_supporting = []

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims.envelope import Envelope, SupportingLines
-from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.claims.ranges import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpaudit.claims.envelope import Envelope, SupportingLines
-from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.claims.ranges import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull
 
@@ -156,3 +156,7 @@ def _column(name: str, values: npt.ArrayLike) -> Array:
     if np.any(bad := ~((column >= 0) & (column <= 1))):
         raise ValueError(f"{name} must lie in [0, 1], got {column[bad][0]}")
     return column + 0.0  # adding 0.0 converts -0.0 to 0.0, so that equal claims have equal texts
+
+
+NO_CLAIM = TabulatedTradeoff(alpha=(0.0, 1.0), beta=(0.0, 0.0))
+"""f = 0: every mechanism satisfies this claim, so no test refutes it."""

@@ -23,10 +23,9 @@ from dpaudit.claims.operations.group import group
 from dpaudit.claims.operations.subsample import RELATIONS, subsampled
 from dpaudit.claims.profile import PrivacyLoss
 from dpaudit.claims.pure import PureDP
-from dpaudit.claims.renyi import RenyiDP
+from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.short_forms import ALSO, meant, written_out
 from dpaudit.claims.tabulated import TabulatedTradeoff
-from dpaudit.claims.zcdp import ZeroConcentratedDP
 from dpaudit.text.numbers import FUNCTIONS, number_of
 from dpaudit.text.rounding import upper
 from dpaudit.text.spelling import nearest

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.confirming import LEAST, Fresh, confirm
-from dpaudit.engine.constant_outputs import judgement_of, nothing_varied
+from dpaudit.engine.constant_outputs import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.enough_trials import enough_trials, would_do
 from dpaudit.engine.fixed import FixedAudit
-from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.provenance import with_costs
 from dpaudit.engine.rows import attack_rows, history, pair_rows
 from dpaudit.engine.sequential import SequentialAudit

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.seen import MIN_OUTPUTS, Seen, same, shown
 from dpaudit.result.confirmation import Confirmation
 
 if TYPE_CHECKING:
     from dpaudit.engine.collector import Collector
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Doubts and hints about a violation that is about to be reported."""
+
+    doubts: list[str] = field(default_factory=list)  # reasons for an inconclusive verdict; none if the violation stands
+    hints: list[str] = field(default_factory=list)  # warnings to report with a violation: likely causes, assumptions
+
 
 _THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
 

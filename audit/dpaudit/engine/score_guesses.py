@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.guesses import guess
 from dpaudit.inference.scores import confident, fixed_number, levels, runs, several, weighted
 from dpaudit.numerics.arrays import Array

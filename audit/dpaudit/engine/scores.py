@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.copied_scores import copied
 from dpaudit.engine.dependent_canaries import count_pooled, signs_of_dependence

@@ -31,8 +31,7 @@ def reference_wealth(bets: Strategy, log_prices: Array) -> list[float]:
 
 
 def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
-    """Refuse different fingerprints: if a stream changes its bets in the middle, its wealth is not a supermartingale.
-    """
+    """Refuse different fingerprints: if a stream changes its bets, its wealth is no supermartingale."""
     if len(saved) == len(ours) and all(
         math.isclose(a, b, rel_tol=_SAME, abs_tol=_SAME) for a, b in zip(saved, ours, strict=True)
     ):

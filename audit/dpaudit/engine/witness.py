@@ -2,7 +2,7 @@
 
 A sequential audit stops as soon as the outputs contradict the claim.  Counts of a region on these outputs tend to
 exaggerate the violation, even if the region was frozen before these outputs.  So the witness states the intervals of
-`inference.sequential.anytime_interval` for its two error rates.  They are valid whenever counting stops.
+`inference.sequential.bands` for its two error rates.  They are valid whenever counting stops.
 
 Theorem:
     Let regions j = 1, 2, ... of each of m pairs be frozen during an audit, each before the outputs on which it is
@@ -26,10 +26,10 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.query_words import query_words
 from dpaudit.engine.region_words import PROBES, describe_region
 from dpaudit.inference.fixed import exact_binomial
-from dpaudit.inference.fixed.clopper_pearson import clopper_pearson
+from dpaudit.inference.fixed.binomial import clopper_pearson
 from dpaudit.inference.fixed.regions import deviations, threshold_for_claim
 from dpaudit.inference.grid import EDGES
-from dpaudit.inference.sequential.anytime_interval import anytime_interval
+from dpaudit.inference.sequential.bands import anytime_interval
 from dpaudit.learning import Learner, Moment, Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs

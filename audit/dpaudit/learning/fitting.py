@@ -13,11 +13,10 @@ from dpaudit.learning import members
 from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.blocks import Block, alike, encoding_of, view_of
 from dpaudit.learning.clock import Clock
-from dpaudit.learning.foreign import copied, fit, guarded, is_foreign
+from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread
 from dpaudit.learning.members import sees
 from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.mixing import Mixing
-from dpaudit.learning.native_threads import one_thread
 from dpaudit.learning.safe_scoring import pointwise
 from dpaudit.learning.score import KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings

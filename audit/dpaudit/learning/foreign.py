@@ -1,20 +1,46 @@
-"""Isolates third-party attacks, so that they receive copies of the outputs and cannot change the audit's state."""
+"""Isolates third-party attacks, so that they receive copies of the outputs and cannot change the audit's state.
+
+OpenMP threads wait for each other in busy loops.  If other processes use the cores, these loops can prolong a fit from
+milliseconds to seconds.  With one thread, the results also do not depend on the number of cores.
+"""
 
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from dpaudit.learning.attack import Attack, Scorer
-from dpaudit.learning.native_threads import one_thread
 from dpaudit.outputs import View
 from dpaudit.sampling.global_randomness import kept_global_randomness
 from dpaudit.values import Output
+
+_BRINGS_THREADS = ("scipy.linalg", "sklearn", "sklearn.ensemble", "torch", "xgboost", "lightgbm", "jaxlib", "faiss")
+# controllers by loaded libraries, cached because their construction is slow
+_known: dict[tuple[bool, ...], ThreadpoolController] = {}
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit all loaded native thread pools (BLAS, OpenMP) to one thread."""
+    loaded = tuple(name in sys.modules for name in _BRINGS_THREADS)
+    controller = _known.get(loaded)
+    if controller is None:
+        _known.clear()
+        controller = _known[loaded] = ThreadpoolController()
+    # this check is faster than setting the limit again
+    if all(pool.get_num_threads() == 1 for pool in controller.lib_controllers):
+        yield
+        return
+    with controller.limit(limits=1):
+        yield
+
 
 _OWN = "dpaudit_attacks"  # the package of built-in attacks
 

@@ -9,9 +9,8 @@ Public names: see `__all__`.
 
 from dpaudit.outputs.block import VIEWS, Outputs, View
 from dpaudit.outputs.derived import derived, derived_names
-from dpaudit.outputs.encoders import register_encoder
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
-from dpaudit.outputs.outcomes import OutputError, Raised, Timed
+from dpaudit.outputs.outcomes import OutputError, Raised, Timed, register_encoder
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.scaling import Scale
 from dpaudit.outputs.shared_calls import as_alone, refuse_mixed_types, types_of

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs.association import association
 from dpaudit.outputs.bits import PER_NUMBER, bits
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
+from dpaudit.outputs.query_choice import association
 from dpaudit.values import Foreign, Output
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly

@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpaudit.values import Output
+from dpaudit.values import Foreign, Output
+
+_ENCODERS: dict[type, Callable[[Foreign], object]] = {}
+
+
+def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
+    """Register a function that converts objects of a class to a type that dpaudit can read.
+
+    The objects may be outputs of a mechanism or parts of outputs.  A later registration for the same class replaces an
+    earlier registration.  If several encoders apply to an object, the encoder of the first class in the method
+    resolution order is used.
+
+    Args:
+        kind: The class of the objects.  The encoder also applies to subclasses.
+        function: The encoder, which maps an object of the class to a number, text, bytes, None, tuple, list, dict, set,
+            array or data frame.  The returned value may contain objects of other classes with registered encoders.  The
+            encoder must keep all information that the analyst sees.  It must add no other information, such as a memory
+            address.
+
+    Raises:
+        TypeError: If `kind` is not a class or `function` is not callable.
+    """
+    if not isinstance(kind, type):
+        raise TypeError(f"register_encoder needs a class, got {kind!r}")
+    if not callable(function):
+        raise TypeError(f"register_encoder needs a function for {kind.__name__}, got {function!r}")
+    _ENCODERS[kind] = function
+
+
+def encoder_of(output: Output) -> Callable[[Foreign], object] | None:
+    """Return the encoder that is registered for the class of an output or for its nearest ancestor, or None."""
+    if not _ENCODERS:
+        return None
+    return next((_ENCODERS[kind] for kind in type(output).__mro__ if kind in _ENCODERS), None)
 
 
 class OutputError(Exception):

@@ -42,11 +42,10 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
-from dpaudit.outputs.encoders import encoder_of
 from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
 from dpaudit.outputs.labels import LISTED, label_of, some_elements
 from dpaudit.outputs.named import Parts
-from dpaudit.outputs.outcomes import OutputError, Raised
+from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
 from dpaudit.outputs.table_parts import table
 from dpaudit.outputs.tables import Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
 from dpaudit.outputs.text_parts import text

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
-from dpaudit.outputs.encoders import encoder_of
+from dpaudit.outputs.outcomes import encoder_of
 from dpaudit.values import Foreign, Output, RawOutputs
 
 Plain = AnyArray

@@ -83,8 +83,7 @@ def panel_svg(
 
 
 def place(x: float, y: float, *, height: float, width: float = PANEL) -> tuple[float, float]:
-    """Return a place inside the axes of a panel without a legend as fractions of the panel, from the upper left corner.
-    """
+    """Return a place inside the axes of a panel without a legend, as fractions from its upper left corner."""
     across = (_LEFT + x * (width - _LEFT - _RIGHT)) / width
     return across, (_ABOVE + (1 - y) * (height - _ABOVE - _BELOW)) / height
 

@@ -32,7 +32,7 @@ _MAX_DIFFERENCES = 40  # number of differing cells that are listed; sweep.json h
 
 
 def text(sweep: Sweep, screen: Screen) -> str:
-    """Return the table of all constructors, the cells without a verdict, the differences of versions and the guarantee."""
+    """Return the table of constructors, cells without a verdict, differences of versions, and the guarantee."""
     rows = rows_of(sweep)
     lines = [*([Text()] if screen.terminal else []), *_table(rows, screen, several=len(sweep.versions) > 1)]
     notes = [MEANING, counts(sweep)]

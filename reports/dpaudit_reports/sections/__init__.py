@@ -14,19 +14,17 @@ from typing import TypeAlias
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block
 from dpaudit_reports.sections.answers import answers
+from dpaudit_reports.sections.appendix import method
 from dpaudit_reports.sections.attacks import attacks
 from dpaudit_reports.sections.bounds import bounds
 from dpaudit_reports.sections.curves import curves
-from dpaudit_reports.sections.evidence import evidence
-from dpaudit_reports.sections.method import method
+from dpaudit_reports.sections.evidence import evidence, one_run
 from dpaudit_reports.sections.next_step import next_step
-from dpaudit_reports.sections.one_run import one_run
 from dpaudit_reports.sections.pairs import pairs
 from dpaudit_reports.sections.pictures import pictures
 from dpaudit_reports.sections.provenance import provenance
 from dpaudit_reports.sections.training import training
-from dpaudit_reports.sections.verdict import verdict
-from dpaudit_reports.sections.warnings import warnings
+from dpaudit_reports.sections.verdict import verdict, warnings
 from dpaudit_reports.sections.witness import witness
 
 Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]

@@ -21,13 +21,19 @@ from dpaudit_reports.blocks import (
     with_mathematics,
 )
 from dpaudit_reports.claimed import tells
-from dpaudit_reports.first import first
 from dpaudit_reports.foreign import foreign_blocks
-from dpaudit_reports.numbers import at_most, count, percent
+from dpaudit_reports.numbers import at_most, count, first, percent
 from dpaudit_reports.rates import RegionStatus, region_status
-from dpaudit_reports.sections.one_run import one_run
+from dpaudit_reports.sections.evidence import one_run
 from dpaudit_reports.sections.provenance import SEED, origin
 from dpaudit_reports.sections.training import training
+
+
+def method(result: AuditResult) -> tuple[Block, ...]:
+    """Return a paragraph about the method, and references."""
+    words = result.evidence.words
+    return Heading("Method"), Paragraph(with_mathematics(words.principle)), Items(words.references, quiet=True)
+
 
 _MAX_LINES = 24  # maximum number of lines of a config; the result file has all lines
 _MAX_WIDTH = 400  # maximum number of characters in a line of a config

@@ -7,8 +7,7 @@ import math
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
-from dpaudit_reports.first import first
-from dpaudit_reports.numbers import number, percent
+from dpaudit_reports.numbers import first, number, percent
 
 _UNUSED = "not used: "  # prefix of the note of an unused attack, before the reason
 

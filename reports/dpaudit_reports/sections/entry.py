@@ -7,8 +7,7 @@ from dpaudit_reports.blocks import Answers, Beside, Block, Items, Paragraph
 from dpaudit_reports.repeat import how_to_repeat
 from dpaudit_reports.sections.answers import claimed, data
 from dpaudit_reports.sections.pictures import tradeoff_panel
-from dpaudit_reports.sections.verdict import verdict
-from dpaudit_reports.sections.warnings import warnings
+from dpaudit_reports.sections.verdict import verdict, warnings
 from dpaudit_reports.unseen import unseen
 
 _MAX_WARNINGS = 3  # more warnings are in the full report

@@ -8,8 +8,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import PairRow
 from dpaudit.result.words import quotation
 from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Span, Table
-from dpaudit_reports.first import first
-from dpaudit_reports.numbers import count, number
+from dpaudit_reports.numbers import count, first, number
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.sides import MAX_SHOWN
 

@@ -11,7 +11,7 @@ from dpaudit.result.words import spent
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
-_ELSEWHERE = ("command", "audit", "outputs", "first_outputs", "attack_seconds")
+_ELSEWHERE = ("command", "audit", "identity", "outputs", "first_outputs", "attack_seconds")
 """Fields that are absent from the list, because they are shown elsewhere or are of no use to readers."""
 
 _MAX_LISTED = 40  # maximum number of files or packages in one list; a longer list would fill pages

@@ -10,8 +10,7 @@ from dpaudit.result.training import TrainingRecord
 from dpaudit_reports.blocks import Block, Figure, Heading, Items, KeyValues, Panel, Paragraph, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
-from dpaudit_reports.figures.rows import Bar, bars_svg
-from dpaudit_reports.figures.scores import scores_svg
+from dpaudit_reports.figures.rows import Bar, bars_svg, scores_svg
 from dpaudit_reports.numbers import at_least, count, number, percent_at_least
 from dpaudit_reports.printable import printable
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, Verdict
 from dpaudit.result.words import spent
-from dpaudit_reports.blocks import Block, Callout, Span, Strong, Text, flat
+from dpaudit_reports.blocks import Block, Callout, Heading, Items, Span, Strong, Text, flat
 from dpaudit_reports.claim_words import claim_of, least_found_in_words
 from dpaudit_reports.claimed import headline
 from dpaudit_reports.confirmed import confirmation, shows_size
 from dpaudit_reports.frequencies import frequencies, in_words
-from dpaudit_reports.guesses import least_right
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_most, count, percent_at_least
-from dpaudit_reports.reasons import reason
+from dpaudit_reports.numbers import at_most, count, first, least_right, percent_at_least
+from dpaudit_reports.reasons import reason, why_inconclusive
 from dpaudit_reports.unseen import assumption
+
+
+def warnings(result: AuditResult) -> tuple[Block, ...]:
+    """Return the warnings that the verdict does not already state; nothing if no such warnings exist."""
+    reported = why_inconclusive(result)
+    rest = tuple(warning for warning in result.warnings if warning not in reported)
+    shown, left_out = first(rest, "warnings")
+    return (Heading("Warnings"), Items(tuple(shown)), *left_out) if rest else ()
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:

@@ -17,8 +17,7 @@ from dpaudit_reports.document import document
 from dpaudit_reports.html import page
 from dpaudit_reports.sections import SECTIONS
 from dpaudit_reports.site.addresses import addresses
-from dpaudit_reports.site.badge import badge
-from dpaudit_reports.site.feed import feed
+from dpaudit_reports.site.feed import badge, feed
 from dpaudit_reports.site.folder import SiteFolder
 from dpaudit_reports.site.index import index
 from dpaudit_reports.site.rows import Entry, worst_first

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from dpaudit.claims.base import TradeoffFunction, operation
 from dpaudit.claims.envelope import Envelope
-from dpaudit.claims.polygonal import PolygonalClaim
-from dpaudit.claims.ranges import count
+from dpaudit.claims.ranges import PolygonalClaim, count
 
 
 @operation

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaudit.claims.base import TradeoffFunction, operation
 from dpaudit.claims.envelope import Envelope
-from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.claims.ranges import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 
 

@@ -72,8 +72,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, rounding
-from dpaudit.inference.fixed.clopper_pearson import check_count, clopper_pearson
+from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, check_count, clopper_pearson, rounding
 from dpaudit.inference.fixed.evidence import evidence_of, square_sine
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability
 from dpaudit.numerics.arrays import Array

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpaudit.inference.independence.hypergeometric import NOTABLE, most_suspicious, notable, two_sided
-from dpaudit.inference.independence.questions import Bits, columns_of
+from dpaudit.inference.independence.hypergeometric import NOTABLE, Bits, columns_of, most_suspicious, notable, two_sided
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 

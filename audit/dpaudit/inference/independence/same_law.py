@@ -14,8 +14,7 @@ import numpy.typing as npt
 from scipy.special import betainc
 
 from dpaudit.inference.fixed import newcomers
-from dpaudit.inference.independence.hypergeometric import most_suspicious, notable, two_sided
-from dpaudit.inference.independence.questions import bits_of
+from dpaudit.inference.independence.hypergeometric import bits_of, most_suspicious, notable, two_sided
 from dpaudit.numerics.arrays import Array
 
 

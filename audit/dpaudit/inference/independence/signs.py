@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.independence.correlation import alike, correlation, far_correlation
-from dpaudit.inference.independence.hypergeometric import most_suspicious, notable, two_sided
+from dpaudit.inference.independence.hypergeometric import Bits, bits_of, columns_of, most_suspicious, notable, two_sided
 from dpaudit.inference.independence.memory import MIN_OUTPUTS, SUSPICIOUS
-from dpaudit.inference.independence.questions import Bits, bits_of, columns_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 

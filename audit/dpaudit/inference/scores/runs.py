@@ -41,7 +41,7 @@ from scipy.special import betainc, betaincinv, ndtr
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.claims.operations.pair_curves import Curve, pair_curves
-from dpaudit.inference.fixed.clopper_pearson import check_count
+from dpaudit.inference.fixed.binomial import check_count
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.caches import read_only

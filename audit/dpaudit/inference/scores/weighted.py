@@ -124,8 +124,7 @@ def pure(epsilon: float, numbers: Numbers, right: int) -> float:
 
 
 def total_law(rates: Array, numbers: Numbers) -> Array:
-    """Return P[T = t] for t = 0, 1, ..., if the guesses of block b are right independently with probability rates[b].
-    """
+    """Return P[T = t] for t = 0, 1, ..., if guesses of block b are independently right with probability rates[b]."""
     law = np.ones(1)
     for size, weight, rate in zip(*blocks(numbers), rates, strict=True):
         spread = np.zeros(size * weight + 1)

@@ -117,8 +117,7 @@ def _growths(bets: Strategy, claim: TradeoffFunction, law: Law, *, coin_selected
 
 @lru_cache(maxsize=16)
 def forecast(claim: TradeoffFunction, planned: Planned | None, *, coin_selected: bool = False) -> Forecast:
-    """Compute the growth of all bets of `strategy(claim, planned)` under the alternatives and the planned violations.
-    """
+    """Compute the growth of the bets of `strategy(claim, planned)` under alternatives and planned violations."""
     bets = strategy(claim, planned)
     laws = [(one.p, one.q) for one in alternatives(claim)]
     steered = [] if planned is None else [(law.p, law.q) for law, _ in planned_laws(claim, planned)]
