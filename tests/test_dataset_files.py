@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from dpaudit.config import ConfigError, read_configs
-from dpaudit.config.dataset_files import changed, read_dataset
+from dpaudit.config.pair_models import changed, read_dataset
 
 PEOPLE = "name,age,zip,income\nAda,36,02139,1e3\nBo,,00501,2.5\n\nCy,7,94105,-3\n"
 ROWS: list[dict[str, Any]] = [
@@ -198,7 +198,7 @@ def test_each_file_of_a_config_is_read_once(here: Path, monkeypatch: pytest.Monk
         read.append(name)
         return read_dataset(name, *where)
 
-    monkeypatch.setattr("dpaudit.config.dataset_files.read_dataset", reading)
+    monkeypatch.setattr("dpaudit.config.pair_models.read_dataset", reading)
     entry = "  - {d0: people.csv, d1: {drop: 0}}\n"
     (here / "c.yaml").write_text(CONFIG.replace(entry, entry * 50))
     (audit,) = read_configs([here / "c.yaml"])
@@ -208,7 +208,7 @@ def test_each_file_of_a_config_is_read_once(here: Path, monkeypatch: pytest.Monk
 
 
 def test_a_file_that_is_too_large_is_read_in_python(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.config.dataset_files.MAX_DATA_BYTES", len(PEOPLE) - 1)
+    monkeypatch.setattr("dpaudit.config.pair_models.MAX_DATA_BYTES", len(PEOPLE) - 1)
     with pytest.raises(ConfigError, match=r"people.csv: cannot be read: is larger than .* read it in Python"):
         read_configs([here / "c.yaml"])
 

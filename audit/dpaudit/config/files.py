@@ -11,9 +11,9 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dpaudit.config.dataset_files import reader
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.numbers import Loader
+from dpaudit.config.pair_models import reader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import Lines, Place, explained
 from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file

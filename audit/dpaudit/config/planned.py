@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,23 +14,23 @@ import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.operations.pair_curves import pair_curves
-from dpaudit.config.dataset_files import is_file, reader
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
+from dpaudit.config.pair_models import is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, read
 from dpaudit.libraries.generator_calls import file_beside
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.forks import only_this_process
-from dpaudit.mechanisms.imported_names import imported_from
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.locks import Lock
+from dpaudit.mechanisms.modules import imported_from
 from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.memory import check_memory
-from dpaudit.text.masking import masked_values, masked_words
+from dpaudit.text.masking import masked, masked_values, masked_words
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
@@ -200,14 +199,17 @@ class PlannedAudit:
     @property
     def text(self) -> str:
         """The audit as YAML for `read_text`, with a mask in place of anything that looks like a secret."""
-        settings = self._written
+        settings: JsonObject = self.config.model_dump(by_alias=True, exclude_unset=True)
         if "source" in settings:
-            settings["source"] = masked_values(settings["source"])
-        return _yaml(settings | {"mechanism": _masked(settings["mechanism"])})
-
-    @property
-    def _written(self) -> JsonObject:
-        return self.config.model_dump(by_alias=True, exclude_unset=True)
+            settings["source"] = masked(settings["source"])
+        mechanism = settings["mechanism"]  # the address of the code is not masked, so that it stays valid
+        if mechanism.get("command") is not None:
+            mechanism["command"] = masked_words(mechanism["command"])
+        for key in ("params", "arguments"):
+            if key in mechanism:
+                mechanism[key] = masked_values(mechanism[key])
+        written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+        return written
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
         """Return the same audit with another name and another expectation."""
@@ -268,17 +270,6 @@ class PlannedAudit:
         return mechanism, checked(claim)
 
 
-def _masked(mechanism: Mapping[str, Foreign]) -> JsonObject:
-    """Return the mechanism of a config with masks.  The address of the code is not masked, so that it stays valid."""
-    found = dict(mechanism)
-    if found.get("command") is not None:
-        found["command"] = masked_words(found["command"])
-    for key in ("params", "arguments"):
-        if found.get(key) is not None:
-            found[key] = masked_values(found[key])
-    return found
-
-
 def _brief(value: Foreign) -> str:
     """Return a value as one line of JSON, shortened to 500 characters."""
     text = json.dumps(_named(value), ensure_ascii=False, default=repr)
@@ -292,11 +283,6 @@ def _named(value: Foreign) -> Foreign:
         items = [(key, _named(inner)) for key, inner in value.items()]
         return dict(items) if all(key is None or isinstance(key, str | int | float) for key in value) else items
     return [_named(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _yaml(value: Foreign) -> str:
-    written: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-    return written
 
 
 def checked(claim: TradeoffFunction) -> TradeoffFunction:

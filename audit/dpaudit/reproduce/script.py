@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
-from dpaudit.config.dataset_files import reader
+from dpaudit.config.pair_models import reader
 from dpaudit.libraries.configured import GENERATORS
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.pair import Pair, distinct
