@@ -89,8 +89,6 @@ def test_cells_are_chosen_by_constructor_name_or_pattern(tmp_path: Path) -> None
         (("<0.14", "older"), "own.yaml:5: environments[0].versions: must be a range of versions such as"),
         (("numpy<2", "--index-url x"), "own.yaml:5: environments[0].requires: must name packages and versions"),
         (("numpy<2", "a @ https://example.invalid/a.whl"), "environments[0].requires: must name packages and versions"),
-        (("numpy<2", "numpy<" + 300 * "2"), "environments[0].requires: must have at most 200 letters for each package"),
-        (("numpy<2", 101 * "numpy, "), "environments[0].requires: must name at most 100 packages, got 101"),
         (("    name: new one", "    nme: new one"), "yaml:13: entries[1].nme is not a known key; did you mean name?"),
         (("  - call: make_new", "  - cal: make_new"), "own.yaml:12: entries[1].cal is not a known key"),
         (("name: new one", "name: ../new"), "own.yaml:13: entries[1].name: must have at most 40 letters"),
