@@ -25,6 +25,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DPAUDIT_CACHE", str(cache))
+    monkeypatch.setenv("UV_CACHE_DIR", str(cache / "uv"))
     yield
     close_all()
 

@@ -84,9 +84,8 @@ def bisect(
     check_choice("--backend", options.backend, BACKENDS)
     command = checked_settings(options, pdf=False)
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.audit_releases import audit_releases
+        from dpaudit.cli.audit_releases import audit_releases, release_range
         from dpaudit.cli.prepare_run import NotReady
-        from dpaudit.cli.release_range import release_range
         from dpaudit.config import ConfigError, only_named, read_configs, requiring
         from dpaudit.mechanisms import MechanismError
     try:
@@ -98,7 +97,6 @@ def bisect(
         refuse(*getattr(error, "problems", [str(error)]))
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
-    _compare_installers(package)
     try:
         found = audit_releases(audits, package, between, command, most)
     except NotReady as error:
@@ -109,17 +107,6 @@ def bisect(
         refuse(f"no release of {package} could be audited; see the messages above")
     _report(found, options)
     leave(_exit_code(found))
-
-
-def _compare_installers(package: str) -> None:
-    """Warn if pip lists the releases and uv installs them, perhaps from other indexes."""
-    from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
-
-    if uv_is_used() and index_settings():
-        say(
-            f"pip lists the releases of {package}, but uv installs them, and uv ignores pip.conf and PIP_*.  Give both "
-            "the same indexes (see UV_DEFAULT_INDEX), or remove uv from PATH"
-        )
 
 
 def _report(found: Found, options: RunOptions) -> None:

@@ -23,8 +23,7 @@ def clean(
     Exit codes: 0 all environments were listed or removed, 2 wrong usage, and 3 some environments could not be removed.
     """
     from dpaudit.mechanisms import MechanismError
-    from dpaudit.mechanisms.cached_environments import cached_environments, remove
-    from dpaudit.mechanisms.environments import environments_folder
+    from dpaudit.mechanisms.environments import cached_environments, environments_folder, remove
 
     try:
         found = cached_environments()
@@ -32,11 +31,16 @@ def clean(
             say(f"there are no environments in {environments_folder()}")
         stayed = 0
         for one in found:
-            show(one_line(f"{one.size / 1e6:8.1f} MB  {_days(one.used)}  {one.about}  {one.path}"))
-            if yes and (reason := remove(one)):
+            days = f"unused for {max(0, int((time.time() - one.used) / 86_400)):4d} days"
+            show(one_line(f"{one.size / 1e6:8.1f} MB  {days}  {one.about}  {one.path}"))
+            try:
+                if yes:
+                    remove(one)
+            except OSError as error:
                 stayed += 1
+                reason = "the environment is in use" if isinstance(error, BlockingIOError) else error
                 say(f"{one.path} stays: {reason}")
-    except MechanismError as error:
+    except (MechanismError, OSError) as error:
         refuse(str(error))
     if found and yes:
         say(f"removed {len(found) - stayed} of {len(found)} environments")
@@ -45,7 +49,3 @@ def clean(
         say(f"{len(found)} environments with {total:,.1f} MB.  To remove them: dpaudit clean --yes")
     if stayed:
         leave(INCONCLUSIVE)
-
-
-def _days(used: float) -> str:
-    return f"unused for {max(0, int((time.time() - used) / 86_400)):4d} days"

@@ -23,13 +23,14 @@ from dpaudit.cli.prepare_run import (
 )
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
 from dpaudit.cli.terminal import complain, say
-from dpaudit.cli.write_lock import write_lock
 from dpaudit.cli.write_result import write_result
-from dpaudit.config import PlannedAudit
+from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.mechanisms.exits import exits_refused
+from dpaudit.mechanisms.isolated import IsolatedMechanism
+from dpaudit.result.atomic_write import remove_placed, write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
@@ -66,7 +67,7 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
     outcome = Outcome()
     ready = _load_all(planned, command, outcome)
     for one, mechanism, _ in filter(None, ready):
-        write_lock(one, mechanism, command)
+        _write_lock(one, mechanism, command)
     with event_log(command.log) as log, workers(command):
         try:
             for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=not of_several), 1):
@@ -241,3 +242,19 @@ def _interrupted(command: CommandSettings) -> str:
         "interrupted; the later audits were not run, and the outputs of the interrupted audit were not saved.  "
         f"Use --resume to save outputs: {command_line()} --resume"
     )
+
+
+def _write_lock(planned: PlannedAudit, mechanism: object, command: CommandSettings) -> None:
+    """Write DIR/NAME.lock for a new environment, or remove that of an earlier environment if this one has no lock."""
+    if not isinstance(mechanism, IsolatedMechanism) or planned.lock is not None:
+        return
+    file, name, lock = lock_file(command.output, planned.config.name), planned.config.name, mechanism.installed
+    try:
+        if lock is not None:
+            write_placed(file, lock.text)
+        else:
+            remove_placed(file)
+    except OSError as error:
+        say(f"audit {name}: the lock file could not be written: {error.strerror or error}")
+    if lock is None and not command.quiet:
+        say(f"audit {name}: no lock file was written, because packages from version control have no hash")

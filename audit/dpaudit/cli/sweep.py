@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
 from dpaudit.cli.options import PLACES, RUNS, RunOptions, with_run_options
-from dpaudit.cli.prepare_run import CommandSettings, prepare_folder, share_guarantee
+from dpaudit.cli.prepare_run import CommandSettings, NotReady, prepare_folder, share_guarantee
 from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
 from dpaudit.cli.run import checked_settings
 from dpaudit.cli.sweep_cells import Sweeping, answer_seconds, with_timeout
@@ -214,8 +216,6 @@ def sweep(
     seconds = seconds_of(time)
     command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.folder_lock import sole_use
-        from dpaudit.cli.prepare_run import NotReady
         from dpaudit.cli.sweep import planned_sweep
         from dpaudit.config import ConfigError
     try:
@@ -224,7 +224,7 @@ def sweep(
             _list(plan.cells, seconds)
             return
         plan.prepare(command)
-        with sole_use(command):
+        with _sole_use(command):
             sweeping = plan.start(seconds, command)
             sweeping.go_on()
             if not sweeping.results and not sweeping.interrupted:
@@ -234,6 +234,25 @@ def sweep(
     except (ConfigError, NotReady) as error:
         refuse(*error.problems)
     leave(_exit_code(sweeping))
+
+
+@contextlib.contextmanager
+def _sole_use(command: CommandSettings) -> Iterator[None]:
+    """Hold the output folder, whose files are written again and again, until the block ends or this process dies."""
+    import fcntl
+
+    handle = os.open(command.output, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            folder = command.shown or command.output
+            raise NotReady(
+                f"{folder} is in use by another sweep; wait until it ends, or name another folder with -o"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def jobs_of(given: int | None, backend: str) -> int:

@@ -1,4 +1,4 @@
-"""Replaces the versions of packages that the audits of configs require."""
+"""Replaces the versions of packages that the audits of configs require, or pins them to lock files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from packaging.version import Version
 
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.mechanisms.requirements import is_bare_name, parsed_requirement, pinned_version, project_name, with_extras
+from dpaudit.mechanisms.locks import read_lock
+from dpaudit.mechanisms.requirements import (
+    is_bare_name,
+    normalised,
+    parsed_requirement,
+    pinned_version,
+    project_name,
+    this_version,
+    with_extras,
+)
+from dpaudit.settings.limits import MAX_FILE_BYTES
+from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.spelling import hint
 
 
@@ -183,3 +195,41 @@ def _in_name(audit: PlannedAudit, project: str) -> tuple[str, str] | None:
         if pinned and project_name(requirement) == project and "-".join(pinned) in audit.config.name:
             return pinned
     return None
+
+
+def lock_file(folder: Path, name: str) -> Path:
+    """Return the lock file of an audit in an output folder."""
+    return folder / f"{name}.lock"
+
+
+def with_locks(audits: Iterable[PlannedAudit], folder: Path) -> list[PlannedAudit]:
+    """Return the audits; each audit with an environment gets its lock file."""
+    found, problems = [], []
+    for audit in audits:
+        try:
+            found.append(_locked(audit, lock_file(folder, audit.config.name)))
+        except ConfigError as error:
+            again = "Run once without --locked to write the file, and check the packages in it"
+            problems.append(f"{audit.file}:{audit.line}: audit {audit.config.name}: --locked: {error}.  {again}")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return found
+
+
+def _locked(audit: PlannedAudit, file: Path) -> PlannedAudit:
+    mechanism = audit.config.mechanism
+    if not mechanism.isolated:
+        return audit
+    try:
+        lock = read_lock(read_foreign(file, MAX_FILE_BYTES))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no lock file {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except ValueError as error:
+        raise ConfigError(f"{file}:{error}") from None
+    wanted, version = normalised(mechanism.requires or ()), mechanism.python_version or this_version()
+    for name, here, there in (("requires", wanted, list(lock.requires)), ("Python", version, lock.python_version)):
+        if here != there:
+            raise ConfigError(f"{file} was made for {name} {there}, but this audit has {here}")
+    return replace(audit, lock=lock)

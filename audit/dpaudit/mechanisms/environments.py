@@ -1,4 +1,8 @@
-"""Builds private Python environments with only the packages that a mechanism requires, and keeps them in a cache."""
+"""Private Python environments with only the packages that a mechanism requires, kept in a cache.
+
+An environment is built under a lock in a new folder, which gets its name once it is complete.  So no process uses an
+incomplete environment, even after an interruption or a power cut.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,26 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import logging
 import os
+import platform
 import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import IO
 
-from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
-from dpaudit.mechanisms.installer import Archive, archives, check_installed, pip_of
-from dpaudit.mechanisms.installer import run as _run
-from dpaudit.mechanisms.interpreters import find_interpreter, this_version
-from dpaudit.mechanisms.local_files import local_hashes
-from dpaudit.mechanisms.locks import Lock, lock_of, read_lock
-from dpaudit.mechanisms.own_folder import check_own_folders, is_trusted, make_own_folders, resolved_cache
+from dpaudit.mechanisms.installer import index_settings, run_uv
+from dpaudit.mechanisms.locks import Archive, Lock, lock_of, read_lock
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.requirements import pinned_version, project_name, unmet
+from dpaudit.mechanisms.requirements import local_hashes, normalised, parsed_requirement, project_name, this_version
 
-__all__ = [
-    "Environment",
-    "cache_folder",
-    "environment",
-    "environments_folder",
-    "named_cache",
-    "normalised",
-    "pinned_version",
-    "project_name",
-]
-
-_log = logging.getLogger("dpaudit.environments")
+_ABOUT = "dpaudit.json"  # the file of a complete environment with its packages
+_NAME = re.compile(r"(py3[0-9.]*-[0-9a-f]{16})(-\w+)?")  # of an environment, and of a build
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,96 +41,95 @@ class Environment:
     lock: Lock | None = None
 
 
-def cache_folder() -> Path:
-    """Return the folder of `named_cache` with all symbolic links resolved.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedEnvironment:
+    """An environment in the cache, or what an interrupted build left."""
 
-    The result stays the same until this process ends.
-    """
-    return resolved_cache(named_cache())
+    path: Path
+    size: int
+    used: float
+    about: str
 
 
-def named_cache() -> Path:
-    """Return the absolute folder of the environments: $DPAUDIT_CACHE, or dpaudit in the user's cache folder.
-
-    If that folder belongs to another user, as the mounted home folder of a container may, the folder dpaudit-UID beside
-    it is used.
-    """
-    if os.environ.get("DPAUDIT_CACHE"):
-        return Path(os.path.abspath(os.environ["DPAUDIT_CACHE"]))
+def environments_folder() -> Path:
+    """Return the folder of environments in $DPAUDIT_CACHE, or in dpaudit in the user's cache folder."""
     try:
-        default = Path(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")) / "dpaudit"
+        cache = os.environ.get("DPAUDIT_CACHE") or Path(
+            os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "dpaudit"
+        )
     except RuntimeError:  # the user of a container may have neither HOME nor an entry in passwd
         raise MechanismError(
             "this user has no home folder for the environments; set DPAUDIT_CACHE to a writable folder"
         ) from None
-    return default if is_trusted(default) else default.with_name(f"dpaudit-{os.geteuid()}")
+    return Path(os.path.abspath(cache), "environments")
 
 
 def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:
     """Return the environment with these packages and their dependencies, and build it if it is missing.
 
-    An environment is built under a lock, in a new folder.  A pointer file names that folder after everything has been
-    installed and checked.  So no process uses an incomplete environment, even after an interruption.  The command
-    `dpaudit clean` does not remove the environment before this process ends.
+    The command `dpaudit clean` does not remove the environment before this process ends.
     """
-    version = python_version or this_version()
-    wanted = normalised(requires)
-    files = local_hashes(wanted) if lock is None else {}
-    pointer = _pointer(version, wanted, files, lock)
+    version, wanted = python_version or this_version(), normalised(requires)
+    folder = _folder(version, wanted, lock)
     try:
-        make_own_folders(cache_folder(), environments_folder())
-        _hold(pointer)
-        found = complete_environment(pointer, wanted, version)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _hold(folder)
+        found = _complete(folder)
         if found is None:
-            with _locked(pointer.with_suffix(".lock")):
-                found = complete_environment(pointer, wanted, version) or _build(pointer, version, wanted, files, lock)
+            with open(f"{folder}.lock", "a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # the system releases the lock if this process dies
+                found = _complete(folder) or _build(folder, version, wanted, lock)
     except OSError as error:
-        raise MechanismError(f"the environment {pointer} cannot be written: {error}") from error
+        raise MechanismError(f"the environment {folder} cannot be written: {error}") from error
     return found
 
 
 def cached_environment(requires: Sequence[str], python_version: str | None = None) -> Environment | None:
-    """Return the environment that was built for these requirements earlier, or None if there is none.
+    """Return the environment that was built for these requirements earlier, or None if there is none."""
+    return _complete(_folder(python_version or this_version(), normalised(requires), None))
 
-    The function creates and changes nothing.
+
+def cached_environments() -> list[CachedEnvironment]:
+    """Return the environments in the cache, the least recently used first."""
+    folder = environments_folder()
+    there = folder.iterdir() if folder.is_dir() else ()
+    found = [_cached(one) for one in there if _NAME.fullmatch(one.name) and one.is_dir() and not one.is_symlink()]
+    return sorted(found, key=lambda one: (one.used, one.path))
+
+
+def remove(one: CachedEnvironment) -> None:
+    """Remove an environment; raise BlockingIOError if a process uses or builds it, and OSError for other reasons."""
+    with contextlib.ExitStack() as stack:
+        for ending in ("lock", "used"):
+            file = stack.enter_context(open(f"{_of_build(one.path)}.{ending}", "a"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (one.path / _ABOUT).unlink(missing_ok=True)  # so that no process finds half an environment
+        shutil.rmtree(one.path)
+
+
+def _folder(version: str, wanted: list[str], lock: Lock | None) -> Path:
+    """Return the folder of an environment.
+
+    Without a lock, the name depends on local files and on the settings of indexes, because another index may have other
+    code under the same version.
     """
-    version, wanted = python_version or this_version(), normalised(requires)
-    try:
-        check_own_folders(cache_folder(), environments_folder())
-    except OSError:  # the cache does not exist; `environment` reports a cache that cannot be written
-        return None
-    return complete_environment(_pointer(version, wanted, local_hashes(wanted), None), wanted, version)
-
-
-def _pointer(version: str, wanted: list[str], files: Mapping[str, str], lock: Lock | None) -> Path:
-    """Return the path of the pointer file, which names the folder of an environment once it is complete.
-
-    Without a lock, the name depends on the indexes and on the installer, because another index may have other code
-    under the same version.  The name holds only a hash of these settings.
-    """
-    about: list[object] = [version, wanted, files if lock is None else lock.text]
-    if lock is None and (settings := index_settings()):
-        about += [settings, uv_is_used()]
-    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
-    return environments_folder() / f"py{version}-{key}.json"
-
-
-def environments_folder() -> Path:
-    """Return the folder that holds the environments and nothing else."""
-    return cache_folder() / "environments"
-
-
-def normalised(requires: Sequence[str]) -> list[str]:
-    """Return requirements in the form in which environments are compared: sorted, with single spaces."""
-    return sorted(" ".join(requirement.split()) for requirement in requires)
+    root = environments_folder()
+    if root.exists() and (root.stat().st_uid not in (os.geteuid(), 0) or root.stat().st_mode & 0o022):
+        raise MechanismError(
+            f"other users of this machine can change the packages in {root}; set DPAUDIT_CACHE to a folder of your "
+            f"own, or run `chmod go-w {root}` if it is yours and you trust all users"
+        )
+    about = [lock.text] if lock is not None else [local_hashes(wanted), index_settings()]
+    key = hashlib.sha256(json.dumps([version, wanted, *about]).encode()).hexdigest()[:16]
+    return root / f"py{version}-{key}"
 
 
 _held: dict[Path, IO[str]] = {}  # open, locked files that show `dpaudit clean` which environments this process uses
 
 
-def _hold(pointer: Path) -> None:
+def _hold(folder: Path) -> None:
     """Mark an environment as used by this process until it ends."""
-    mark = pointer.with_suffix(".used")
+    mark = Path(f"{folder}.used")
     if mark not in _held:
         file = mark.open("a")
         fcntl.flock(file, fcntl.LOCK_SH)  # waits while another process removes the environment
@@ -147,91 +138,88 @@ def _hold(pointer: Path) -> None:
     os.utime(mark)
 
 
-def complete_environment(pointer: Path, wanted: list[str], version: str) -> Environment | None:
-    """Return the environment that the file `pointer` names, or None if the environment is damaged or incomplete."""
+def _complete(folder: Path) -> Environment | None:
+    """Return the environment in a folder; None if it is missing, or if its base Python has been removed."""
     try:
-        about = json.loads(pointer.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
         return None
-    folder, packages, lock = (
-        (about.get(name) for name in ("folder", "packages", "lock")) if isinstance(about, dict) else (None,) * 3
-    )
-    if not isinstance(folder, str) or not re.fullmatch(rf"{re.escape(pointer.stem)}-\w+", folder):
-        return None  # the file is damaged, so the environment is rebuilt
-    python = pointer.parent / folder / "bin" / "python"
-    if not isinstance(packages, dict) or not os.access(python, os.X_OK) or unmet(wanted, packages, version):
-        return None
-    try:
-        return Environment(python, packages, read_lock(lock) if isinstance(lock, str) else None)
-    except ValueError:
-        return None
-
-
-@contextlib.contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    with file.open("a") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # the system releases the lock if this process dies
-        yield
-
-
-def _build(pointer: Path, version: str, wanted: list[str], local: Mapping[str, str], lock: Lock | None) -> Environment:
-    """Build an environment, and remove the folders of interrupted builds.
-
-    The caller holds the environment's lock.  So all earlier folders of the environment are incomplete, even if an
-    interrupted build left an installer running.
-    """
-    for left in pointer.parent.glob(f"{pointer.stem}-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    base = find_interpreter(version)
-    folder = Path(tempfile.mkdtemp(prefix=f"{pointer.stem}-", dir=pointer.parent))
-    _log.info("installing %s for Python %s", ", ".join(wanted) or "no packages", version)
     python = folder / "bin" / "python"
-    uv = shutil.which("uv")
-    uv = uv and os.path.abspath(uv)
+    lock = None if about["lock"] is None else read_lock(about["lock"])
+    return Environment(python, about["packages"], lock) if python.exists() else None
+
+
+def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> Environment:
+    """Build an environment, and remove what interrupted builds left.  The caller holds the environment's lock."""
+    for left in (one for one in folder.parent.glob(f"{folder.name}*") if one.is_dir()):
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     try:
-        if uv:
-            _run([uv, "venv", "--no-project", "--quiet", "--python", base, str(folder)], "making an environment")
-        else:
-            _run([base, "-I", "-m", "venv", "--without-pip", str(folder)], "making an environment")
-        files = _install(uv, base, folder, version, wanted, lock) if wanted else {}
-        packages = check_installed(python, wanted, version)
-        if lock is None and local_hashes(wanted) != local:
-            raise MechanismError("a required file changed during the installation; run again")
-        found = Environment(python, packages, lock_of(version, wanted, packages, files) if lock is None else lock)
-        if lock is not None and {project_name(name) for name in packages} != {
-            project_name(name) for name in lock.hashes
-        }:
-            raise MechanismError("the installed packages differ from the packages of the lock file")
-        about = {"folder": folder.name, "python": version, "requires": wanted, "packages": packages}
-        about |= {"lock": found.lock.text} if found.lock is not None else {}
-        _publish(folder / pointer.name, json.dumps(about, indent=1), pointer)
+        making = ["venv", "-q", "--python", _interpreter(version), str(new)]
+        run_uv(making, f"making an environment with Python {version}")
+        python = str(new / "bin" / "python")
+        what = f"installing {', '.join(wanted)} for Python {version}"
+        if lock is None:
+            lock = _resolved(python, version, wanted, what)
+        if lock is None:
+            run_uv(["pip", "install", "-q", "--python", python, *wanted], what)
+        elif lock.lines:
+            exact = ["--require-hashes", "-r", "-"]
+            run_uv(["pip", "install", "-q", "--python", python, *exact], what, "\n".join(lock.lines))
+        found = metadata.distributions(path=[str(one) for one in new.glob("lib/python*/site-packages")])
+        packages = dict(sorted((one.metadata["Name"], one.version) for one in found))
+        about = {"python": version, "requires": wanted, "packages": packages, "lock": lock and lock.text}
+        (new / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        os.sync()
+        new.rename(folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
         raise
-    return found
+    return Environment(folder / "bin" / "python", packages, lock)
 
 
-def _install(
-    uv: str | None, base: str, folder: Path, version: str, wanted: list[str], lock: Lock | None
-) -> dict[str, Archive]:
-    """Install packages, and return the archive of each package if the installer reports the archives."""
-    python, report = folder / "bin" / "python", folder / "report.json"
-    install = [uv, "pip", "install", "--python", str(python)] if uv else [*pip_of(base, python), "install"]
-    if lock is not None:
-        exact = folder / "requirements.txt"
-        exact.write_text("\n".join(lock.lines), encoding="utf-8")
-        _run([*install, "--quiet", "--require-hashes", "-r", str(exact)], "installing the packages of the lock file")
-        return {}
-    reported = [] if uv else ["--report", str(report)]
-    _run([*install, "--quiet", *reported, *wanted], f"installing {', '.join(wanted)} for Python {version}")
-    return archives(report)
+def _interpreter(version: str) -> str:
+    """Return this Python or one of pyenv if it has the version, and otherwise the version, which uv then searches.
+
+    uv does not look into the folder of pyenv, and fails at a shim of pyenv for a Python that is not active.
+    """
+    if f"{platform.python_version()}.".startswith(f"{version}."):
+        return sys.executable
+    pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
+    return str(next((one for end in ("", ".*[0-9]") for one in pyenv.glob(f"{version}{end}/bin/python")), version))
 
 
-def _publish(file: Path, text: str, pointer: Path) -> None:
-    """Flush a complete environment to the disk, and then write the file that names the environment."""
-    os.sync()
-    with file.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(file, pointer)
+def _resolved(python: str, version: str, wanted: list[str], what: str) -> Lock | None:
+    """Return the exact packages that requirements need; None if one has no hash, such as one of version control."""
+    files: dict[str, Archive] = {}
+    urls = {project_name(one): parsed_requirement(one).url or "" for one in wanted}
+    resolve = ["pip", "compile", "-q", "--python", python, "--format", "pylock.toml", "-"]
+    text = run_uv(resolve, what, "\n".join(wanted)) if wanted else ""
+    for package in tomllib.loads(text).get("packages", []):
+        wheels: list[Mapping[str, Mapping[str, str]]] = package.get("wheels", [])
+        native = sorted(wheels, key=lambda one: "-none-any." in str(one))  # uv prefers these
+        file = native[0] if native else package.get("sdist") or package.get("archive") or {}
+        if not (sha256 := file.get("hashes", {}).get("sha256")):
+            return None
+        files[package["name"]] = Archive(package["version"], sha256, urls.get(package["name"], ""))
+    return lock_of(version, wanted, files)
+
+
+def _of_build(folder: Path) -> Path:
+    """Return the folder that a build gets once it is complete."""
+    return folder.with_name("-".join(folder.name.split("-")[:2]))
+
+
+def _cached(folder: Path) -> CachedEnvironment:
+    try:
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        words = f"{', '.join(about['requires']) or 'no packages'}, Python {about['python']}"
+    except FileNotFoundError:
+        words = "an incomplete installation"
+    mark = Path(f"{_of_build(folder)}.used")
+    return CachedEnvironment(
+        path=folder,
+        size=sum(file.lstat().st_blocks * 512 for file in folder.rglob("*")),  # st_blocks counts units of 512 bytes
+        used=(mark if mark.exists() else folder).stat().st_mtime,
+        about=words,
+    )

@@ -1,128 +1,140 @@
-"""Installs packages into a new environment, and checks that the installation is complete."""
+"""Runs uv, which makes environments and installs packages, with the user's settings for uv and for pip."""
 
 from __future__ import annotations
 
-import json
+import configparser
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from dpaudit.mechanisms.neutral_folder import TimedOut, completed
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.requirements import unmet
-from dpaudit.values import Foreign
 
 _SHOWN = 15  # number of final lines of a failed installer that a message quotes
 
-_RUNNER = "__pip-runner__.py"  # the file of pip that implements `pip --python`
+# Settings of pip, and the variables with which uv takes them.  Other settings of uv, such as UV_DEFAULT_INDEX, have
+# priority over these variables.
+_OF_PIP = {
+    "index-url": "UV_INDEX_URL",
+    "extra-index-url": "UV_EXTRA_INDEX_URL",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "constraint": "UV_CONSTRAINT",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+}
+_OF_INDEXES = {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_STRATEGY", *list(_OF_PIP.values())[:5]}
+_CREDENTIALS = re.compile(r"(?<=//)[^/\s]*@")  # a new password does not change the index
 
-# Words of pip and uv for a server that cannot be reached or that fails.
+# Words of uv for a server that cannot be reached or that fails.  Only lines of uv itself count: it indents what a
+# package prints while it is built by at least eight spaces.
 _NETWORK = re.compile(
-    r"(?i)connection (?:aborted|broken|error|refused|reset|timed out)|(?:connect|read|operation) ?timed? ?out"
-    r"|max retries exceeded|name resolution|name or service not known|dns error|network is unreachable"
-    r"|no route to host|error sending request|cannot connect to proxy|\b5\d\d server error|server error \(5\d\d"
+    r"^ {4,7}\S.*(?:error sending request|dns error|tunnel error|timed out|connection (?:refused|reset|closed)"
+    r"|server error \(5\d\d|network was disabled)",
+    re.M | re.I,
 )
 
-# Installers indent what a package prints while it is built, and dpaudit indents all quoted lines by four spaces.
-_OF_PACKAGE = re.compile(r"^ {8}.*", re.M)
-# pip runs itself to install the build dependencies of a package, so what is indented below this line is from pip.
-_BUILD_DEPENDENCIES = re.compile(r"^ {4,7}× (?:pip subprocess to install|installing) build dependencies\b", re.M | re.I)
 
-# The script reads RECORD, because `Distribution.files` omits missing files from Python 3.12 on.
-_LIST = """
-import csv, importlib.metadata as m, json
-found = {}
-for d in m.distributions():
-    names = [row[0] for row in csv.reader((d.read_text("RECORD") or "").splitlines()) if row]
-    gone = [name for name in names if not name.endswith(".pyc") and not d.locate_file(name).exists()]
-    found[d.metadata["Name"]] = [d.version, gone[:3]]
-print(json.dumps(found, sort_keys=True))
-"""
-
-
-class Archive(NamedTuple):
-    """The file from which a package was installed."""
-
-    version: str
-    sha256: str
-    url: str  # the URL in the requirement, or "" without a URL
-
-
-def pip_of(base: str, python: Path) -> list[str]:
-    """Return a pip command that installs for `python`.
-
-    If `base` has pip 22.3 or later, the command uses this pip.  It starts the runner of `pip --python` directly where
-    possible, because `pip --python` would load pip twice.  Otherwise, a new pip is installed for `python` first.
-    """
-    options = ["--disable-pip-version-check", "--no-input"]
-    # This command replaces `pip --version`, which would load all of pip.
-    about = completed([base, "-I", "-c", "import pip; print(pip.__version__, pip.__path__[0], sep='\\n')"])
-    version, _, folder = about.stdout.strip().partition("\n")
-    if about.returncode == 0 and tuple(map(int, re.findall(r"\d+", version)[:2])) >= (22, 3):
-        runner = Path(folder, _RUNNER)
-        if runner.is_file():
-            return [str(python), "-I", str(runner), *options]
-        return [base, "-I", "-m", "pip", *options, "--python", str(python)]
-    run([str(python), "-I", "-m", "ensurepip"], "making an environment with pip")
-    return [str(python), "-I", "-m", "pip", *options]
-
-
-def check_installed(python: Path, wanted: Sequence[str], version: str) -> dict[str, str]:
-    """Return the versions of all packages in an environment, by name."""
-    found = json.loads(run([str(python), "-I", "-c", _LIST], "listing the packages"))
-    packages = {name: str(about[0]) for name, about in found.items()}
-    if missing := unmet(wanted, packages, version):
-        raise MechanismError(
-            f"the installer reported success, but the environment lacks {', '.join(missing)}.  A setting such as "
-            "target, prefix or dry-run may have sent the packages elsewhere: see `pip config list` and the variables "
-            "PIP_* and UV_*"
-        )
-    if gone := [f"{name} ({', '.join(about[1])})" for name, about in found.items() if about[1]]:
-        raise MechanismError(f"the installer reported success, but files of these packages are missing: {gone[0]}")
-    return packages
-
-
-def archives(report: Path) -> dict[str, Archive]:
-    """Return the files from which packages were installed, by name."""
-    try:
-        items = json.loads(report.read_text(encoding="utf-8"))["install"]
-        found = {item["metadata"]["name"]: _archive(item) for item in items}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-    return {name: archive for name, archive in found.items() if archive is not None}
-
-
-def _archive(item: Foreign) -> Archive | None:
-    download = item["download_info"]
-    about = download.get("archive_info") or {}
-    sha256 = (about.get("hashes") or {}).get("sha256") or str(about.get("hash", "")).removeprefix("sha256=")
-    if not re.fullmatch("[0-9a-f]{64}", sha256):
-        return None
-    return Archive(str(item["metadata"]["version"]), sha256, str(download["url"]) if item["is_direct"] else "")
+def run_uv(words: Sequence[str], what: str, given: str = "") -> str:
+    """Run uv outside of all projects, with `given` as its stdin, and return its stdout."""
+    command, env = [_program(), *words], variables()
+    if env.get("UV_CONFIG_FILE"):
+        env["UV_CONFIG_FILE"] = os.path.abspath(env["UV_CONFIG_FILE"])
+    if "--require-hashes" in words:  # uv refuses constraints, which have no hashes
+        env.pop("UV_CONSTRAINT", None)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", env=env, cwd="/")
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip("\n").rstrip().split("\n")[-_SHOWN:]
+        said = "\n".join(f"    {' '.join(line.splitlines())}" for line in lines)
+        raise MechanismError(f"{what} failed; uv printed:\n{said}")
+    return done.stdout
 
 
 def is_network_failure(reason: str) -> bool:
-    """Whether the message of a failed installation shows that the network failed, which may be temporary.
+    """Whether the message of a failed installation shows that the network failed, which may be temporary."""
+    return reason.startswith("installing ") and _NETWORK.search(reason) is not None
 
-    Only words of the installer count, because a package may print any words while it is built.
+
+def index_settings() -> dict[str, str]:
+    """Return the settings that choose the packages, without the credentials in URLs."""
+    found = {name: value for name, value in variables().items() if name in _OF_INDEXES} | _uv_files()
+    return {name: _CREDENTIALS.sub("", value) for name, value in found.items()}
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables for uv: those of this process, and settings of pip that these leave open.
+
+    If a settings file of uv names indexes, those of pip do not count.
     """
-    own = reason if _BUILD_DEPENDENCIES.search(reason) else _OF_PACKAGE.sub("", reason)
-    return reason.startswith("installing ") and _NETWORK.search(own) is not None
+    settings = _pip_settings()
+    if any("index" in text for text in _uv_files().values()):
+        settings = {name: value for name, value in settings.items() if "index" not in name}
+    found = {_OF_PIP[name]: " ".join(value.split()) for name, value in settings.items() if value.strip()}
+    if "UV_EXTRA_INDEX_URL" in found:
+        found["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # the choice of pip
+    if "UV_FIND_LINKS" in found:
+        found["UV_FIND_LINKS"] = found["UV_FIND_LINKS"].replace(" ", ",")
+    return found | {**os.environ}
 
 
-def run(command: list[str], what: str) -> str:
-    """Run a command, and return its stdout."""
+def pip_variables() -> dict[str, str]:
+    """Return the environment variables with which pip reads the indexes that uv reads, except those of `uv.toml`."""
+    found = variables()
+    extra = f"{found.get('UV_INDEX', '')} {found.get('UV_EXTRA_INDEX_URL', '')}"
+    settings = {
+        "PIP_INDEX_URL": found.get("UV_DEFAULT_INDEX") or found.get("UV_INDEX_URL"),
+        "PIP_EXTRA_INDEX_URL": re.sub(r"(?<!\S)[\w-]+=(?=\w+:)", "", extra).strip(),  # uv also takes NAME=URL
+        "PIP_FIND_LINKS": found.get("UV_FIND_LINKS", "").replace(",", " "),
+        "PIP_NO_INDEX": found.get("UV_NO_INDEX"),
+    }
+    return found | {name: value for name, value in settings.items() if value}
+
+
+def _program() -> str:
     try:
-        done = completed(command)
-    except TimedOut as error:
-        raise MechanismError(f"{what} failed: {error}") from None
-    if done.returncode != 0:
-        printed = (done.stdout + done.stderr).strip("\n").rstrip()
-        # a line keeps its indentation although a package may print other separators of lines, such as form feeds
-        lines = [" ".join(line.splitlines()) for line in printed.split("\n")[-_SHOWN:]] if printed else []
-        said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
-        names = [Path(part).name for part in command]
-        who = "pip" if _RUNNER in names else names[names.index("-m") + 1] if "-m" in names else names[0]
-        raise MechanismError(f"{what} failed; {who} printed:\n{said}")
-    return done.stdout
+        from uv import find_uv_bin
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        if (found := shutil.which("uv")) is None:
+            raise MechanismError(
+                "private environments are built with uv, which is not installed; run `python -m pip install uv`, or "
+                "put the program `uv` on PATH"
+            ) from None
+        return os.path.abspath(found)
+
+
+def _pip_settings() -> dict[str, str]:
+    """Return the settings in `_OF_PIP` from pip's files and variables."""
+    parser, found = configparser.RawConfigParser(), {}
+    home, mac = os.path.expanduser("~"), "Library/Application Support"
+    folders = [*_settings_folders(), f"/{mac}", f"{home}/{mac}"]
+    named = os.environ.get("PIP_CONFIG_FILE", "")
+    files = [f"{folder}/pip/pip.conf" for folder in folders]
+    files = ["/etc/pip.conf", *files, f"{home}/.pip/pip.conf", f"{sys.prefix}/pip.conf", named]
+    try:
+        parser.read([] if named == os.devnull else files, encoding="utf-8")
+    except (configparser.Error, ValueError) as error:
+        raise MechanismError(f"the settings of pip cannot be read: {error}") from None
+    for section in filter(parser.has_section, ("global", "install")):
+        found |= parser[section]
+    found |= {name[4:].lower(): value for name, value in os.environ.items() if name.startswith("PIP_")}
+    names = {name: name.replace("_", "-") for name in found}
+    return {names[name]: value for name, value in found.items() if names[name] in _OF_PIP}
+
+
+def _uv_files() -> dict[str, str]:
+    """Return the content of the settings files of uv."""
+    named = os.environ.get("UV_CONFIG_FILE")
+    files = [Path(named)] if named else [Path(folder, "uv", "uv.toml") for folder in (*_settings_folders(), "/etc")]
+    return {str(file): file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()}
+
+
+def _settings_folders() -> list[str]:
+    """Return the folders in which programs keep their settings; the later ones have priority."""
+    system = (os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    return [*system, os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")]

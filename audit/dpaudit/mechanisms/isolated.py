@@ -11,11 +11,11 @@ import numpy as np
 
 from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import Environment, environment
-from dpaudit.mechanisms.interpreters import this_version
 from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.requirements import this_version
 from dpaudit.mechanisms.timing import ENVIRONMENT, Run, seconds_of
 from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 

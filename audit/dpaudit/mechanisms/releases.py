@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import dataclass, replace
-from pathlib import Path
+import subprocess
+import sys
+from dataclasses import dataclass
 
 from packaging.version import Version
 
-from dpaudit.mechanisms.installer import run
-from dpaudit.mechanisms.interpreters import find_interpreter, this_version
-from dpaudit.mechanisms.neutral_folder import completed
+from dpaudit.mechanisms.installer import pip_variables
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.text.leftovers import temporary_folder
+from dpaudit.mechanisms.requirements import this_version
 from dpaudit.text.masking import masked
 
-_OPTIONS = ("--disable-pip-version-check", "--no-input")
-_OLDEST_PIP = (21, 2)  # the first pip with the command `pip index versions`
 _SHOWN = 300  # maximum number of characters of pip's message about an index
 
 # `pip index versions` leaves out yanked releases.  The script lists yanked releases too.  It also prints which releases
@@ -62,15 +60,22 @@ class Releases:
 
 
 def released(package: str, python_version: str | None = None) -> Releases:
-    """Ask pip for the releases of a package.
+    """Ask pip for the releases of a package, in the indexes from which uv installs it.
 
-    pip reads the indexes, folders and credentials of its own settings, as it does when it builds an environment.
     Releases that need another Python are listed only in `unsupported`.
     """
     version = python_version or this_version()
-    with temporary_folder() as folder:
-        python = _with_pip(find_interpreter(version), Path(folder))
-        asked = completed([python, "-I", "-c", _SCRIPT, "index", "versions", *_OPTIONS, "--pre", "-vv", package])
+    options = ("--disable-pip-version-check", "--no-input", "--pre", "-vv", "--python-version", version)
+    command = [sys.executable, "-I", "-c", _SCRIPT, "index", "versions", *options, package]
+    asked = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=pip_variables(),
+        cwd="/",
+    )
     lines = (asked.stdout + asked.stderr).splitlines()
     names = _listed(lines, "Available versions: ")
     unread = tuple(dict.fromkeys(filter(None, map(_failure, lines))))
@@ -79,7 +84,7 @@ def released(package: str, python_version: str | None = None) -> Releases:
             f"the package index could not be read: {unread[0]}.  Check the network, and the settings of pip "
             "(`pip config list`, PIP_INDEX_URL, PIP_PROXY)"
         )
-    if not names and asked.returncode != 0 and any("No matching distribution found" in line for line in lines):
+    if not names and any("No matching distribution found" in line for line in lines):
         raise NoSuchPackage(
             f"pip finds no release of {package} for Python {version}.  Check the name, and the index that "
             "`pip config list` shows"
@@ -87,18 +92,17 @@ def released(package: str, python_version: str | None = None) -> Releases:
     if not names:
         said = "\n".join(f"    {line}" for line in lines[-5:]) or "    (nothing)"
         raise MechanismError(f"pip did not list the releases of {package}; it printed:\n{said}")
-    found = _sorted(names, set(_listed(lines, "Yanked versions: ")), unread)
-    unsupported = set(filter(None, map(_version, _listed(lines, "Unsupported versions: "))))
-    return replace(found, unsupported=frozenset(unsupported.difference(found.final, found.left_out)))
-
-
-def _with_pip(base: str, folder: Path) -> str:
-    """Return a Python with pip: the interpreter itself, or a new environment if its pip is missing or too old."""
-    about = completed([base, "-I", "-c", "import pip; print(pip.__version__)"])
-    if about.returncode == 0 and tuple(map(int, re.findall(r"\d+", about.stdout)[:2])) >= _OLDEST_PIP:
-        return base
-    run([base, "-I", "-m", "venv", str(folder)], "making an environment with pip")
-    return str(folder / "bin" / "python")
+    yanked = _versions(_listed(lines, "Yanked versions: "))
+    kinds = {
+        one: "yanked" if one in yanked else "pre-release" if one.is_prerelease else ""
+        for one in sorted(_versions(names))
+    }
+    return Releases(
+        final=tuple(one for one, kind in kinds.items() if not kind),
+        left_out={one: kind for one, kind in kinds.items() if kind},
+        unread=unread,
+        unsupported=frozenset(_versions(_listed(lines, "Unsupported versions: ")) - kinds.keys()),
+    )
 
 
 def _listed(lines: list[str], title: str) -> list[str]:
@@ -114,22 +118,10 @@ def _failure(line: str) -> str:
     return masked(f"{found[1]}: {found[2]}")[:_SHOWN]
 
 
-def _version(name: str) -> Version | None:
-    try:
-        return Version(name)
-    except ValueError:  # a name from before PEP 440, which newer versions of pip do not install, or too many digits
-        return None
-
-
-def _sorted(names: list[str], yanked: set[str], unread: tuple[str, ...]) -> Releases:
-    final, left_out = [], {}
+def _versions(names: list[str]) -> set[Version]:
+    """Return the valid ones: names from before PEP 440, and numbers with too many digits, are left out."""
+    found = set()
     for name in names:
-        if (version := _version(name)) is None:
-            continue
-        if name in yanked:
-            left_out[version] = "yanked"
-        elif version.is_prerelease:
-            left_out[version] = "pre-release"
-        else:
-            final.append(version)
-    return Releases(final=tuple(sorted(final)), left_out=dict(sorted(left_out.items())), unread=unread)
+        with contextlib.suppress(ValueError):
+            found.add(Version(name))
+    return found

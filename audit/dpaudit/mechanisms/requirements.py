@@ -1,19 +1,42 @@
-"""Reads and checks package requirements (PEP 508), such as those in `requires:` of a config."""
+"""Reads and checks package requirements (PEP 508) and versions of Python, such as those in a config."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
+from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.text.foreign_files import open_foreign
 from dpaudit.text.masking import masked
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+OLDEST = (3, 8)  # the oldest Python version that worker.py supports
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".egg")
-_MAX_CHARACTERS = (
-    2_000  # maximum length of a requirement; a requirement with a URL usually has a few hundred characters
-)
+
+
+def check_version(version: str) -> str:
+    """Return the Python version of an environment unchanged if it is valid."""
+    if not re.fullmatch(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?", version):
+        raise ValueError(f'python_version must read like "3.11" or "3.11.7", got {version!r}')
+    if tuple(map(int, version.split(".")))[:2] < OLDEST:
+        raise ValueError(f"python_version must be {OLDEST[0]}.{OLDEST[1]} or later, got {version!r}")
+    return version
+
+
+def this_version() -> str:
+    """Return the version of the running Python, e.g. "3.11"."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def normalised(requires: Sequence[str]) -> list[str]:
+    """Return requirements in the form in which environments are compared: sorted, with single spaces."""
+    return sorted(" ".join(requirement.split()) for requirement in requires)
 
 
 def project_name(requirement: str) -> str:
@@ -40,23 +63,15 @@ def is_bare_name(requirement: str) -> bool:
     return not (parsed.specifier or parsed.extras or parsed.marker or parsed.url)
 
 
-def is_version(found: str, wanted: str) -> bool:
-    """Whether two texts name the same version by PEP 440, including the local part, such as "+cpu"."""
-    from packaging.version import Version
-
-    try:
-        return Version(found) == Version(wanted)
-    except ValueError:  # no version, or a number with more digits than Python reads
-        return False
-
-
 def wrong_version(packages: Mapping[str, str], package: str, version: str) -> str:
     """Say that an environment holds another version of a package than the installer was asked for; "" if it does not.
 
     `x==1.0` also allows the local version 1.0+cpu.
     """
+    from packaging.version import Version
+
     found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
-    if found is not None and is_version(found, version):
+    if found is not None and Version(found) == Version(version):
         return ""
     have = f"{package} {found}" if found else f"no {package}"
     return f"the installer was asked for {package} {version}, but the environment has {have}"
@@ -74,67 +89,64 @@ def with_extras(requirement: str, replaced: str) -> str:
 
 def parsed_requirement(requirement: str) -> Requirement:
     """Parse a requirement into its parts."""
-    from urllib.parse import urlsplit
-
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        if len(requirement) > _MAX_CHARACTERS:
-            raise InvalidRequirement(f"the requirement has more than {_MAX_CHARACTERS:,} characters")
         if "\n" in requirement:
             raise InvalidRequirement("the requirement has more than one line")
         parsed = Requirement(requirement)
     except (InvalidRequirement, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r:.200}: {reason}') from None
-    if parsed.url and "@" in urlsplit(parsed.url).netloc:
-        raise ValueError(
-            f"the URL of {parsed.name} holds a user name or password, which results and lock files would record; "
-            "put the credentials into a .netrc file"
-        )
-    if parsed.url and masked(parsed.url) != parsed.url:
-        raise ValueError(
-            f"the URL of {parsed.name} holds what looks like an access token, which results and lock files would "
-            f"record: {masked(parsed.url)}; use a URL without a token, such as the URL of a downloaded file"
-        )
-    _check_file(parsed)
-    return parsed
-
-
-def _check_file(parsed: Requirement) -> None:
-    """Refuse file names in place of project names, and paths that depend on the current folder."""
-    from urllib.parse import urlsplit
-
     if parsed.name.lower().endswith(_ARCHIVES):
         raise ValueError(
             f"{parsed.name} is the name of a file and not of a project; write NAME @ file:///FOLDER/{parsed.name}"
         )
-    parts = urlsplit(parsed.url or "https:")
-    if parts.scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path.startswith("/")):
+    if parsed.url and masked(parsed.url) != parsed.url:
         raise ValueError(
-            f"the URL of {parsed.name} must be absolute, such as file:///FOLDER/FILE, got {parsed.url!r:.200}"
+            f"the URL of {parsed.name} holds a user name, password or token, which results and lock files would "
+            f"record: {masked(parsed.url)}; put the credentials into a .netrc file"
         )
-    if not parts.scheme:
-        raise ValueError(f"the URL of {parsed.name} must begin with https:// or file:///, got {parsed.url!r:.200}")
+    if parsed.url and not re.match(r"(?!file:)[\w+]+://|file:///", parsed.url):
+        raise ValueError(
+            f"the URL of {parsed.name} must be absolute, such as https://... or file:///FOLDER/FILE, got "
+            f"{parsed.url!r:.200}"
+        )
+    return parsed
+
+
+def local_hashes(requires: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 of each required local file, by requirement, because a name does not determine the content."""
+    found = {}
+    for requirement in requires:
+        parts = urlsplit(parsed_requirement(requirement).url or "")
+        if parts.scheme == "file":
+            try:
+                with open_foreign(unquote(parts.path)) as stream:  # a stranger's result may name any file
+                    found[requirement] = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+            except (OSError, ValueError) as error:  # ValueError: the name contains a null byte
+                reason = getattr(error, "strerror", None) or error
+                raise MechanismError(f"{requirement} cannot be read: {reason}") from None
+    return found
 
 
 def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version: str) -> list[str]:
     """Return the requirements that an environment does not meet."""
     from packaging.utils import canonicalize_name
-    from packaging.version import Version
+    from packaging.version import InvalidVersion
 
     versions = {str(canonicalize_name(name)): version for name, version in installed.items()}
     minor = ".".join(python_version.split(".")[:2])
     python = {"python_version": minor, "python_full_version": python_version, "extra": ""}
     missing = []
     for requirement in requires:
-        try:
-            one = parsed_requirement(requirement)
-            if one.marker is not None and not one.marker.evaluate(python):
-                continue
-            version = versions.get(str(canonicalize_name(one.name)))
-            if version is None or not one.specifier.contains(Version(version), prereleases=True):
-                missing.append(requirement)
-        except ValueError:
+        one = parsed_requirement(requirement)
+        if one.marker is not None and not one.marker.evaluate(python):
             continue
+        try:
+            met = one.specifier.contains(versions[str(canonicalize_name(one.name))], prereleases=True)
+        except (KeyError, InvalidVersion):
+            met = False
+        if not met:
+            missing.append(requirement)
     return missing

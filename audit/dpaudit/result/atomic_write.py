@@ -11,13 +11,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpaudit.text.leftovers import hold, remove_leftovers
+_PART = re.compile(r"\.dpaudit-\w+\.part")
+_DEAD = 3_600.0  # seconds; a process that has not finished a file by then was killed
 
 # Whether the system supports file names relative to an open folder.  Windows does not.
 _BY_FOLDER = {os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
@@ -34,7 +37,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(_encoded(content))
         return
-    remove_leftovers(target.parent)
+    _remove_parts(target.parent)
     handle, part = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=target.parent)
     try:
         _fill(handle, content)
@@ -60,7 +63,7 @@ def write_placed(file: Path, content: str | bytes) -> None:
         return
     with open_folder(file.parent) as folder:
         mode = _checked_mode(file.name, folder)
-        remove_leftovers(folder)
+        _remove_parts(folder)
         part = f".dpaudit-{secrets.token_hex(8)}.part"
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         try:
@@ -105,6 +108,15 @@ def open_folder(folder: Path) -> Iterator[int]:
         os.close(handle)
 
 
+def _remove_parts(folder: Path | int) -> None:
+    """Remove the part files of killed processes from a folder, which may be a file descriptor."""
+    within = folder if isinstance(folder, int) else None
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _PART.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _DEAD:
+                os.unlink(entry.path, dir_fd=within)
+
+
 def _checked_mode(name: str, folder: int | None) -> int | None:
     """Return the permissions of a regular file; None if the file does not exist.
 
@@ -138,7 +150,6 @@ def _encoded(content: str | bytes) -> bytes:
 def _fill(handle: int, content: str | bytes, mode: int | None = None) -> None:
     """Write and close a new file, and set its permissions if `mode` is given."""
     with os.fdopen(handle, "wb") as stream:
-        hold(handle)
         stream.write(_encoded(content))
         stream.flush()
         if mode is not None:
