@@ -45,23 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=probability,
         help="maximum probability that the session reports any true claim as violated (default: 0.001)",
     )
-    add(
-        "--dpaudit-trials",
-        metavar="N",
-        type=count,
-        help="maximum number of runs per dataset of one audit (default: 100000)",
-    )
+    add("--dpaudit-trials", metavar="N", type=count, help="maximum runs per dataset of one audit (default: 100000)")
     add("--dpaudit-seed", metavar="S", type=int, help="seed of all randomness of the audits (default: 0)")
-    add(
-        "--dpaudit-baseline",
-        metavar="FILE",
-        help="accumulate evidence in FILE from session to session, with one budget for all sessions",
-    )
-    add(
-        "--dpaudit-restart",
-        action="store_true",
-        help="reset the baseline's evidence about refuted claims, after a correction of the mechanism",
-    )
+    add("--dpaudit-baseline", metavar="FILE", help="accumulate evidence over all sessions in FILE, under one budget")
+    add("--dpaudit-restart", action="store_true", help="reset the evidence of refuted claims after a correction")
 
 
 def probability(text: str) -> float:
@@ -125,9 +112,7 @@ class _Session:
         from dpaudit.testing.session import Settings
 
         names = ("false_alarm", "trials", "seed", "report")
-        given = {name: self._config.getoption(f"--dpaudit-{name.replace('_', '-')}") for name in names}
-        if given["report"] is not None:
-            given["report"] = Path(given["report"])
+        given = {name: self._config.getoption(f"dpaudit_{name}") for name in names}
         return Settings(run=self._run, **{name: value for name, value in given.items() if value is not None})
 
     @pytest.hookimpl(tryfirst=True)
@@ -150,23 +135,16 @@ class _Session:
         from dpaudit.testing.session import Allowance
 
         self._tests = len(items) * (self._worker or {}).get("dpaudit_copies", 1)
-        settings, file = self._settings(), self._baseline
-        if file is None:
-            share = settings.false_alarm / self._tests
-            for item in items:
-                item.stash[_ALLOWANCE] = Allowance(node=item.stash[_NODE], share=share, settings=settings)
-            return
-        entries = file.start.entries(item.stash[_NODE] for item in items)
-        for item in items:
-            entry = entries[item.stash[_NODE]]
-            item.stash[_ALLOWANCE] = Allowance(
-                node=item.stash[_NODE],
-                share=file.start.share(entry.number, file.start.founders or len(items)),
-                settings=settings,
-                entry=entry,
-                restart=self._config.getoption("--dpaudit-restart"),
-                keep=lambda record: file.add(record, len(items)),
-            )
+        settings, file, nodes = self._settings(), self._baseline, [item.stash[_NODE] for item in items]
+        entries = {} if file is None else file.start.entries(nodes)
+        for item, node in zip(items, nodes, strict=True):
+            allowance = Allowance(node=node, share=settings.false_alarm / self._tests, settings=settings)
+            if file is not None:
+                allowance.entry = entries[node]
+                allowance.share = file.start.share(allowance.entry.number, file.start.founders or len(items))
+                allowance.restart = self._config.getoption("--dpaudit-restart")
+                allowance.keep = lambda record: file.add(record, len(items))
+            item.stash[_ALLOWANCE] = allowance
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

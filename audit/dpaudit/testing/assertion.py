@@ -117,8 +117,6 @@ def _allowance(given: Mapping[str, Any]) -> Allowance:
             "the session's false-alarm budget does not count this test: "
             "mark it, or its class, with @pytest.mark.dpaudit"
         )
-    if "report" in own:
-        own["report"] = Path(own["report"])
     settings = Settings(**{"seed": fresh_seed(), **own})
     whole = settings.false_alarm * math.pi**2 / 6  # the only call has the share 6 / pi^2, so it gets the whole budget
     return Allowance(node="", share=whole, settings=settings)

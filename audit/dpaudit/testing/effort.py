@@ -22,7 +22,6 @@ from dpaudit.settings.audit import POWER as AUDIT_POWER
 
 DETECT = 1.2  # default violation: the factor by which the mechanism is less private than claimed
 POWER = 0.999  # probability that the planned runs detect the violation
-SHOWN = AUDIT_POWER  # an audit that detects a given `detect` with a smaller probability is inconclusive
 _MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _MOST_CONFIDENT = math.nextafter(1.0, 0.0)
 _NEVER = 10**12  # number of runs that represents an undetectable violation
@@ -67,8 +66,8 @@ class Effort:
         return self.pairs * (FIRST_FIT + math.ceil(min(max(normal, certain + HEAD_START), _NEVER)))
 
     def shows(self, runs: int) -> bool:
-        """Whether the runs detect the violation with probability `SHOWN`, if an attack knows the likelihood ratio."""
-        return runs >= self.pairs * self.of_known_scores(SHOWN)
+        """Whether the runs detect the violation with the power of an audit, if an attack knows the likelihood ratio."""
+        return runs >= self.pairs * self.of_known_scores(AUDIT_POWER)
 
     def of_known_scores(self, power: float) -> int:
         """Return the runs on one pair if the scores are known.

@@ -28,7 +28,7 @@ _MIN_RISE = 1.1  # minimum ratio of a certified bound to the largest earlier bou
 _CHANCE = 5.0  # minimum rise times sqrt(runs); corresponds to two to three standard deviations of a difference
 
 
-def violation(result: AuditResult, chain: Chain | None, significance: float, folder: Path | None) -> str:
+def violation(result: AuditResult, chain: Chain | None, significance: float, folder: str | Path | None) -> str:
     """Describe a violation, and write its files to a folder.  Without a baseline, `chain` is None."""
     lines = [
         f"VIOLATION of {result.claim.label}",
@@ -51,12 +51,11 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, fol
 
 def _datasets(result: AuditResult, label: str) -> list[str]:
     """Return lines with the datasets of a pair, unless its label shows them."""
-    found = [row for row in result.pairs if row.label == label]
-    if len(found) != 1 or all(text in label for text in (found[0].d0, found[0].d1)):
+    rows = [row for row in result.pairs if row.label == label]
+    if len(rows) != 1 or (rows[0].d0 in label and rows[0].d1 in label):
         return []
-    (row,) = found
-    lines = [f"  d0         {row.d0}", f"  d1         {row.d1}"]
-    return [*lines, f"             {row.difference}"] if row.difference else lines
+    lines = [f"  d0         {rows[0].d0}", f"  d1         {rows[0].d1}"]
+    return [*lines, f"             {rows[0].difference}"] if rows[0].difference else lines
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
@@ -70,7 +69,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
     )
 
 
-def inconclusive(result: AuditResult, folder: Path | None) -> str:
+def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
     """Describe an audit without a verdict, and write its files.  Signs of dependent runs come first, with advice."""
     signs = [warning for warning in result.warnings if is_about(warning, About.DEPENDENT)]
     advice = (
@@ -92,14 +91,16 @@ def _message(lines: Sequence[str]) -> str:
     return "\n".join(map(one_line, lines))
 
 
-def _where(result: AuditResult, folder: Path | None) -> list[str]:
+def _where(result: AuditResult, folder: str | Path | None) -> list[str]:
     """Write the files of a failure; return lines about them, and the commands that repeat it."""
     about = result.provenance
     lines, kept = [f"  seed       {about.seed}"], ""
     if folder is not None:
-        stem = folder / _file_name(f"{about.test or result.name}:{about.call or 1}")
+        address = f"{about.test or result.name}:{about.call or 1}"  # different addresses get different names
+        readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address)[-60:].strip("-.")
+        stem = Path(folder, f"{readable}-{hashlib.sha256(address.encode()).hexdigest()[:8]}")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            stem.parent.mkdir(parents=True, exist_ok=True)
             write_whole(f"{stem}.json", as_text(result.to_dict()))
             kept = f"{stem}.json"
             lines.append(f"  result     {kept}")
@@ -116,12 +117,6 @@ def _where(result: AuditResult, folder: Path | None) -> list[str]:
     return lines
 
 
-def _file_name(address: str) -> str:
-    """Return a short, readable file name; different addresses get different names."""
-    readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address).strip("-.")[-60:].lstrip("-.")
-    return f"{readable}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
-
-
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
     """Return the lines for the terminal at the end of a session, which is number `runs` of its baseline."""
     counts = Counter(record["verdict"] for record in records)
@@ -130,8 +125,7 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     often = f"{math.floor(1 / false_alarm * (1 + 1e-9)):,}"
     means = f"a true claim fails this suite in at most one session of {often}"
     if runs:
-        which = {1: "this run", 2: "this run or the run before"}.get(runs, f"this run or any of the {runs - 1} before")
-        means = f"a true claim fails {which} with probability at most 1 in {often}"
+        means = f"a true claim fails any session up to this one, number {runs}, with probability at most 1 in {often}"
     lines = [
         f"{len(records)} audit{_s(len(records))}: {', '.join(found)}",
         f"false-alarm budget {false_alarm:g}, split over {tests} test{_s(tests)}: {means}",

@@ -39,7 +39,7 @@ class Settings:
     false_alarm: float = 1e-3
     trials: int = DEFAULTS.trials
     seed: int = 0
-    report: Path | None = Path(".dpaudit")
+    report: str | Path | None = ".dpaudit"
     run: int = 0  # number of the session in its baseline; 0 without a baseline
 
     def __post_init__(self) -> None:
