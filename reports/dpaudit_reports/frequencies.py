@@ -116,6 +116,4 @@ def _meaning(result: AuditResult, found: Frequencies) -> str:
         )
     if found.later:
         return f"{limit}{_ILLUSTRATION}"
-    if found.most is None:
-        return "The region was chosen by these counts."
     return limit.rstrip() if found.exceeded or not by_test(result) else f"{limit}{BY_TEST}"

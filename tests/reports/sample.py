@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.claims import GaussianDP
 from dpaudit.inference.fixed import exact_binomial
-from dpaudit.inference.fixed.clopper_pearson import clopper_pearson
+from dpaudit.inference.fixed.binomial import clopper_pearson
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
@@ -93,6 +93,8 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
     trials = int(counts0.sum())
     alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
     at = int(np.argmin(betas - claim.beta(alphas)))
+    x, z = int(counts0[at + 1 :].sum()), int(counts1[: at + 1].sum())
+    (low0, high0), (low1, high1) = (clopper_pearson(k, trials, significance=0.05) for k in (x, z))
     return Witness(
         pair="one record changed",
         attack="median_clipped",
@@ -101,13 +103,12 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
         alpha=float(alphas[at]),
         beta=float(betas[at]),
         claimed_beta=float(claim.beta(float(alphas[at]))),
-        counts=Counts(
-            false_positives=int(counts0[at + 1 :].sum()),
-            n0=trials,
-            false_negatives=int(counts1[: at + 1].sum()),
-            n1=trials,
-        ),
-        counted="moving",
+        counts=Counts(false_positives=x, n0=trials, false_negatives=z, n1=trials),
+        counted="later",
+        alpha_lower=low0,
+        alpha_upper=high0,
+        beta_lower=low1,
+        beta_upper=high1,
     )
 
 

@@ -18,7 +18,7 @@ from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS, WITNESS_WORD
 from dpaudit_reports.numbers import percent_at_least
-from dpaudit_reports.rates import RegionStatus, accounted, came_near, frozen, intervals, region_status
+from dpaudit_reports.rates import RegionStatus, came_near, frozen, intervals, region_status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,9 +102,7 @@ def point_name(result: AuditResult) -> str:
         return ""
     match region_status(result):
         case RegionStatus.WITNESS:
-            if frozen(result):
-                return "fresh counts"
-            return "witness" if accounted(result.witness) else "chosen by these counts"
+            return "fresh counts" if frozen(result) else "witness"
         case RegionStatus.TESTED if came_near(result, result.witness):
             return "tested region"
         case RegionStatus.CLOSEST:

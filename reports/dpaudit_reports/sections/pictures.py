@@ -15,7 +15,7 @@ from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
 from dpaudit_reports.numbers import number
-from dpaudit_reports.rates import RegionStatus, accounted, frozen, intervals, region_status
+from dpaudit_reports.rates import RegionStatus, accounted, intervals, region_status
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.second_picture import beside
 
@@ -66,9 +66,7 @@ def _point(result: AuditResult) -> str:
         return ""
     name = " Diamond: the witness" if result.violated else " Hollow diamond: a region that shows no violation"
     box = f"{name}; the sides of the rectangle are the 95\u00a0% intervals of its two errors"
-    if accounted(found):
-        return f"{box}, which hold whenever the audit stops."
-    return f"{box}." if frozen(result) else f"{box}, which do not account for the choice of the region."
+    return f"{box}, which hold whenever the audit stops." if accounted(found) else f"{box}."
 
 
 def _best(result: AuditResult) -> str:
