@@ -168,7 +168,7 @@ def _npz(path: Path) -> ScoresFile:
             if unpacked > 8 * MAX_SCORES:
                 raise ValueError(f"the arrays have {unpacked:,} bytes; the maximum is {8 * MAX_SCORES:,}")
             if all(name in names for name in TWO):
-                return ScoresFile(*(_numbers(arrays[name], name) for name in TWO))
+                return ScoresFile(_numbers(arrays[TWO[0]], TWO[0]), _numbers(arrays[TWO[1]], TWO[1]))
             if SCORE not in names or INCLUDED not in names:
                 words = f"{TWO[0]!r} and {TWO[1]!r}, or {SCORE!r} and {INCLUDED!r}"
                 raise ValueError(f"the file must hold {words}; got {', '.join(names)}")

@@ -172,11 +172,11 @@ class _Limited(Loader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._size = 0
-        self._sizes: dict[str, int] = {}  # of the nodes with an anchor
+        self._sizes: dict[str | None, int] = {}  # of the nodes with an anchor
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Return the next node."""
-        before, event = self._size, self.peek_event()
+        before, event = self._size, self.peek_event()  # type: ignore[no-untyped-call]
         node: yaml.Node | None = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
             self._size += self._sizes.get(event.anchor, 0)
