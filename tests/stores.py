@@ -23,7 +23,7 @@ def refused(mechanism: Any, store: Path, *parts: str, pair: Pair = PAIR, **setti
     with pytest.raises(ValueError, match="trials of another audit") as error:
         stored(mechanism, store, pair, **settings)
     text = str(error.value)
-    assert all(f"\n  {part}: " in text for part in parts), text
+    assert all(f"\n  {part} (" in text for part in parts), text
     assert max(map(len, text.splitlines())) < 300
     assert store.read_bytes() == before
 

@@ -111,8 +111,6 @@ def test_a_damaged_block_ends_the_audit_without_a_verdict(tmp_path: Path) -> Non
         "DELETE FROM about",
         "CREATE TABLE more (a)",
         "CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END",
-        "CREATE TRIGGER sqliteXautoindexX AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END",  # `_` in LIKE
-        "RENAMED TRIGGER",
         "DROP TABLE bodies",
     ],
 )
@@ -125,13 +123,6 @@ def test_a_changed_table_is_refused(change: str, tmp_path: Path) -> None:
         if change.startswith("UPDATE bodies SET block"):
             for old, new in ((0, 90), (1, 0), (90, 1)):
                 connection.execute("UPDATE bodies SET block = ? WHERE block = ?", (new, old))
-        elif change == "RENAMED TRIGGER":  # a name that SQLite reserves
-            connection.execute("CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END")
-            connection.execute("PRAGMA writable_schema = ON")
-            connection.execute(
-                "UPDATE sqlite_master SET name = 'sqlite_autoindex_t', "
-                "sql = replace(sql, ' t ', ' sqlite_autoindex_t ') WHERE name = 't'"
-            )
         else:
             connection.execute(change)
     before = (tmp_path / "s").read_bytes()
@@ -151,32 +142,9 @@ def test_a_store_whose_text_is_not_utf_8_is_refused(tmp_path: Path) -> None:
             Store(tmp_path / "s", {"part": "a"})
 
 
-def test_a_store_whose_schema_is_no_text_is_refused(tmp_path: Path) -> None:
-    with Store(tmp_path / "s", {"part": "a"}) as store:
-        store.put(0, 0, *block(2))
-    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = CAST(sql AS BLOB) WHERE name = 'bodies'")
-    with pytest.raises(StoreError, match="is damaged"):
-        Store(tmp_path / "s", {"part": "a"})
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        [[], []],
-        ["text", "text"],
-        [1, 2],
-        [None, None],
-        [{}, {}],
-        [np.zeros((0,)), np.float64(1)],
-        "text",
-        [{"a": 1, "b": 2}] * 2,
-        [np.array(1.0)] * 2,
-    ],
-)
+@pytest.mark.parametrize("body", [[[], []], ["text", "text"], [1, 2], "text", [{"a": 1}] * 2, [np.array(1.0)] * 2])
 def test_a_body_of_another_shape_is_refused_although_its_digests_match(body: object, tmp_path: Path) -> None:
-    """In an earlier version, an audit that read empty blocks never ended."""
+    """An audit that reads empty blocks would never end."""
     with Store(tmp_path / "s", {"part": "a"}) as store:
         store.put(0, 0, *block(2))
     content = frame(body)[HEADER.size :]
@@ -188,16 +156,3 @@ def test_a_body_of_another_shape_is_refused_although_its_digests_match(body: obj
         connection.execute("UPDATE bodies SET data = ?", (content,))
     with Store(tmp_path / "s", {"part": "a"}) as again, pytest.raises(StoreError, match="is damaged"):
         again.get(0, 0, 2)
-
-
-@pytest.mark.parametrize(
-    "effects",
-    [{"lines": "x"}, {"lines": -1}, {"lines": True}, {"failed": 10**30}, {"moved_to": 1}, {"forked": "yes"}, ["lines"]],
-)
-def test_impossible_side_effects_are_refused_although_their_digests_match(effects: object, tmp_path: Path) -> None:
-    with Store(tmp_path / "s", {"part": "a"}) as store:
-        store._append(0, 0, 2, frame([[1.0, 2.0], [1.0, 2.0]])[HEADER.size :], frame([effects, {}])[HEADER.size :])
-    with Store(tmp_path / "s", {"part": "a"}) as again:
-        again.get(0, 0, 2)
-        with pytest.raises(StoreError, match=r"does not hold (the side effects of its runs|two sides)"):
-            again.side_effects(0, 0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit.mechanisms import MechanismError, worker
-from dpaudit.mechanisms.imported_names import imported_from
+from dpaudit.mechanisms.modules import imported_from
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.standard_library import is_standard_file, refusal
 

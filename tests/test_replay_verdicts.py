@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay
 from dpaudit.cli.app import app
-from dpaudit.engine.fresh_region import frozen_threshold
-from dpaudit.engine.replay import CONFIRMED, Replay, contradictions, unchecked
+from dpaudit.engine.replay import CONFIRMED, Replay, contradictions, frozen_threshold, unchecked
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.grid import bin_of
 from dpaudit.learning import Learner
@@ -42,8 +41,9 @@ def alarm() -> AuditResult:
 
 
 def again(result: AuditResult, mechanism: Any, **options: Any) -> Replay:
-    """Replay with the attack of `alarm`, which is fast, because these tests are about counts and not about learning."""
-    return replay(result, mechanism, PAIR, attacks="median_clipped", **options)
+    """Replay with the fast attack of `alarm`; these tests are about counts and not about other mechanisms."""
+    found = replay(result, mechanism, PAIR, attacks="median_clipped", **options)
+    return dataclasses.replace(found, changes=())
 
 
 def test_a_replay_confirms_at_one_in_a_thousand_and_not_at_the_audits_level(alarm: AuditResult) -> None:
@@ -308,8 +308,7 @@ def test_the_threshold_of_a_replay_follows_an_atom_to_its_other_side(
 ) -> None:
     """The witness's region was "score above 1", which held the atom."""
     assert alarm.witness is not None
-    witness = dataclasses.replace(alarm.witness, alpha=0.3, beta=0.4)
-    before = int(bin_of(np.array([1.0]))[0])
-    after = frozen_threshold(cast(Learner, Atoms(atom)), before, witness)
-    assert (after != before) == moves
+    witness = dataclasses.replace(alarm.witness, alpha=0.3, beta=0.4, threshold=1.0)
+    after = frozen_threshold(cast(Learner, Atoms(atom)), witness)
+    assert (after != witness.last_bin) == moves
     assert int(bin_of(np.array([-5.0]))[0]) <= after < int(bin_of(np.array([atom]))[0])

@@ -210,13 +210,13 @@ def test_a_store_continued_with_another_identity_always_reports_it(tmp_path: Pat
         assert store.trials == {0: 6}
         store.get(0, 0, 3)
         assert words in store.words(5)
-    with pytest.raises(StoreError, match="These parts differ:\n  code: b in the store, a now"):
+    with pytest.raises(StoreError, match=r"These parts differ:\n  code \(b in the store, a now\)"):
         Store(tmp_path / "s", {"code": "a", "seed": "0"})
 
 
 def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
-    with pytest.raises(ValueError, match=r"another audit.  These parts differ:\n  seed: 0 in the store, 7 now\n"):
+    with pytest.raises(ValueError, match=r"another audit.  These parts differ:\n  seed \(0 in the store, 7 now\)\n"):
         audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
     (tmp_path / "other").write_text("some notes\n")
     with pytest.raises(ValueError, match="not a store of trials"):
@@ -226,10 +226,6 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "newer")) as connection, connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute("PRAGMA user_version = 99")
-    with Store(tmp_path / "earlier", {}) as store:
-        store.put(0, 0, [1.0], [1.0])
-    with closing(sqlite3.connect(tmp_path / "earlier")) as connection, connection:
-        connection.execute("PRAGMA user_version = 3")
     (tmp_path / "link").symlink_to(tmp_path / "s")
     (tmp_path / "planted-wal").symlink_to(tmp_path / "other")
     os.mkfifo(tmp_path / "pipe")
@@ -240,7 +236,6 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
         "other": "is not a store of trials, and was left as it is",
         "mine": "is an SQLite database, but not a store of trials",
         "newer": "has store format 99; this version of dpaudit reads format 4",
-        "earlier": "comes from an earlier version of dpaudit.*Name another store, or remove this store",
         "link": "is a symbolic link to .*Name the target file itself",
         "planted": "is a symbolic link to .*Name the target file itself",
     }.items():

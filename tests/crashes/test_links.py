@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ import pytest
 from dpaudit.result import atomic_write
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
-from dpaudit.sampling.store_file import StoreError, opened
 from dpaudit_reports import pdf
 
 from .command_line import CONFIG, Command
@@ -150,25 +148,6 @@ def test_links_are_refused_where_folders_cannot_be_held_open(tmp_path: Path, mon
     with pytest.raises(OSError, match="is a symbolic link to"):
         write_placed(tmp_path / "link", "two")
     assert (tmp_path / "r.json").read_text() == "one"
-
-
-def test_a_store_that_was_replaced_by_a_link_while_it_was_opened_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An empty file of the user must not become a database."""
-    mine = tmp_path / "mine"
-    mine.touch()
-    connect = sqlite3.connect
-
-    def connecting(path: Path, **options: Any) -> Any:
-        path.unlink(missing_ok=True)
-        path.symlink_to(mine)
-        return connect(path, **options)
-
-    monkeypatch.setattr(sqlite3, "connect", connecting)
-    with pytest.raises(StoreError, match="was replaced while it was being opened"):
-        opened(tmp_path / "s.trials")
-    assert mine.read_bytes() == b""
 
 
 def test_a_link_that_a_mechanism_makes_while_it_runs_is_not_followed(folder: Path, command: Command) -> None:

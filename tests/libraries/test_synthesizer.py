@@ -13,11 +13,11 @@ import pytest
 
 from dpaudit import ApproxDP, MechanismError, Pair, PureDP, SearchPairs, audit
 from dpaudit.config import read_configs
-from dpaudit.engine.provenance import mechanism_name
 from dpaudit.libraries import synthesizer
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.mechanisms.sources import source_of
+from dpaudit.sampling.identity import mechanism_name
 
 SCHEMA: dict[str, Any] = {"city": ["Bonn", "Jena", "Ulm"], "age": (0, 100)}
 

@@ -9,12 +9,12 @@ import pytest
 
 from dpaudit import PureDP
 from dpaudit.config import ConfigError, PlannedAudit, read_configs
-from dpaudit.engine.provenance import mechanism_name
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.modules import file_fingerprint
 from dpaudit.mechanisms.sources import source_of
+from dpaudit.sampling.identity import mechanism_name
 
 GENERATOR = """\
 import os

@@ -20,7 +20,6 @@ from dpaudit.outputs import Timed
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.sampler import Sampler
-from dpaudit.sampling.side_effects import SideEffects
 
 from ..unseeded import audit_unseeded
 from .programs import isolated, script
@@ -257,9 +256,3 @@ def test_a_config_that_cannot_observe_times_is_refused(tmp_path: Path, mechanism
     run = CliRunner().invoke(app, ["run", str(tmp_path / "c.yaml"), "-o", str(tmp_path)])
     assert run.exit_code == 2
     assert message in " ".join(run.stderr.split())
-
-
-def test_a_store_with_another_clock_is_damaged() -> None:
-    assert SideEffects.read({"clock": OUTSIDE}).clock == OUTSIDE
-    with pytest.raises(TypeError, match="clock is impossible"):
-        SideEffects.read({"clock": "a sundial"})

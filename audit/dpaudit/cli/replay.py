@@ -82,14 +82,14 @@ def replay(
 
     The replay runs the mechanism that the result names.  If the audit used a private environment (`requires:`), the
     replay installs the same packages.  Check a stranger's result with `--dry-run` first, which also states the claim
-    and the number of runs.  A result that asks for more runs than its evidence supports needs --trials.
+    and the number of runs.
 
-    A violation is confirmed if p is at most 0.001 and at most the audit's own significance level, if the code has not
-    changed since the audit, and if the config or the test states the same claim and pair as the result.
+    A violation is confirmed if p is at most 0.001 and at most the audit's own significance level, if code and datasets
+    have not changed since the audit, and if the config or the test states the same claim as the result.
 
     Exit codes: 0 neither the result nor the fresh runs show a violation; 1 the fresh runs refute the claim; 2 wrong
-    usage; 3 the fresh runs do not confirm the result's violation, the result contradicts itself or differs from its
-    config or test, or the fresh runs are inconclusive.
+    usage; 3 the fresh runs do not confirm the result's violation, the result contradicts itself or has another claim
+    than its config or test, or the fresh runs are inconclusive.
     """
     if folder is not None and not os.path.isdir(folder):
         refuse(f"--folder {folder}: there is no such folder")

@@ -6,21 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.progress import progress_bar
-from dpaudit.cli.replay_lock import UNLOCKED, with_lock_of
 from dpaudit.cli.terminal import keep_stdout
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
-from dpaudit.engine.replay_agreement import Origin, compared
+from dpaudit.engine.replay_agreement import compared
 from dpaudit.engine.replay_runs import runs_of_replay, witness_with_region
+from dpaudit.mechanisms.environments import cached_environment
+from dpaudit.mechanisms.locks import Archive, Lock, lock_of
+from dpaudit.mechanisms.requirements import normalised, parsed_requirement, project_name, this_version, unmet
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing.replaying import checked_test, replay_in_test
-from dpaudit.text.masking import MASK, masked
+from dpaudit.text.masking import MASK
 from dpaudit.text.printable import one_line, shortened
+
+_UNLOCKED = "the replay did not use the exact packages of the audit, but packages that the installer chose"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,7 @@ class PlannedReplay:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
 
     def runs(self, trials: int | None, *, extend: bool) -> list[str]:
-        """Return printable lines with the claim and the numbers of runs of the replay; none without a region to replay.
-        """
+        """Return printable lines with the claim and the numbers of runs; none without a region to replay."""
         witness = witness_with_region(self.result)
         if witness is None:
             return []
@@ -82,36 +85,9 @@ class PlannedReplay:
                 execution=execution_settings_of(self.audit.settings),
                 progress=progress,
             )
-        found = compared(found, _origin(self.audit, claim), mechanism, pairs)
-        changes = changed_data(self.result.provenance.data_files or {}, self.audit.data_files)
-        return replace(found, changes=(*found.changes, *changes), warnings=(*found.warnings, *self.warnings))
-
-
-def changed_data(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Describe which files with datasets differ from those of the audit."""
-    found = []
-    for name, digest in now.items():
-        if name not in then:
-            found.append(f"the result records no hash of {name}, so the replay may have used other datasets")
-        elif then[name] != digest:
-            found.append(f"{name} has changed since the audit (SHA-256 {then[name][:12]} then, {digest[:12]} now)")
-    return [one_line(words) for words in found]
-
-
-def _origin(audit: PlannedAudit, claim: TradeoffFunction) -> Origin:
-    """Return what a config states about its audit."""
-    config = audit.config
-    recorded = {"source": masked(config.source), "claim_stated_by": audit.claim_stated_by}
-    _, detect = audit.claims()
-    violations = () if detect is None else (detect,)
-    return Origin(
-        kind="config",
-        claim=claim,
-        name=config.name,
-        method=config.method,
-        violations=violations,
-        recorded=recorded,
-    )
+        _, detect = self.audit.claims()
+        found = compared(found, "config", claim, () if detect is None else (detect,))
+        return replace(found, warnings=(*found.warnings, *self.warnings))
 
 
 def plan_replay(
@@ -152,9 +128,9 @@ def plan_replay(
             f"the folder of the audit's config, {place}, does not exist; replay in the folder where the audit ran, or "
             "give the config's folder with --folder"
         )
-    unlocked = f"{UNLOCKED} (--unlocked)" if planned.config.mechanism.isolated else ""
+    unlocked = f"{_UNLOCKED} (--unlocked)" if planned.config.mechanism.isolated else ""
     if locked:
-        planned, unlocked = with_lock_of(planned, about)
+        planned, unlocked = _with_lock_of(planned, about)
     warnings = (unlocked,) if unlocked else ()
     return PlannedReplay(result=result, code=one_line(planned.code), audit=planned, warnings=warnings)
 
@@ -172,3 +148,39 @@ def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:
             "hold the same audit; restore that file, or give its new folder with --folder"
         )
     return found[0]
+
+
+def _with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudit, str]:
+    """Return an audit whose environment holds exactly the packages of a result; if that fails, also the reason.
+
+    A cached environment for the same requirements is used if its packages have the same hashes.
+    """
+    mechanism = planned.config.mechanism
+    requires, packages = mechanism.requires or [], dict(about.mechanism_packages or {})
+    if not mechanism.isolated or not (requires or packages):
+        return planned, ""
+    if not about.mechanism_hashes:
+        return planned, f"{_UNLOCKED}: the result has no hashes of the audit's packages"
+    version = mechanism.python_version or this_version()
+    if mechanism.python_version is None and not f"{about.python or version}.".startswith(f"{version}."):
+        return planned, f"{_UNLOCKED}: the audit ran with Python {about.python}, and this is {version}"
+    if missing := unmet(requires, packages, version):
+        return planned, f"{_UNLOCKED}: the packages in the result do not meet the audit's requirement {missing[0]}"
+    try:
+        lock = _lock(about.mechanism_hashes, packages, version, requires)
+    except ValueError:  # a name, version or hash in the result is invalid, or one of them is missing
+        return planned, f"{_UNLOCKED}: the packages and hashes in the result are inconsistent or not valid"
+    there = cached_environment(requires, mechanism.python_version)
+    if there is not None and there.lock is not None and there.lock.hashes == lock.hashes:
+        return planned, ""
+    return replace(planned, lock=lock), ""
+
+
+def _lock(hashes: Mapping[str, str], packages: Mapping[str, str], version: str, requires: list[str]) -> Lock:
+    versions = {project_name(name): version for name, version in packages.items()}
+    urls = {project_name(one): parsed_requirement(one).url or "" for one in requires}
+    sums = {project_name(name): sha256.removeprefix("sha256:") for name, sha256 in hashes.items()}
+    if versions.keys() != sums.keys():
+        raise ValueError("not all packages have a hash")
+    files = {name: Archive(versions[name], sums[name], urls.get(name, "")) for name in sums}
+    return lock_of(version, normalised(requires), files)

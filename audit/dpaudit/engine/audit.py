@@ -27,23 +27,22 @@ from dpaudit.engine.collector import Progress, ProgressCallback
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.provenance import mechanism_name, provenance_of
+from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.training_record import with_training
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.error_state import own_error_state
-from dpaudit.mechanisms.fingerprint import Unknowable
-from dpaudit.mechanisms.same_content import same_content
+from dpaudit.mechanisms.fingerprint import same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.sampling.identity import mechanism_name, of_code_and_data, with_settings
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.sampling.store import Store, StoreError, seed_of
 from dpaudit.sampling.store_file import StoreRefused
-from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
 from dpaudit.text.reasons import Reason
@@ -109,7 +108,7 @@ def audit(
         store: A file that keeps every block of outputs as soon as it is complete.  If the file exists, the audit
             resumes from this file.  With the same `trials`, the result is that of an uninterrupted audit; more trials
             continue the same test.  The file must come from an audit with the same mechanism, datasets, seed and
-            versions.  The comparison includes the mechanism's code; see `sampling.store_identity`.  `sampling.store`
+            versions.  The comparison includes the mechanism's code; see `sampling.identity`.  `sampling.store`
             describes the format.
         resume: "same" refuses a store whose mechanism, datasets, seed or versions differ.  "anyway" continues such a
             store.  In that case, `warnings` list what differs, and the guarantee does not cover the mixture of old and
@@ -229,17 +228,19 @@ def _audited(
         mechanism, pair_list, settings.attacks, settings.trials, seed, settings.jobs, execution, tested, planned
     )
     collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
+    source = source_of(mechanism)
+    identity = of_code_and_data(mechanism, source, pair_list)
     if len(equal) == given:
         collector.failure = f"{EQUAL} (pair {equal[0]})"
     elif settings.store is not None:
         try:
             collector.sampler.store = Store(
                 settings.store,
-                identity(mechanism, pair_list, seed, execution, str(settings.detect) if planned else None),
+                with_settings(identity, seed, execution, str(settings.detect) if planned else None),
                 seed=seed,
                 anyway=settings.resume == "anyway",
             )
-        except (StoreError, Unknowable) as error:
+        except StoreError as error:
             raise StoreRefused(error) from None
     began = time.perf_counter()
     deadline = settings.trials if settings.final and late_bets else None
@@ -256,7 +257,7 @@ def _audited(
         claim=claim,
         detect=settings.detect,
         name=settings.name or mechanism_name(mechanism),
-        provenance=provenance_of(seed=seed, mechanism=mechanism_name(mechanism), source=source_of(mechanism)),
+        provenance=provenance_of(seed=seed, mechanism=mechanism_name(mechanism), source=source, identity=identity),
         confirm=settings.confirm,
         trials=settings.trials,
     )

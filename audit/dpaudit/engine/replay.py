@@ -27,27 +27,30 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
-from dpaudit.engine.collector import Collector, ProgressCallback, Turn
-from dpaudit.engine.fresh_region import frozen_threshold, tell
+from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.engine.fresh_runs import FreshRuns
 from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.provenance import changed_since
-from dpaudit.engine.replay_agreement import attack_changes, pair_differences, pair_of
+from dpaudit.engine.replay_agreement import differs
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
-from dpaudit.engine.replay_runs import DOUBLINGS, MAX_RUNS, runs_of_replay, witness_with_region
+from dpaudit.engine.replay_runs import DOUBLINGS, runs_of_replay, witness_with_region
 from dpaudit.inference.fixed.confirming import runs_to_confirm
-from dpaudit.learning import FewValues, scores_frequencies
+from dpaudit.inference.grid import bin_counts
+from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.mechanisms.error_state import own_error_state
-from dpaudit.pairs.pair import Pair
+from dpaudit.mechanisms.sources import source_of
+from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.sampling.fresh_process import NotPossible
+from dpaudit.sampling.identity import changed_since, not_compared, of_code_and_data, public
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
@@ -55,6 +58,8 @@ from dpaudit.settings.audit import DEFAULTS
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
 _LOOKS = DOUBLINGS + 1  # maximum number of interim analyses with `extend`
+_CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
+_MAX_RUNS = 10**9  # runs per dataset; if a decision needs more, the fresh counts show no sign of a violation
 _POWER = 0.9  # probability with which the suggested number of runs confirms a violation
 
 
@@ -81,8 +86,7 @@ def replay(
         attacks: The attacks, as in the audit.
         trials: Runs per dataset on which the region is counted.  If None, the number is that of the witness, or four
             times that number for a violation, and at least 1,000.  Before these runs, the attacks learn from other
-            fresh runs.  Their number is that of the audit for this pair, and at least 200.  If the result states more
-            runs than its evidence supports, `trials` is required.
+            fresh runs.  Their number is that of the audit for this pair, and at least 200.
         extend: Whether to double the counted runs, up to 64 times `trials`, until they refute the claim or show no sign
             of a violation.  The p-value is corrected for the interim analyses; see the theorem in this module.
         seed: Seed of the fresh randomness; None draws a fresh seed.  The seed of a fixed audit is refused, because the
@@ -97,9 +101,7 @@ def replay(
     Raises:
         TypeError: If `pairs` is neither a pair nor an iterable of pairs.
         ValueError: If the result has no witness that can be replayed, if the witness's pair is not among `pairs`, if
-            `trials` < 1, if `seed` is the seed of a fixed audit, or if the result counts more runs than it made.  The
-            error is also raised if the mechanism refuses the pair, or if `trials` is None and the result states more
-            runs than its evidence supports.
+            `trials` < 1, if `seed` is the seed of a fixed audit, or if the mechanism refuses the pair.
         MechanismError: If the mechanism fails before anything was measured.
     """
     given = pairs_of(pairs)
@@ -107,7 +109,7 @@ def replay(
     contradicted = tuple(contradictions(result))  # checked before any run
     runs = runs_of_replay(result, witness, trials)
     learn_from, trials = runs.learned, runs.counted
-    pair = pair_of(witness, given)
+    pair = _pair_of(witness, given)
     check_neighbours(mechanism, [pair], result.claim)
     if seed is None:
         seed = fresh_seed()
@@ -118,20 +120,16 @@ def replay(
         )
     tested = result.claim.symmetrized()
     execution, planned = execution or ExecutionSettings(), result.evidence.planned
-    # the planned violation may have been edited, but it affects only what attacks learn before the fresh counts
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
     _score_few_values(collector, result)
-    # before any run, as in the audit: a run may import more modules
-    changes = [*changed_since(result.provenance, mechanism), *pair_differences(result, pair)]
-    changes += attack_changes(result, collector.learners[0].attacks)
-    stated = result.provenance.second_stage_trials or 0
-    second_stage_trials = stated if 0 < stated < learn_from else 0  # an edited file may state an impossible number
     (learner,) = collector.learners
+    changes, unknown = _changes(result, mechanism, pair, learner.attacks)  # before a run changes the mechanism
+    second_stage_trials = result.provenance.second_stage_trials or 0
     with shown(progress, result.name) as told:
         _learn(collector, learn_from - second_stage_trials, told)
         if second_stage_trials and learner.max_second_stage_trials:
             learner.fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
-        threshold = frozen_threshold(learner, witness.last_bin, witness)
+        threshold = frozen_threshold(learner, witness)
         fresh = FreshRuns(collector, 0, threshold, "replay")
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
     invalid = [*collector.dependence(), *found.invalid]
@@ -142,13 +140,66 @@ def replay(
         p_value=min(1.0, found.p_value) if not invalid else 1.0,
         seed=seed,
         contradictions=contradicted,
-        changes=tuple(changes),
-        warnings=(*learner.warnings, *invalid, *found.notes),
+        changes=changes,
+        warnings=(*learner.warnings, *invalid, *found.notes, *unknown),
         looks=found.number,
         valid=not invalid,
         unchecked=unchecked(result),
         runs_needed=found.runs_needed,
     )
+
+
+def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
+    for pair in distinct(pairs):
+        if witness.pair == str(pair):
+            return pair
+    raise ValueError(
+        f"the witness belongs to the pair {witness.pair}, which is not among the given pairs: "
+        f"{', '.join(map(str, pairs))}"
+    )
+
+
+def _changes(
+    result: AuditResult, mechanism: object, pair: Pair, attacks: Sequence[Attack]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return how code, datasets and attacks differ from those of the audit, and what cannot be compared."""
+    stated, used = (", ".join(sorted(one.name for one in named)) for named in (result.attacks, attacks))
+    found = [] if stated == used else [differs("attacks", stated, used)]
+    now = public(of_code_and_data(mechanism, source_of(mechanism), [pair]))
+    if result.provenance.identity is None:
+        found.append("the result does not record the code and the datasets of its audit, so the replay may use others")
+    else:
+        words = changed_since(result.provenance.identity, now)
+        found += [f"code or datasets have changed since the audit: {one}" for one in words]
+    return tuple(found), [f"not compared with the audit: {one}" for one in not_compared(now)]
+
+
+def frozen_threshold(learner: Learner, witness: Witness) -> int:
+    """Return the last bin outside the region for a score that was learned again.  Counted runs have no influence.
+
+    The witness's threshold is kept, unless its error rates under the new score clearly differ from the witness's rates.
+    In that case, the threshold with the closest rates is chosen.  This happens if many outputs have the same
+    score, and this score now lies on the other side of the threshold.
+    """
+    threshold = witness.last_bin
+    scores = [bin_counts(learner.score(side)) for side in learner.outputs()] if learner.ready else []
+    n = int(scores[0].sum()) if scores else 0
+    if n == 0:
+        return threshold
+    alpha = 1 - np.cumsum(scores[0])[:-1] / n
+    beta = np.cumsum(scores[1])[:-1] / n
+    away = np.abs(alpha - witness.alpha) + np.abs(beta - witness.beta)
+    error = sum(math.sqrt(rate * (1 - rate) / n) for rate in (witness.alpha, witness.beta))
+    if away[threshold] <= away.min() + _CLEARLY * error:
+        return threshold
+    best = np.flatnonzero(away == away.min())
+    return int(best[len(best) // 2])
+
+
+def _tell(trials: int, until: int, progress: ProgressCallback | None) -> None:
+    """Report the progress of a replay, whose evidence is counted only at the end."""
+    if progress is not None:
+        progress(Progress(trials=trials, allowed=until, log_e=math.nan, log_threshold=math.nan))
 
 
 def _score_few_values(collector: Collector, result: AuditResult) -> None:
@@ -185,7 +236,7 @@ def _looks(
         allowed = began + until
 
         def told(runs: int, before: int = began + made, allowed: int = allowed) -> None:
-            tell(before + runs, allowed, progress)
+            _tell(before + runs, allowed, progress)
 
         invalid: list[str] = []
         try:
@@ -195,7 +246,7 @@ def _looks(
             invalid = [str(error)]
         made = until
         p_value = min(p_value, share * fresh.p_value(tested))
-        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=MAX_RUNS)
+        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=_MAX_RUNS)
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or invalid or p_value <= level or hopeless or looks == _LOOKS:
             notes = [f"fresh runs were made in this process only: {fresh.why}"] if fresh.why and not invalid else []
@@ -220,7 +271,7 @@ def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCa
     found: list[Block] = []
     for block in collector.blocks(0, until):
         found.append(block)
-        tell(collector.trials, collector.allowed, progress)
+        _tell(collector.trials, collector.allowed, progress)
     return found
 
 
@@ -229,4 +280,4 @@ def _learn(collector: Collector, trials: int, progress: ProgressCallback | None)
     until = collector.allowed
     with collector.limited(trials):
         for _ in collector.learn(lambda: Turn(pair=0)):
-            tell(collector.trials, until, progress)
+            _tell(collector.trials, until, progress)

@@ -27,10 +27,10 @@ class Replay:
     warnings: tuple[str, ...]
     looks: int = 1  # number of times the fresh counts were tested
     valid: bool = True  # False if fresh runs failed or depended on each other, and so prove nothing
-    # how the statements of the result differ from the config or the test that the replay ran
+    # how the claim of the result differs from that of the config or the test that the replay ran
     differences: tuple[str, ...] = ()
     origin: str = ""  # "config" or "test" if the result was compared with one, otherwise ""
-    changes: tuple[str, ...] = ()  # how the replayed code differs, or may differ, from the code of the audit
+    changes: tuple[str, ...] = ()  # how the replayed code, datasets or attacks differ from those of the audit
     unchecked: str = ""  # what was not recomputed because another version wrote the result
     runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf without sign of a violation
 
@@ -48,8 +48,8 @@ class Replay:
     def conclusive(self) -> bool:
         """Whether the fresh runs decide about the code that they ran.
 
-        The value is True if the fresh runs are valid, and if the result agrees with its own counts and with its config
-        or test.  If the result reports a violation, the fresh runs must also refute the claim.
+        The value is True if the fresh runs are valid, and if the result agrees with its own counts and has the claim of
+        its config or test.  If the result reports a violation, the fresh runs must also refute the claim.
         """
         return (
             self.valid
@@ -63,8 +63,7 @@ class Replay:
         """Whether the replay is conclusive, ran the code of the audit, and agrees with the result about the claim.
 
         The value False does not show that the result is wrong.  A violation may be "not confirmed yet"; see
-        `runs_needed`.  Changed code may behave differently; see `changes`.  Code is compared, not the parameters of an
-        object: a result does not record the attributes of a mechanism or attack that is passed to `replay`.
+        `runs_needed`.  Changed code or data may behave differently; see `changes`.
         """
         return self.conclusive and not self.changes and self.refuted == self.result.violated
 
@@ -107,7 +106,7 @@ class Replay:
         if self.contradictions:
             return "The evidence does not reproduce: the result contradicts its own counts."
         if self.differences:
-            return f"No conclusion: the replay ran the {self.origin}, which differs from the statements of the result."
+            return f"No conclusion: the replay ran the {self.origin}, whose claim differs from that of the result."
         if not self.valid:
             return "No conclusion: the fresh runs failed or depended on each other; see the warnings."
         if self.changes and self.refuted:

@@ -1,342 +1,218 @@
-"""Computes fingerprints of datasets, functions and objects.  Fingerprints are equal only for equal content.
+"""Computes fingerprints of datasets, functions and objects: equal for equal content, also in another process.
 
-A fingerprint is a SHA-256 over type and content, and never over `repr`, which shortens arrays and data frames.
-Numbers, text, bytes, dates, containers, numpy arrays, data frames and tensors have fingerprints.  Other objects have
-fingerprints that cover:
+A fingerprint is the SHA-256 of what `values.content` pickles, which never depends on `repr`.  In addition,
 
-    a function    its compiled code, constants, defaults, closure, and the global names that the code reads
-    a class       its methods and attributes, and its bases
-    an object     its class and all its attributes
-    a module      its name, the SHA-256 of its file and, for a user's module, the values that the code reads
+    a function    counts by its code, constants, defaults and closure, and by the global values that it reads
+    a class       counts by its bases, methods and attributes
+    a dataclass   counts by its fields, and any other object by what pickling gives
 
-A function or class of an installed library is represented by its address and the SHA-256 of its module's file.
-The state of a random generator is left out, because it does not change the distribution of the outputs.
-A value with hidden state has no fingerprint and raises `Unknowable`.  Hidden state is, for example, an open file or a
-pointer of a compiled library.
+A function or class of an installed library counts by its name; the versions of libraries are compared separately.
+Random generators, locks and the names of temporary folders do not count.  An object that cannot be pickled, such
+as an open file or a pointer of a compiled library, counts by its type, and the fingerprint names this type.
 """
 
 from __future__ import annotations
 
 import array
-import builtins
-import collections
-import enum
+import copyreg
+import dataclasses
 import functools
+import hashlib
 import logging
+import pickle
 import random
 import re
-import sys
+import tempfile
 import threading
 import types
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dpaudit.mechanisms.attributes import attributes
-from dpaudit.mechanisms.code_names import attribute_names, global_names, imported_names
-from dpaudit.mechanisms.digests import Unknowable, address_of, digest, simple_content
-from dpaudit.mechanisms.foreign_content import foreign_content
-from dpaudit.mechanisms.modules import (
-    file_fingerprint,
-    imported_files,
-    is_library,
-    module_file,
-    user_files,
-    user_folders,
-)
+from dpaudit.mechanisms.modules import address, is_library
 from dpaudit.values import Foreign
-from dpaudit.values.content import joined
+from dpaudit.values.content import PLAIN, ContentPickler, joined
 
-__all__ = ["Unknowable", "fingerprint"]
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
-_LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
-_MANY_TEXTS = 256  # from this number on, the texts of a list are digested together, which is faster
+_WITHOUT_CONTENT = (
+    np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random,
+    type(threading.Lock()), type(threading.RLock()), logging.Logger,
+)  # fmt: skip
+_WRAPPERS = (property, staticmethod, classmethod, functools.cached_property, functools._lru_cache_wrapper)
+_WRAPPED = ("fget", "fset", "fdel", "func", "__wrapped__")  # attributes with the functions of a wrapper
+_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_TEMPORARY = re.compile(re.escape(tempfile.gettempdir()) + r"/(\S*/)?(tmp\w{8}\b)?")
+_DEPTH = 3  # maximum number of modules between a function and a value that it reads from another module
 
 
-def fingerprint(value: object, what: str = "it") -> str:
-    """Return the SHA-256 of the type and the content of a value, as 64 hexadecimal digits."""
+class Fingerprint(NamedTuple):
+    """The fingerprint of a value, the types of objects in it that could not be compared, and its libraries."""
+
+    sha256: str
+    not_compared: frozenset[str]
+    libraries: frozenset[str]  # top-level modules
+
+
+def fingerprint(value: object) -> Fingerprint:
+    """Return the fingerprint of a value."""
+    found = _Hash()
+    walk = _Walk(found)
     try:
-        return _Walk().token(value, what).hex()
-    except RecursionError:
-        raise Unknowable(f"{what} is nested too deeply") from None
+        walk.dump(value)
+    except Exception:  # pickling runs code of the value's classes; a value may hold itself, or be nested too deeply
+        return Fingerprint("", frozenset([_name(type(value))]), frozenset(walk.libraries))
+    return Fingerprint(found.sha256.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
 
 
-@functools.cache
-def _file_token(path: Path, modified: int, size: int) -> str:
-    return file_fingerprint(path)
+def same_content(a: Foreign, b: Foreign) -> bool:
+    """Whether two values certainly have the same type and content."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is list:  # records that two lists share need not be read
+        others = ((x, y) for x, y in zip(a, b, strict=False) if x is not y and type(x) in (dict, list, tuple))
+        if len(a) != len(b) or any(fingerprint(x) != fingerprint(y) for x, y in others):
+            return False
+    one = fingerprint(a)
+    return not one.not_compared and one == fingerprint(b)
 
 
-class _Walk:
-    """One walk through a value and all its parts, which yields a tree of SHA-256 digests."""
+class _Hash:
+    """A file that keeps only the SHA-256 of what is written."""
 
     def __init__(self) -> None:
-        # Digests of functions and classes by id; the reference keeps the id from being reused.
-        self._known: dict[tuple[int, bool], tuple[object, bytes]] = {}
-        self._partly = False  # whether values that raise `Unknowable` are digested by `_rest`
-        self._path: list[int] = []  # ids of the enclosing containers, functions and objects, outermost first
+        self.sha256 = hashlib.sha256()
 
-    def token(self, value: object, where: str) -> bytes:
-        """Return the digest of one value."""
-        if isinstance(value, np.ndarray | np.generic):
-            return self._numpy(value, where)
+    def write(self, data: bytes) -> None:
+        self.sha256.update(data)
+
+
+class _Walk(ContentPickler):
+    def __init__(self, file: SupportsWrite[bytes]) -> None:
+        super().__init__(file)
+        self.not_compared: set[str] = set()
+        self.libraries: set[str] = set()
+        self._met: dict[
+            int, tuple[int, object]
+        ] = {}  # functions, classes and objects by id, kept so that ids are unique
+
+    def sort_key(self, item: object) -> bytes:
+        found = fingerprint(item)
+        self.not_compared |= found.not_compared
+        return found.sha256.encode()
+
+    def persistent_id(self, value: Foreign) -> tuple[object, ...] | None:
         kind = type(value)
-        simple = simple_content(value)
-        if simple is not None:
-            return digest(kind.__name__, simple)
-        if (id(value), self._partly) in self._known:
-            return self._known[id(value), self._partly][1]
-        if id(value) in self._path:
-            return digest("cycle", str(len(self._path) - self._path.index(id(value))).encode())
-        self._path.append(id(value))
-        try:
-            found = self._compound(value, where)
-        except Unknowable:
-            if not self._partly:
-                raise
-            found = self._rest(value, where)
-        finally:
-            self._path.pop()
-        if isinstance(value, types.FunctionType | type):
-            self._known[id(value), self._partly] = value, found
-        return found
-
-    def _rest(self, value: object, where: str) -> bytes:
-        """Digest a value that raises `Unknowable`: its type and, if its class is the user's, its attributes."""
-        held = {} if is_library(type(value).__module__) else getattr(value, "__dict__", {})
-        parts = [part for name in sorted(held) for part in (name.encode(), self.token(held[name], where))]
-        return digest("partly", address_of(type(value)).encode(), *parts)
-
-    def _compound(self, value: object, where: str) -> bytes:
-        match value:
-            case types.FunctionType():
-                return self._function(value)
-            case types.CodeType():
-                return self._code(value, where)
-            case types.ModuleType():
-                return self._module(value, where)
-            case types.MethodType():
-                return self._many("method", [value.__func__, value.__self__], where)
-            case functools.partial():
-                return self._many("partial", [value.func, value.args, value.keywords, vars(value)], where)
-            case types.BuiltinFunctionType() if not isinstance(value.__self__, types.ModuleType | None):
-                return self._many("bound", [value.__self__, value.__name__], where)
-            case types.BuiltinFunctionType() | types.MethodDescriptorType() | types.WrapperDescriptorType():
-                module = str(getattr(value, "__module__", ""))
-                return digest("builtin", module.encode(), value.__qualname__.encode())
-            case np.ufunc() if _is_of_numpy(value):
-                return digest("ufunc", str(value.__name__).encode())
-            case type():
-                return self._class(value, where)
-        found = self._plain(value, where)
-        return found if found is not None else self._container(value, where)
-
-    def _plain(self, value: object, where: str) -> bytes | None:
-        """Return the digest of a generator, logger or wrapper, or None for any other object."""
-        match value:
-            case np.random.Generator() | np.random.RandomState():
-                bits = getattr(value, "bit_generator", None)
-                return digest("generator", type(value).__name__.encode(), type(bits).__name__.encode())
-            case random.Random() if type(value) in (random.Random, random.SystemRandom):
-                return digest("generator", type(value).__name__.encode())
-            case logging.Logger():
-                return digest("logger", value.name.encode())
-            case re.Pattern():
-                return self._many("pattern", [value.pattern, value.flags], where)
-            case _LOCK() | _RLOCK():  # a lock has no content
-                return digest("lock", type(value).__name__.encode())
-            case functools._lru_cache_wrapper():  # what it has kept is not compared
-                return self._many("lru_cache", [value.__wrapped__, value.cache_parameters()], where)
-            case staticmethod() | classmethod():
-                return self._many(type(value).__name__, [value.__func__], where)
-            case property():
-                return self._many("property", [value.fget, value.fset, value.fdel], where)
-            case types.MappingProxyType():
-                return self._many("mappingproxy", [dict(value)], where)
-            case functools.cached_property():
-                return self._many("cached_property", [value.func], where)
+        if kind in PLAIN:
+            return _short(value) if kind in (str, list, tuple) else None
+        if isinstance(value, _WITHOUT_CONTENT) and is_library(kind.__module__):
+            return ("kind", _name(kind))
+        if (found := super().persistent_id(value)) is not None:
+            return found
+        if isinstance(value, types.CodeType):
+            about = (value.co_flags, value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount)
+            names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
+            return ("code", value.co_code, value.co_exceptiontable, value.co_consts, about, names)
+        if isinstance(value, _WRAPPERS):
+            return (_name(kind), *(getattr(value, name, None) for name in _WRAPPED))
+        if isinstance(value, PurePath | types.MappingProxyType):
+            return (_name(kind), str(value) if isinstance(value, PurePath) else dict(value))
+        if isinstance(value, types.ModuleType):
+            self._library(value.__name__)
+            return ("module", value.__name__)
+        if isinstance(value, types.FunctionType | type) or dataclasses.is_dataclass(value):
+            return self._again(value) or self._described(value)
         return None
 
-    def _container(self, value: Foreign, where: str) -> bytes:
-        kind = type(value)
-        if isinstance(value, list | tuple) and kind in (list, tuple):
-            return digest(kind.__name__, *self._items(value, where))
-        if kind is dict:
-            return digest("dict", *(self.token(part, where) for item in value.items() for part in item))
-        if kind in (collections.OrderedDict, collections.Counter):
-            return self._many(kind.__name__, [dict(value)], where)
-        if kind is collections.defaultdict:
-            return self._many("defaultdict", [value.default_factory, dict(value)], where)
-        if kind is collections.deque:
-            return self._many("deque", [value.maxlen, list(value)], where)
-        if kind in (set, frozenset):
-            return digest(kind.__name__, *sorted(self.token(item, where) for item in value))
-        if isinstance(value, enum.Enum):
-            return digest("enum", self.token(kind, where), value.name.encode())
-        if isinstance(value, tuple) and hasattr(kind, "_fields") and kind.__basicsize__ == tuple.__basicsize__:
-            return digest("namedtuple", self.token(kind, where), *self._items(value, where))
-        found = foreign_content(value, where, self._many)
-        return found if found is not None else self._instance(value, where)
-
-    def _items(self, value: list[Foreign] | tuple[Foreign, ...], where: str) -> Iterator[bytes]:
-        kinds = set(map(type, value))
-        if kinds == {float}:
-            yield digest("floats", array.array("d", value).tobytes())
-        elif kinds == {int} and min(value) >= -(2**63) and max(value) < 2**63:
-            yield digest("ints", array.array("q", value).tobytes())
-        elif kinds == {str} and len(value) >= _MANY_TEXTS:
-            yield digest("texts", *joined([str(text) for text in value]))
-        else:
-            yield from (self.token(item, where) for item in value)
-
-    def _numpy(self, value: Foreign, where: str) -> bytes:
-        if isinstance(value, np.ma.MaskedArray):
-            return self._many("masked", [value.data, np.ma.getmaskarray(value), value.fill_value], where)
-        if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.matrix, np.recarray, np.memmap):
-            raise Unknowable(f"{where} holds a {address_of(type(value))}, whose content cannot be compared")
-        if value.dtype.hasobject:
-            if value.dtype.names:
-                raise Unknowable(f"{where} holds a numpy array of records with Python objects")
-            return digest("array of objects", str(value.shape).encode(), *self._items(value.ravel().tolist(), where))
-        about = (type(value).__name__, repr(value.dtype), value.dtype.str, str(value.shape))
-        return digest("numpy", *(part.encode() for part in about), np.ascontiguousarray(value).tobytes())
-
-    def _instance(self, value: object, where: str) -> bytes:
-        held = attributes(value)
-        if held is None:
-            raise Unknowable(f"{where} holds a {address_of(type(value))}, whose content cannot be compared")
-        parts = [self.token(type(value), where)]
-        for name in sorted(held):
-            parts += [name.encode(), self.token(held[name], f"the attribute {name} of {where}")]
-        return digest("object", *parts)
-
-    def _function(self, function: types.FunctionType) -> bytes:
-        where = f"the function {function.__qualname__}"
-        if self._is_address(function):
-            return self._address(function)
-        parts = [self._code(function.__code__, where)]
-        for words, held in (("default", function.__defaults__), ("default", function.__kwdefaults__)):
-            parts.append(self.token(held, f"a {words} of {where}"))
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                content = cell.cell_contents
-            except ValueError:
-                parts.append(digest("empty"))
-            else:
-                parts.append(self.token(content, f"the variable {name} of {where}"))
-                parts += self._taken(content, attribute_names(function.__code__))
-        extra = {name: held for name, held in vars(function).items() if name != "__wrapped__"}
-        parts.append(self.token(extra, f"an attribute of {where}"))
-        parts += self._globals(function.__code__, function.__globals__, where)
-        return digest("function", *parts)
-
-    def _globals(self, code: types.CodeType, names: dict[str, object], where: str) -> Iterator[bytes]:
-        wanted = attribute_names(code)
-        for name in sorted(global_names(code) & names.keys()):
-            yield digest(name, self._read(names[name], names, f"the global {name} of {where}"))
-            yield from self._taken(names[name], wanted)
-        for name in sorted(imported_names(code)):
-            for file in user_files(name, user_folders()):
-                for other in sorted(imported_files(file, [*user_folders(), file.parent])[0]):
-                    yield digest(name, file_fingerprint(other).encode())
-            yield from self._taken(sys.modules.get(name), wanted)
-
-    def _read(self, value: object, names: dict[str, object], where: str) -> bytes:
-        """Return the digest of a value that code reads from a module with the namespace `names`.
-
-        A value that raises `Unknowable` is represented by the module's file, which creates the value on import, and by
-        those parts of the value that have a fingerprint.  The parts are included because the value may depend on
-        command-line arguments, or may have changed since the import.
-        """
+    def reducer_override(self, value: Foreign) -> Foreign:
+        """Return how an object is pickled, or its type if it cannot be pickled."""
+        if again := self._again(value):
+            return tuple, (again,)
         try:
-            return self.token(value, where)
-        except Unknowable:
-            file = module_file(str(names.get("__name__")))
-            if file is None:
-                raise
-        before, self._partly = self._partly, True
-        try:
-            return digest("of a file", file_fingerprint(file).encode(), self.token(value, where))
-        finally:
-            self._partly = before
+            reduce = copyreg.dispatch_table.get(type(value))
+            found: Foreign = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if reduce is None else reduce(value)
+        except Exception:
+            self.not_compared.add(_name(type(value)))
+            found = _name(type(value))
+        return (str, (f"{getattr(value, '__module__', '')} {found}",)) if isinstance(found, str) else found
 
-    def _taken(self, value: object, wanted: set[str], depth: int = 5) -> Iterator[bytes]:
-        """Yield digests of the values that code reads from a user's module, because the values may have changed."""
-        if not isinstance(value, types.ModuleType) or is_library(value.__name__) or not depth:
-            return
-        for name in sorted(wanted & vars(value).keys()):
-            found = vars(value)[name]
-            yield digest(name, self._read(found, vars(value), f"{name} of the module {value.__name__}"))
-            yield from self._taken(found, wanted, depth - 1)
+    def _again(self, value: object) -> tuple[object, ...] | None:
+        """Return the number of an object that was met before."""
+        if id(value) in self._met:
+            return ("again", self._met[id(value)][0])
+        self._met[id(value)] = len(self._met), value
+        return None
 
-    def _code(self, code: types.CodeType, where: str) -> bytes:
-        about = (code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount)
-        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-        return digest(
-            "code",
-            code.co_code,
-            code.co_exceptiontable,
-            repr(about).encode(),
-            repr(names).encode(),
-            *(self.token(part, where) for part in code.co_consts),
-        )
+    def _described(self, value: Foreign) -> tuple[object, ...]:
+        if not isinstance(value, types.FunctionType | type):
+            fields = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+            return ("dataclass", type(value), fields)
+        module, name = str(value.__module__), value.__qualname__
+        if self._library(module):  # `functools.wraps` gives a user's function the names of a library's function
+            known = address(value)
+            if "<locals>" not in name if isinstance(value, type) else known is not None and known[2] is value:
+                return ("name", module, name)
+        if isinstance(value, type):
+            return ("class", name, value.__bases__, _class_attributes(value))
+        code, names = value.__code__, _names(value.__code__)
+        space = {} if is_library(str(value.__globals__.get("__name__"))) else value.__globals__
+        filled = {name: _content(cell) for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True)}
+        read = _read(names | filled.keys(), filled), _read(names, space)
+        return ("function", code, value.__defaults__, value.__kwdefaults__, *read, vars(value))
 
-    def _module(self, module: types.ModuleType, where: str) -> bytes:
-        name = module.__name__
-        if name == "__main__":
-            raise Unknowable(f"{where} holds the module __main__")
-        if not is_library(name) and module_file(name) is None:
-            raise Unknowable(f"{where} holds the module {name}, which has no file")
-        return digest("module", name.encode(), self._file_of(name), str(vars(module).get("__version__")).encode())
-
-    def _class(self, cls: type, where: str) -> bytes:
-        if self._is_address(cls):
-            return self._address(cls)
-        parts = [address_of(cls).encode(), *(self.token(base, where) for base in cls.__bases__)]
-        for name, held in sorted(vars(cls).items()):
-            if name in _NOT_OF_A_CLASS or isinstance(held, types.GetSetDescriptorType | types.MemberDescriptorType):
-                continue
-            try:
-                parts.append(digest(name, self.token(held, f"the attribute {name} of the class {cls.__qualname__}")))
-            except Unknowable:
-                file = module_file(cls.__module__)
-                if file is None:
-                    raise
-                parts.append(digest(name, file_fingerprint(file).encode()))
-        return digest("class", *parts)
-
-    @staticmethod
-    def _is_address(value: object) -> bool:
-        """Whether a module of a library holds this function or class under its `__qualname__`."""
-        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
-        if not isinstance(module, str) or not is_library(module):
-            return False
-        found: object = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        return found is value or getattr(builtins, name, None) is value
-
-    def _address(self, value: object) -> bytes:
-        return digest("address", address_of(value).encode(), self._file_of(value.__module__))
-
-    @staticmethod
-    def _file_of(module: str) -> bytes:
-        file = module_file(module)
-        if file is None:
-            return sys.version.encode()
-        stat = file.stat()
-        return _file_token(file, stat.st_mtime_ns, stat.st_size).encode()
-
-    def _many(self, kind: str, parts: list[object], where: str) -> bytes:
-        return digest(kind, *(self.token(part, where) for part in parts))
+    def _library(self, module: str) -> bool:
+        if found := is_library(module):
+            self.libraries.add(module.split(".")[0])
+        return found
 
 
-_NOT_OF_A_CLASS = frozenset(
-    ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__static_attributes__", "__firstlineno__",
-     "__match_args__", "__dataclass_params__", "__dataclass_fields__", "__abstractmethods__", "_abc_impl",
-     "__parameters__", "__orig_bases__", "__slots__")
-)  # fmt: skip
+def _short(value: Foreign) -> tuple[object, ...] | None:
+    """Return a text without the name of a temporary folder, and equal kinds of items in one piece."""
+    if type(value) is str:
+        found = _TEMPORARY.sub("", value) if "/tmp" in value else value
+        return None if found == value else ("temporary", found)
+    kinds = set(map(type, value))
+    if kinds == {float}:
+        return type(value).__name__, "floats", array.array("d", value).tobytes()
+    if kinds == {int} and min(value) >= -(2**63) and max(value) < 2**63:
+        return type(value).__name__, "ints", array.array("q", value).tobytes()
+    if kinds == {str} and len(value) > 256:
+        return type(value).__name__, *joined(list(value))
+    return None
 
 
-def _is_of_numpy(function: Foreign) -> bool:
-    return getattr(np, str(function.__name__), None) is function
+def _names(code: types.CodeType) -> set[str]:
+    """Return all names of global values and attributes in the code of a function and its nested functions."""
+    return set(code.co_names).union(*(_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def _read(names: set[str], space: Mapping[str, object], depth: int = _DEPTH) -> list[object]:
+    """Return the values that code reads from a namespace, and from the user's modules in it."""
+    found: list[object] = []
+    for name in sorted(names & space.keys()):
+        found += [name, value := space[name]]
+        if isinstance(value, types.ModuleType) and depth and not is_library(value.__name__):
+            found.append(_read(names, vars(value), depth - 1))
+    return found
+
+
+def _content(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return "empty"
+
+
+def _class_attributes(cls: type) -> list[object]:
+    return [
+        (name, value)
+        for name, value in vars(cls).items()
+        if not isinstance(value, _DESCRIPTORS) and (callable(value) or not name.startswith(("__", "_abc_")))
+    ]
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -63,33 +63,6 @@ class HasMovedTo(Protocol):
         ...
 
 
-class HasLibraries(Protocol):
-    """A mechanism that calls libraries whose names are not visible among the imports of its file."""
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The top-level modules of these libraries, such as ("opendp",)."""
-        ...
-
-
-class HasAuditedClass(Protocol):
-    """A mechanism of dpaudit that calls a class of the user, whose code is audited."""
-
-    @property
-    def audited_class(self) -> object:
-        """The class, or a function that makes an object."""
-        ...
-
-
-class HasNamed(Protocol):
-    """A mechanism of dpaudit with a name for results that is neither its address nor its class."""
-
-    @property
-    def named(self) -> str:
-        """The name, such as `generators:Copies(epsilon=1.0), 20 rows`; "" if there is none."""
-        ...
-
-
 def samples(mechanism: object) -> TypeGuard[Mechanism]:
     """Whether the mechanism makes many runs in one call."""
     return hasattr(mechanism, "sample")

@@ -1,8 +1,4 @@
-"""Finds the files of modules, recognises the user's own modules, and follows their imports.
-
-The imports are read from the source, and the files are found by Python's rules.  No module is imported.  So the result
-is the same before and after the run of a mechanism, even for an import inside a function.
-"""
+"""Finds the files of modules, recognises the user's own modules, and follows their imports without importing."""
 
 from __future__ import annotations
 
@@ -12,14 +8,14 @@ import hashlib
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
 
 from dpaudit.values import Foreign
 
+_IMPORTERS = ("import_module", "__import__")
 _OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
-_MAX_FILES = 5_000
 
 
 def file_fingerprint(path: str | Path) -> str:
@@ -47,11 +43,9 @@ def module_file(module_name: str) -> Path | None:
 
 
 def address(value: Foreign) -> tuple[str, str, Foreign] | None:
-    """Look up a function or class by its module and qualified name.
+    """Return the module and qualified name of a function or class, and the object that they lead to.
 
-    Returns:
-        The module, the qualified name, and the object that the name leads to, which may differ from `value`.  The
-        result is None if `value` has no such names or belongs to `__main__`.
+    This object may differ from `value`.  The result is None if `value` has no such names or belongs to `__main__`.
     """
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
@@ -68,85 +62,77 @@ def user_folders() -> list[Path]:
     return [folder for folder in folders if folder.is_dir() and not of_library(folder)]
 
 
-def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) -> tuple[set[Path], set[str]]:
-    """Return all files of the user that a file imports, directly or indirectly."""
-    files, tops, left = {file}, set[str](), [file]
-    while left and len(files) < _MAX_FILES:
-        for found in _imports(left.pop(), folders, loaded=loaded):
-            if isinstance(found, str):
-                tops.add(found)
-            elif found not in files:
-                files.add(found)
-                left.append(found)
-    return files, tops
+def imported_files(file: Path, folders: Sequence[Path]) -> tuple[set[Path], set[str]]:
+    """Return the user's files that importing a file runs, and the top-level names of other modules that they import.
+
+    The imports are read from the source, including those in functions, so the result is the same before and after a
+    run.  Imports under computed names are not found.
+    """
+    files, others, left = {file}, set[str](), [file]
+    while left:
+        for level, name in _imports(here := left.pop()):
+            top = name.split(".")[0]
+            if not level and (top in _OURS or top in sys.stdlib_module_names):
+                continue
+            found = module_files(name, [here.parents[level - 1]] if 0 < level <= len(here.parents) else folders)
+            left += [one for one in found if one not in files]
+            files.update(found)
+            if not found and not level:
+                others.add(top)
+    return files, others
 
 
-def user_files(name: str, folders: Sequence[Path], *, loaded: bool = True) -> list[Path]:
-    """Return the user's files that importing a module runs, including files of parent packages."""
+def module_files(name: str, folders: Sequence[Path]) -> list[Path]:
+    """Return the user's files that importing a module runs, including those of its packages, without importing it."""
     parts = name.split(".")
-    found = [_file_of(".".join(parts[: i + 1]), folders, loaded=loaded) for i in range(len(parts))]
-    return [file for file in found if file is not None]
+    for folder in folders:
+        tried = [_in_folder(folder, parts[: n + 1]) for n in range(len(parts))]
+        if found := [file for file in tried if file is not None]:
+            return found
+    return []
 
 
-def file_in(folder: Path, name: str) -> Path | None:
-    """Return the file of a module in a folder without importing the module, or None if there is no such file."""
-    parts = name.split(".")
-    return _in_folder(folder, parts) if all(part.isidentifier() for part in parts) else None
-
-
-def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[Path | str]:
-    """Yield the user's files that a file imports, and the top-level names of other modules."""
+def imported_from(path: Path, name: str) -> str:
+    """Return the module from which a file imports a name on its top level."""
+    name = name.split(".")[0]
     try:
-        statements = _statements(file.read_bytes())
+        left: list[ast.AST] = [ast.parse(path.read_bytes())] if path.is_file() else []
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in statements:
-        if isinstance(node, ast.ImportFrom) and node.level:
-            yield from _relative(node, file)
-            continue
-        for name in _names(node):
-            files = user_files(name, folders, loaded=loaded)
-            yield from files
-            if not files:
-                yield name.split(".")[0]
+        return ""
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) in (name, "*") for one in node.names):
+            return "." * node.level + (node.module or "")
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if (one.asname or one.name.partition(".")[0]) == name:
+                    return one.name
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            left += ast.iter_child_nodes(node)
+    return ""
 
 
-@functools.lru_cache(maxsize=256)
-def _statements(code: bytes) -> tuple[ast.AST, ...]:
-    """Return all import statements and all calls, because calls may import modules.  The result is cached by source."""
-    return tuple(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call))
+def _imports(file: Path) -> tuple[tuple[int, str], ...]:
+    try:
+        return _imports_in(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
 
 
-def _names(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a statement may import, such as a.b for `from a import b`."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        yield from (f"{node.module}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Call) and node.args:  # for example importlib.import_module("a.b")
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        first = node.args[0]
-        if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
-            yield str(first.value)
-
-
-def _relative(node: ast.ImportFrom, file: Path) -> Iterator[Path]:
-    if node.level > len(file.parents):
-        return
-    base = file.parents[node.level - 1]
-    parts = (node.module or "").split(".") if node.module else []
-    for name in [".".join([*parts, alias.name]) for alias in node.names]:
-        steps = name.split(".")
-        yield from (found for i in range(len(steps)) if (found := _in_folder(base, steps[: i + 1])) is not None)
-    if (package := _in_folder(base, ["__init__"])) is not None:
-        yield package
-
-
-def _file_of(name: str, folders: Sequence[Path], *, loaded: bool) -> Path | None:
-    if loaded and name in sys.modules:
-        return None if is_library(name) else module_file(name)
-    parts = name.split(".")
-    return next((found for folder in folders if (found := _in_folder(folder, parts)) is not None), None)
+@functools.lru_cache(maxsize=1024)
+def _imports_in(code: bytes) -> tuple[tuple[int, str], ...]:
+    """Return the modules that code may import, and how many folders above it their names start; 0 for `sys.path`."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found += [(0, one.name) for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            before = f"{node.module}." if node.module else ""
+            found += [(node.level, before + one.name) for one in node.names]
+            found += [(node.level, "__init__")] if node.level else []
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
+            found += [(0, str(one.value)) for one in node.args[:1] if isinstance(one, ast.Constant)]
+    return tuple(found)
 
 
 def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
@@ -159,14 +145,13 @@ def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
     return None
 
 
-INSTALLED = frozenset({"site-packages", "dist-packages"})
-"""Names of the folders in which installers put packages."""
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders in which installers put packages
 
 
 @functools.lru_cache(maxsize=4096)
 def of_library(path: Path) -> bool:
     """Whether a file belongs to Python or to an installed package, in this or another environment."""
-    return not INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _library_folders())
+    return not _INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _library_folders())
 
 
 @functools.cache

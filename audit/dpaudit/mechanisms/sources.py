@@ -1,32 +1,40 @@
-"""Identifies the code of a mechanism: its file, the user's modules that it imports, and the installed packages.
+"""Identifies the code of a mechanism: its file, the user's modules that it imports, programs, and installed packages.
 
-The imports are read from the source of the file and of the user's other modules (see `mechanisms.modules`).  The
-packages include their dependencies.  Imports under computed names are not detected.
+The packages include their dependencies.
 """
 
 from __future__ import annotations
 
 import contextlib
-import email.parser
 import functools
+import os
 import re
+import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.command_files import files_of_command
+from dpaudit.mechanisms.fingerprint import Fingerprint, fingerprint
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.local_files import local_hashes
-from dpaudit.mechanisms.modules import file_fingerprint, file_in, imported_files, is_library, module_file, user_folders
+from dpaudit.mechanisms.modules import (
+    file_fingerprint,
+    imported_files,
+    is_library,
+    module_file,
+    module_files,
+    user_folders,
+)
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.requirements import project_name
+from dpaudit.mechanisms.requirements import local_hashes, project_name
 from dpaudit.text.masking import masked_words
+from dpaudit.values import Foreign
 
 _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # a result records these separately
 
@@ -37,10 +45,11 @@ class Source:
 
     file: Path | None = None
     sha256: str = ""
-    modules: Mapping[str, str] = field(default_factory=dict)
-    packages: Mapping[str, str] = field(default_factory=dict)
-    used: frozenset[str] = frozenset()
-    hashes: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of the user's other files, by path
+    packages: Mapping[str, str] = field(default_factory=dict)  # versions by name
+    used: frozenset[str] = frozenset()  # normalised names of the packages that the code itself names
+    hashes: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of packages in a private environment, by name
+    content: Fingerprint | None = None  # fingerprint of an object or function that has no address
 
 
 def source_of(mechanism: object) -> Source:
@@ -49,47 +58,57 @@ def source_of(mechanism: object) -> Source:
     For a mechanism with an address, the first call after loading fixes the result.  Later edits of the file do not
     change the code that runs.
     """
+    if isinstance(mechanism, CommandMechanism):
+        return Source(modules=_files_of_command(mechanism))
     if not isinstance(mechanism, PythonMechanism | IsolatedMechanism):
-        return _found(mechanism)
+        return _in_this_process(mechanism, mechanism, fingerprint(mechanism))
     kept: Source | None = mechanism.__dict__.get("_source")
     if kept is not None:
         return kept
-    found = _found(mechanism)
+    if isinstance(mechanism, PythonMechanism):
+        found = _in_this_process(mechanism, mechanism.__dict__.get("loaded"), None)
+    else:
+        found = _isolated(mechanism)
     if isinstance(mechanism, IsolatedMechanism) or "loaded" in mechanism.__dict__:
         mechanism.__dict__["_source"] = found
     return found
 
 
-def _found(mechanism: object) -> Source:
-    if isinstance(mechanism, IsolatedMechanism):
-        file = file_of(mechanism)
-        beside = (
-            []
-            if file is None
-            else sorted(imported_files(file, [file.parent, mechanism.folder.absolute()], loaded=False)[0] - {file})
-        )
-        others = {str(other): _sha256(other) for other in beside}
-        lock = mechanism.installed
-        return Source(
-            file=file,
-            sha256=_sha256(file),
-            modules=others,
-            packages=mechanism.packages,
-            used=_normalised(mechanism.requires),
-            hashes=local_hashes(mechanism.requires) if lock is None else lock.hashes,
-        )
-    if isinstance(mechanism, CommandMechanism):
-        return Source(modules=_files_of(mechanism))
-    file = file_of(mechanism)
-    loaded = mechanism.__dict__.get("loaded") if isinstance(mechanism, PythonMechanism) else mechanism
-    called = {name for top in members.libraries(loaded) for name in _distributions(top)}
-    if file is None:
-        names = called | set(_installed(_module_of(mechanism)))
-        return Source(packages=_required(names), used=_normalised(names))
-    files, tops = imported_files(file, [*user_folders(), file.parent])
-    others = {str(other): _sha256(other) for other in sorted(files - {file})}
-    names = called | {name for top in tops for name in _distributions(top)}
-    return Source(file=file, sha256=_sha256(file), modules=others, packages=_required(names), used=_normalised(names))
+def _in_this_process(mechanism: object, loaded: object, content: Fingerprint | None) -> Source:
+    file, module = file_of(mechanism), _module_of(mechanism)
+    if file is not None:
+        files, tops = imported_files(file, [*user_folders(), file.parent])
+    elif content is not None and module == "__main__":
+        files, tops = set[Path](), set(content.libraries)
+    else:
+        files, tops = set[Path](), {module.split(".")[0]}
+    tops |= {*members.libraries(loaded)}
+    names = {name for top in tops for name in _distributions(top)}
+    return Source(
+        file=file,
+        sha256=_sha256(file),
+        modules={str(other): _sha256(other) for other in sorted(files - {file})},
+        packages=_required(names),
+        used=_normalised(names),
+        content=content,
+    )
+
+
+def _isolated(mechanism: IsolatedMechanism) -> Source:
+    file, lock = file_of(mechanism), mechanism.installed
+    beside = set() if file is None else imported_files(file, [file.parent, mechanism.folder.absolute()])[0] - {file}
+    return Source(
+        file=file,
+        sha256=_sha256(file),
+        modules={str(other): _sha256(other) for other in sorted(beside)},
+        packages=mechanism.packages,
+        used=_normalised(mechanism.requires),
+        hashes=(
+            {project_name(one): sha256 for one, sha256 in local_hashes(mechanism.requires).items()}
+            if lock is None
+            else lock.hashes
+        ),
+    )
 
 
 def _normalised(requirements: Iterable[str]) -> frozenset[str]:
@@ -101,12 +120,48 @@ def _normalised(requirements: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _files_of(mechanism: CommandMechanism) -> dict[str, str]:
-    """Return the hashes of the program's files, except files that options for secrets, such as `--token`, name."""
-    words = mechanism.command
+def _files_of_command(mechanism: CommandMechanism) -> dict[str, str]:
+    """Return the hashes of the program, of its arguments that are files, and of modules that Python programs import.
+
+    The names are "program", words of the command, and paths relative to the working directory.  Files that options for
+    secrets name, such as `--token`, are left out.
+    """
+    words, folder = mechanism.command, mechanism.cwd or Path()
     secret = {word for word, shown in zip(words, masked_words(words), strict=True) if word != shown}
     secret |= {word.partition("=")[2] for word in secret}
-    return {name: _sha256(path) for name, path in files_of_command(mechanism).items() if name not in secret}
+    files = {name: path for name, path in _named_files(words, folder) if _is_file(path)}
+    scripts = [path.absolute() for path in files.values() if path.suffix == ".py" or _is_script(path)]
+    for word, name in pairwise(words):
+        if word == "-m":
+            scripts += module_files(f"{name}.__main__", [folder.absolute()])
+    known = {path.absolute() for path in files.values()}
+    for path in scripts:
+        beside = imported_files(path, [path.parent, folder.absolute()])[0] - known
+        files |= {os.path.relpath(other, folder): other for other in sorted(beside)}
+    return {name: _sha256(path) for name, path in files.items() if name not in secret}
+
+
+def _named_files(words: tuple[str, ...], folder: Path) -> Iterator[tuple[str, Path]]:
+    program, *others = words
+    yield "program", folder / program if "/" in program else Path(shutil.which(program) or program)
+    for word in others:
+        yield word, folder / word
+        if value := word.partition("=")[2]:  # such as --params=FILE
+            yield value, folder / value
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_script(path: Path) -> bool:
+    """Whether the first line of a file marks it as a Python program."""
+    with path.open("rb") as file:
+        first = file.readline(200)
+    return first.startswith(b"#!") and b"python" in first
 
 
 def file_of(mechanism: object) -> Path | None:
@@ -118,7 +173,7 @@ def file_of(mechanism: object) -> Path | None:
     return None if is_library(module) else module_file(module)
 
 
-def _module_of(mechanism: object) -> str:
+def _module_of(mechanism: Foreign) -> str:
     while True:
         if isinstance(mechanism, Batched):
             mechanism = mechanism.function
@@ -141,7 +196,7 @@ def _addressed(address: str, folder: Path, *, isolated: bool) -> Path | None:
         path = (folder / name).resolve()
         return path if path.is_file() else None
     if isolated:  # `find_spec` would import the package of a module in this process
-        return file_in(folder, name)
+        return next(iter(module_files(name, [folder])[::-1]), None)
     if (found := module_file(name)) is not None:
         return found
     try:
@@ -157,10 +212,6 @@ def _sha256(file: Path | None) -> str:
         return "" if file is None else file_fingerprint(file)
     except OSError:
         return ""
-
-
-def _installed(module: str) -> tuple[str, ...]:
-    return _distributions(module.split(".")[0])
 
 
 @functools.cache
@@ -184,33 +235,20 @@ def _required(names: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     left = sorted(names)
     while left:
-        try:
-            one = metadata.distribution(left.pop())
-        except (metadata.PackageNotFoundError, ValueError):
-            continue
-        name, version, needs = _reported(one)
-        if name in found:
-            continue
-        found[name] = version
-        left += needs
+        name, version, needs = _installed(left.pop())
+        if version and name not in found:
+            found[name] = version
+            left += needs
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
-def _reported(package: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
-    """Return the name, version and dependencies of a package."""
-    text = package.read_text("METADATA")
-    if text is None:  # an old installation may lack this file
-        return package.name, package.version, _needed(package.requires or ())
-    return _parsed(text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _parsed(text: str) -> tuple[str, str, tuple[str, ...]]:
-    """Return the name, version and dependencies in a METADATA file.  The result is cached by text."""
-    lines = email.parser.HeaderParser().parsestr(text)
-    return lines["Name"], lines["Version"], _needed(lines.get_all("Requires-Dist", ()))
-
-
-def _needed(requirements: Iterable[str]) -> tuple[str, ...]:
-    needs = [text for text in requirements if "extra ==" not in text.replace("'", '"')]
-    return tuple(match.group() for text in needs if (match := re.match(r"[\w.-]+", text)))
+@functools.cache
+def _installed(name: str) -> tuple[str, str, tuple[str, ...]]:
+    """Return the name, version and dependencies of a package; no version if it is not installed."""
+    try:
+        about = metadata.distribution(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        return name, "", ()
+    needs = [text for text in about.requires or () if "extra ==" not in text.replace("'", '"')]
+    names = tuple(match.group() for text in needs if (match := re.match(r"[\w.-]+", text)))
+    return about.name, about.version, names

@@ -71,6 +71,7 @@ class Provenance:
     mechanism_hashes: Mapping[str, str] | None = None
     mechanism_file: SourceFile | None = None
     mechanism_modules: Mapping[str, str] | None = None  # SHA-256 hash of each module's file, by path
+    identity: Mapping[str, str] | None = None  # what a replay compares: see `sampling.identity`
     outputs: str | None = None  # hash of all outputs of the audit
     first_outputs: tuple[str, ...] | None = None  # hashes of the first outputs of the audit
     attack_seconds: Mapping[str, float] | None = None  # time in seconds spent in each attack, by name
@@ -144,6 +145,7 @@ _FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
     "mechanism_hashes": ("hashes of the mechanism's packages", _named(str)),
     "mechanism_file": ("file of the mechanism", _file),
     "mechanism_modules": ("modules of the mechanism", _named(str)),
+    "identity": ("identity", _named(str)),
     "outputs": ("outputs", _text),
     "first_outputs": ("first outputs", _texts),
     "attack_seconds": ("seconds of attacks", _named(int, float)),

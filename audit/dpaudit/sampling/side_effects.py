@@ -6,20 +6,18 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TextIO
 
 import numpy as np
 
 from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.forks import copies, end_copy
-from dpaudit.mechanisms.timing import CLOCKS, OUTSIDE, REPORTED
+from dpaudit.mechanisms.timing import OUTSIDE, REPORTED
 from dpaudit.text.reasons import About, Reason
-from dpaudit.values import Foreign
 
-_MAX_NUMBER = 2**53  # maximum number of lines or runs that a store may record
 _SPARE_HANDLES = 8  # writing a result, its PDF and a table needs fewer
 
 
@@ -49,18 +47,6 @@ class SideEffects:
             self.lost + other.lost,
             self.clock or other.clock,
         )
-
-    @classmethod
-    def read(cls, recorded: Mapping[str, Foreign]) -> SideEffects:
-        """Read the side effects that a store records by name, and ignore names that other versions of dpaudit wrote."""
-        found = {entry.name: recorded.get(entry.name, entry.default) for entry in fields(cls)}
-        for entry in fields(cls):
-            value = found[entry.name]
-            if type(value) is not type(entry.default) or (isinstance(value, int) and not 0 <= value <= _MAX_NUMBER):
-                raise TypeError(f"{entry.name} is impossible")
-        if found["clock"] not in ("", *CLOCKS):
-            raise TypeError("clock is impossible")
-        return cls(**found)
 
     def words(self) -> list[str]:
         """Return one sentence for each side effect that an auditor should know."""

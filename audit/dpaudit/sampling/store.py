@@ -2,8 +2,8 @@
 
 A store is one SQLite file.  While the store is in use, the file NAME-wal exists in the same folder.  The tables are:
 
-    about(name, value)      identity, seed and date of the audit, the `salt` of the hashes of secrets, the number of
-                            `failures`, and later `changes` of the identity
+    about(name, value)      identity (see `sampling.identity`), seed and date of the audit, the `salt` of the hashes
+                            of secrets, the number of `failures`, and later `changes` of the identity
     blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in chronological order
     bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
@@ -20,23 +20,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
-from dpaudit.sampling.encoded import encoded
-from dpaudit.sampling.identity_differences import differing, in_a_sentence, in_lines, mixable, shortened, what_to_do
+from dpaudit.sampling.identity import Identity, differing, in_words, keyed, mixable, not_compared, public, what_to_do
+from dpaudit.sampling.output_fingerprint import encoded
 from dpaudit.sampling.side_effects import SideEffects
-from dpaudit.sampling.store_file import BEGIN, OtherAudit, Place, StoreError, chained, explained, opened, seed_in
-from dpaudit.sampling.store_identity import Identity, keyed
+from dpaudit.sampling.store_file import BEGIN, OtherAudit, Place, StoreError, chained, damaged, explained, opened
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.values import Foreign, RawOutputs
 
@@ -44,8 +42,7 @@ __all__ = ["Store", "StoreError", "seed_of"]
 
 MAX_PART_BYTES = 2**28  # maximum size of one part of a body; SQLite allows at most 10^9 bytes in one value
 _SALT_BYTES = 16
-_MAX_CHANGES = 5  # maximum number of changes of the identity in warnings, which list the latest changes
-_MAX_CHANGE_CHARACTERS = 10_000  # maximum length of the text of one change; this module writes shorter texts
+_Side = TypeVar("_Side")
 
 
 class Store:
@@ -54,16 +51,13 @@ class Store:
     Attributes:
         path: The file.
         made: The date of the store, in ISO 8601, UTC.
-        changes: One text for each change of the identity when the store was continued.  The text lists the differences.
+        changes: The differences at each change of the identity.
         failures: Number of recorded failures; see `count_failure`.
     """
 
     def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
         """Open a store, and create the store if it does not exist."""
         self.path = Path(path)
-        self.made = datetime.now(UTC).isoformat(timespec="seconds")
-        self.changes: list[str] = []
-        self.failures = 0
         self._places: dict[tuple[int, int], Place] = {}  # by pair and start
         self._added: set[tuple[int, int]] = set()  # blocks that this object has written
         self._reused: dict[tuple[int, int], int] = {}  # number of runs read from other blocks, by block
@@ -72,17 +66,40 @@ class Store:
         try:
             with explained(self.path):
                 self._read_places()
-                if self._places:
-                    self._compare(identity, seed, anyway=anyway)
-                else:
-                    salt = secrets.token_bytes(_SALT_BYTES)
-                    here = keyed(identity, salt)
-                    self.failures = self._failures(self._about())  # kept, although the training may have changed since
-                    self._write_about(identity=here, seed=seed, made=self.made, changes=[], salt=salt.hex())
-                    self._write_about(failures=self.failures)
+                self._begin(identity, seed, anyway=anyway)
         except BaseException:
             self.close()
             raise
+
+    def _begin(self, identity: Identity, seed: int, *, anyway: bool) -> None:
+        """Write the identity of the audit, or compare it with that of the stored trials."""
+        try:
+            about = {name: json.loads(text) for name, text in self._connection.execute("SELECT name, value FROM about")}
+            self.failures = int(about.get("failures", 0))  # kept, although the training may have changed since
+            new = (
+                {"made": datetime.now(UTC).isoformat(timespec="seconds"), "changes": []} if not self._places else about
+            )
+            self.made, self.changes = str(new["made"]), [str(change) for change in new["changes"]]
+            salt = bytes.fromhex(about["salt"]) if self._places else secrets.token_bytes(_SALT_BYTES)
+            there = dict(about["identity"]) if self._places else {}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise damaged(self.path, "the identity of the audit is missing") from None
+        self._not_compared = not_compared(public(identity))
+        here = keyed(identity, salt)
+        names = differing(there, here) if self._places else []
+        runs = sum(self.trials.values())
+        if names and not (anyway and mixable(names)):
+            lines = "\n  ".join(["These parts differ:", *in_words(there, here, "in the store")])
+            raise OtherAudit(
+                f"{self.path} holds the trials of another audit.  {lines}\n"
+                f"The {runs:,} stored runs per dataset are unchanged.  Name another store, remove this store, "
+                f"or restore these parts.  {what_to_do(names)}"
+            )
+        if names:
+            self.changes.append(f"since trial {runs:,}, these parts differ: {', '.join(in_words(there, here))}")
+        if names or not self._places:
+            self._write_about(identity=here, seed=seed, made=self.made, changes=self.changes, salt=salt.hex())
+            self._write_about(failures=self.failures)
 
     def __enter__(self) -> Self:
         return self
@@ -113,10 +130,12 @@ class Store:
         found += [
             f"the store was continued although it held the trials of another audit (resume=anyway): {change}; the "
             "earlier runs have another mechanism, dataset or setting, and the guarantee does not cover the mixture"
-            for change in self.changes[-_MAX_CHANGES:]
+            for change in self.changes
         ]
-        if len(self.changes) > _MAX_CHANGES:
-            found.append(f"the store had {len(self.changes) - _MAX_CHANGES:,} earlier changes of this kind")
+        found += [
+            f"the store could not compare all of the {part}: the guarantee holds only if the rest is unchanged, too"
+            for part in self._not_compared
+        ]
         return found
 
     def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
@@ -124,13 +143,13 @@ class Store:
         if (pair, start) not in self._places:
             return None
         place = self._places[pair, start]
-        outputs0, outputs1 = self._sides(place, self._body(place)[: place.size])
-        if any(
-            isinstance(side, dict) or (isinstance(side, np.ndarray) and side.ndim == 0) for side in (outputs0, outputs1)
-        ):
-            raise self._damaged(f"block {place.number} does not hold two lists of outputs")
-        if len(outputs0) != place.stop - start or len(outputs1) != place.stop - start:
-            raise self._damaged(f"block {place.number} does not hold the trials {start} to {place.stop}")
+
+        def outputs(side: Foreign) -> RawOutputs:
+            if not isinstance(side, list | np.ndarray) or len(side) != place.stop - start:
+                raise ValueError
+            return side
+
+        outputs0, outputs1 = self._sides(place, slice(place.size), outputs)
         if (pair, start) not in self._added:
             self._reused[pair, start] = max(min(stop, place.stop) - start, self._reused.get((pair, start), 0))
         return outputs0[: stop - start], outputs1[: stop - start]
@@ -140,11 +159,7 @@ class Store:
         if (pair, start) not in self._places:
             return SideEffects(), SideEffects()
         place = self._places[pair, start]
-        first, second = self._sides(place, self._body(place)[place.size :])
-        try:
-            return SideEffects.read(first), SideEffects.read(second)
-        except (TypeError, AttributeError):
-            raise self._damaged(f"block {place.number} does not hold the side effects of its runs") from None
+        return self._sides(place, slice(place.size, None), lambda side: SideEffects(**side))
 
     def put(
         self,
@@ -206,85 +221,43 @@ class Store:
         rows = self._connection.execute(
             "SELECT number, pair, start, stop, size, digest, chain FROM blocks ORDER BY number"
         )
-        for expected, (number, pair, start, stop, size, digest, chain) in enumerate(rows):
-            whole = all(type(value) is int for value in (pair, start, stop, size))
-            if number != expected or not whole or type(digest) is not bytes or not 0 <= start < stop or pair < 0:
-                raise self._damaged(f"block {expected} differs from the written block")
-            self._chain = chained(self._chain, pair, start, stop, digest)
-            if chain != self._chain or (pair, start) in self._places:
-                raise self._damaged(f"block {number} does not match the chain of the blocks before it")
+        for number, pair, start, stop, size, digest, chain in rows:
+            with suppress(TypeError, AttributeError, OverflowError):
+                self._chain = chained(self._chain, pair, start, stop, digest)
+            if number != len(self._places) or chain != self._chain or start >= stop:
+                raise damaged(self.path, f"block {len(self._places)} differs from the written block")
             self._places[pair, start] = Place(number, stop, size, digest)
 
-    def _body(self, place: Place) -> bytes:
+    def _sides(self, place: Place, part: slice, read: Callable[[Foreign], _Side]) -> tuple[_Side, _Side]:
+        """Read a part of a block's body, which holds one value for each dataset."""
         with explained(self.path):
             rows = self._connection.execute("SELECT data FROM bodies WHERE block = ? ORDER BY part", (place.number,))
-            parts = [part for (part,) in rows]
-        body = b"".join(part for part in parts if type(part) is bytes)
-        if hashlib.sha256(body).digest() != place.digest:
-            raise self._damaged(f"block {place.number} differs from the written block")
-        return body
-
-    def _sides(self, place: Place, body: bytes) -> tuple[Foreign, Foreign]:
+            parts = [data for (data,) in rows]
         try:
-            first, second = unframe(body)
+            body = b"".join(parts)
+            if hashlib.sha256(body).digest() == place.digest:
+                first, second = unframe(body[part])
+                return read(first), read(second)
         except (ValueError, TypeError, RecursionError, MemoryError):
-            raise self._damaged(f"block {place.number} does not hold two sides") from None
-        if not all(isinstance(side, (list, dict, np.ndarray)) for side in (first, second)):
-            raise self._damaged(f"block {place.number} does not hold two lists")
-        return first, second
+            pass
+        raise damaged(self.path, f"block {place.number} differs from the written block")
 
     def _write_about(self, **values: object) -> None:
         rows = [(name, json.dumps(value)) for name, value in values.items()]
         with self._transaction():  # so that no identity is stored without its recorded change
             self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
 
-    def _about(self) -> dict[str, Foreign]:
-        try:
-            return {name: json.loads(text) for name, text in self._connection.execute("SELECT name, value FROM about")}
-        except (ValueError, TypeError, RecursionError):
-            raise self._damaged("the identity of the audit is missing") from None
-
-    def _compare(self, identity: Identity, seed: int, *, anyway: bool) -> None:
-        """Refuse trials of another identity and list all differences, or record the differences with `anyway`."""
-        about = self._about()
-        there, changes = about.get("identity"), about.get("changes")
-        if not isinstance(there, dict) or not isinstance(changes, list):
-            raise self._damaged("the identity of the audit is missing")
-        self.failures = self._failures(about)
-        here = keyed(identity, self._salt(about.get("salt")))
-        self.made = shortened(about.get("made", "an unknown date"))
-        self.changes = [str(change)[:_MAX_CHANGE_CHARACTERS] for change in changes]
-        names = differing(there, here)
-        if names and anyway and mixable(names):
-            self.changes.append(
-                f"since trial {sum(self.trials.values()):,}, these parts differ: {in_a_sentence(names, there, here)}"
-            )
-            salt = secrets.token_bytes(_SALT_BYTES)  # the author of the store may have chosen the old salt
-            here = keyed(identity, salt)
-            self._write_about(identity=here, seed=seed, changes=self.changes, salt=salt.hex())
-        elif names:
-            raise OtherAudit(
-                f"{self.path} holds the trials of another audit.  These parts differ:{in_lines(names, there, here)}\n"
-                f"The {sum(self.trials.values()):,} stored runs per dataset are unchanged.  "
-                f"Name another store, remove this store, or restore these parts.  {what_to_do(names)}"
-            )
-
-    def _failures(self, about: dict[str, Foreign]) -> int:
-        found = about.get("failures", 0)
-        if type(found) is not int or found < 0:
-            raise self._damaged("the number of failures is missing")
-        return found
-
-    def _salt(self, recorded: Foreign) -> bytes:
-        if not isinstance(recorded, str) or not re.fullmatch(f"[0-9a-f]{{{2 * _SALT_BYTES}}}", recorded):
-            raise self._damaged("the salt for the hashes of secrets is missing")
-        return bytes.fromhex(recorded)
-
-    def _damaged(self, why: str) -> StoreError:
-        return StoreError(f"{self.path} is damaged: {why}.  Restore the file from a copy, or remove it and begin again")
-
 
 def seed_of(path: str | Path | None) -> int:
-    """Return the seed that a store records, or a fresh seed if there is no such seed."""
-    found = None if path is None else seed_in(Path(path))
-    return fresh_seed() if found is None else found
+    """Return the seed that a store records, or a fresh seed if there is no such seed.
+
+    Errors are reported when the store is opened for an audit.
+    """
+    try:
+        if path is None or not Path(path).is_file():
+            return fresh_seed()
+        with closing(opened(Path(path))) as connection, explained(Path(path)):
+            row = connection.execute("SELECT value FROM about WHERE name = 'seed'").fetchone()
+        return fresh_seed() if row is None else int(row[0])
+    except (StoreError, ValueError):
+        return fresh_seed()

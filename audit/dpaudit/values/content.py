@@ -7,10 +7,14 @@ import hashlib
 import io
 import pickle
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpaudit.values import Foreign
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _LARGE = 4096  # maximum size of the content in a key, in bytes; a digest replaces larger contents to save memory
 
@@ -62,24 +66,28 @@ def _content(value: Foreign) -> bytes:
     """Return the pickled bytes of a value, or the SHA-256 digest of these bytes if they are long."""
     file = io.BytesIO()
     try:
-        _Content(file).dump(value)
+        ContentPickler(file).dump(value)
     except Exception:  # pickling calls methods of the value, which may raise any exception
         return repr(value).encode("utf-8", "surrogatepass")
     found = file.getvalue()
     return hashlib.sha256(found).digest() if len(found) > _LARGE else found
 
 
-class _Content(pickle.Pickler):
+class ContentPickler(pickle.Pickler):
     """A pickler whose result does not depend on object identities or on the memory layout of arrays and data frames."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: SupportsWrite[bytes]) -> None:
         super().__init__(file, protocol=5)
         self.fast = True  # writes an object completely each time, even if the object occurs repeatedly
+
+    def sort_key(self, item: object) -> bytes:
+        """Return bytes by which the items of a set are sorted."""
+        return _content(item)
 
     def persistent_id(self, value: Foreign) -> tuple[object, ...] | None:
         """Return the object that is pickled in place of a value, or None if the value itself is pickled."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             return None
         if kind is np.ndarray:
             return (
@@ -91,7 +99,7 @@ class _Content(pickle.Pickler):
         if isinstance(value, np.generic):
             return "number", value.dtype.str, value.tobytes()
         if kind in (set, frozenset):
-            return kind.__name__, sorted(_content(item) for item in value)
+            return kind.__name__, sorted(map(self.sort_key, value))
         library = kind.__module__.split(".")[0]
         if library == "pandas":
             return _of_pandas(value)
@@ -105,7 +113,7 @@ def _entries(value: Foreign) -> object:
     return joined(entries) if set(map(type, entries)) == {str} else entries
 
 
-_PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
+PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
 
 
 def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
@@ -113,9 +121,14 @@ def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
     kind = type(value).__name__
     if kind == "DataFrame":
         columns = [value.iloc[:, place] for place in range(value.shape[1])]
-        return kind, value.columns, value.index, [(str(column.dtype), column.to_numpy()) for column in columns]
+        return kind, value.columns, value.index, value.attrs, [(_dtype(one), one.to_numpy()) for one in columns]
     if kind == "Series":
-        return kind, value.name, value.index, str(value.dtype), value.to_numpy()
+        return kind, value.name, value.index, value.attrs, _dtype(value), value.to_numpy()
     if kind.endswith("Index"):
-        return kind, list(value.names), str(value.dtype), value.to_numpy()
+        return kind, list(value.names), _dtype(value), value.to_numpy()
     return None
+
+
+def _dtype(column: Foreign) -> object:
+    kind = column.dtype
+    return (str(kind), kind.categories, kind.ordered) if hasattr(kind, "categories") else str(kind)

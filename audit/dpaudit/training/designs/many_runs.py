@@ -15,7 +15,7 @@ from dpaudit.engine.arguments import EQUAL, check_mechanism, claim_of
 from dpaudit.engine.read_scores import read_scores
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.mechanisms import Mechanism, members
-from dpaudit.mechanisms.same_content import same_content
+from dpaudit.mechanisms.fingerprint import same_content
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.model import AuditResult

@@ -12,14 +12,14 @@ import numpy as np
 
 from dpaudit.engine.progress_line import shown
 from dpaudit.mechanisms import MechanismError, members
-from dpaudit.mechanisms.fingerprint import Unknowable
+from dpaudit.mechanisms.sources import source_of
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.detached import Dataset
+from dpaudit.sampling.identity import of_code_and_data, with_settings
 from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolved
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
-from dpaudit.sampling.store_identity import identity
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.training.designs.effect import equal_outputs
 from dpaudit.values import RawOutputs
@@ -102,7 +102,8 @@ def opened(
         yield None
         return
     try:
-        content = {**identity(train, pairs, seed, _EXECUTION), **parts}
+        code = of_code_and_data(train, source_of(train), pairs)
+        content = {**with_settings(code, seed, _EXECUTION), **parts}
         with Store(settings.store, content, seed=seed, anyway=settings.resume == "anyway") as store:
             try:
                 yield store
@@ -110,7 +111,7 @@ def opened(
                 if not isinstance(error, StoreError):
                     store.count_failure()
                 raise
-    except (StoreError, Unknowable) as error:
+    except StoreError as error:
         raise ValueError(f"store: {error}") from None
 
 

@@ -1,0 +1,189 @@
+"""The identity of an audit: what determines its outputs, as one short text for each part.
+
+A store is continued only by an audit of the same identity.  A result records the parts about code and datasets, and a
+replay compares them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
+from dpaudit.mechanisms.fingerprint import Fingerprint, fingerprint
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.sources import Source
+from dpaudit.pairs.brief import brief
+from dpaudit.pairs.pair import Pair
+from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.text.masking import masked_values
+from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.version import __version__
+
+_SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
+_KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
+_NOT_COMPARED = ", without what cannot be compared: "
+_MAX_CHARACTERS = 80  # maximum length of one value in a message
+_MAX_LINES = 30  # maximum number of differences in a message
+# Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
+# scores for the same canaries and the same coins.
+_MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Secret:
+    """A part that may hold a password, such as an environment variable.  A store holds only a keyed hash."""
+
+    value: str
+
+    def keyed(self, salt: bytes) -> str:
+        """Return a keyed hash that is slow to compute, so that nobody can guess short values in bulk."""
+        found = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=_SCRYPT_COST, r=8, p=1)
+        return f"{_KEYED}{found[:32].hex()}"
+
+
+Identity = Mapping[str, str | Secret]
+"""The parts of an identity by name, as texts or secrets."""
+
+
+def keyed(parts: Identity, salt: bytes) -> dict[str, str]:
+    """Return an identity in the form of a store, with keyed hashes of secrets."""
+    return {name: part.keyed(salt) if isinstance(part, Secret) else part for name, part in parts.items()}
+
+
+def public(parts: Identity) -> dict[str, str]:
+    """Return an identity in the form of a result, without secrets."""
+    return {name: part for name, part in parts.items() if not isinstance(part, Secret)}
+
+
+def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -> dict[str, str | Secret]:
+    """Return the parts about the code of a mechanism and about the datasets."""
+    found: dict[str, str | Secret] = {"mechanism": mechanism_name(mechanism)}
+    if isinstance(mechanism, CommandMechanism):
+        whole = shlex.join(mechanism.command)
+        found |= {} if mechanism.address == whole else {"secrets in the command": Secret(whole)}
+        found |= {f"variable {name}": Secret(value) for name, value in mechanism.env}
+    elif isinstance(mechanism, PythonMechanism | IsolatedMechanism):
+        found |= _of_params(mechanism)
+    if isinstance(mechanism, IsolatedMechanism):
+        found |= {"requires": ", ".join(mechanism.requires), "python_version": str(mechanism.python_version)}
+    if source.content is not None:
+        found["content of the mechanism"] = _text(source.content)
+    found |= _files_and_packages(source)
+    for number, pair in enumerate(pairs, 1):
+        found[f"relation of pair {number}"] = pair.relation
+        found |= {f"{side} of pair {number}": _text(fingerprint(getattr(pair, side))) for side in ("d0", "d1")}
+    return found
+
+
+def mechanism_name(mechanism: object) -> str:
+    """Return the name of a mechanism in results: its stated name, its address, or the name of its function or class."""
+    named = members.named(mechanism) or members.address(mechanism) or getattr(mechanism, "__qualname__", None)
+    return str(named or type(mechanism).__qualname__)
+
+
+def with_settings(
+    parts: Identity, seed: int, execution: ExecutionSettings, detect: str | None = None
+) -> dict[str, str | Secret]:
+    """Add the other parts that determine the outputs, and the planned violation.
+
+    The planned violation determines the bets, so it must be chosen before the outputs.  Bug-fix releases of Python and
+    numpy keep the outputs of a seed.
+    """
+    return {
+        **parts,
+        "seed": str(seed),
+        "observe_time": str(execution.observe_time),
+        "failures": str(execution.failures),
+        "timeout": str(execution.timeout),
+        "memory": str(execution.memory),
+        "detect": str(detect),
+        "dpaudit": __version__,
+        "Python": ".".join(platform.python_version().split(".")[:2]),
+        "numpy": ".".join(np.__version__.split(".")[:2]),
+    }
+
+
+def _of_params(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str | Secret]:
+    params = None if mechanism.params is None else dict(mechanism.params)
+    public = masked_values(params)
+    found: dict[str, str | Secret] = {"batched": str(mechanism.batched)}
+    found["params"] = f"{brief(public)} {_text(fingerprint(public))}"
+    return found if public == params else {**found, "secrets in params": Secret(fingerprint(params).sha256)}
+
+
+def _files_and_packages(source: Source) -> dict[str, str]:
+    """Return the hashes of files, named relative to the file of the mechanism, and versions and hashes of packages."""
+    files = dict(source.modules)
+    if (file := source.file) is not None:
+        files = {file.name: source.sha256, **{os.path.relpath(one, file.parent): files[one] for one in files}}
+    return {
+        **{f"file {name}": f"sha256 {one or 'unknown'}" for name, one in files.items()},
+        **{f"package {name}": version for name, version in source.packages.items()},
+        **{f"content of package {name}": one for name, one in source.hashes.items()},
+    }
+
+
+def _text(found: Fingerprint) -> str:
+    without = f"{_NOT_COMPARED}{', '.join(sorted(found.not_compared))}" if found.not_compared else ""
+    return f"sha256 {found.sha256}{without}"
+
+
+def not_compared(parts: Mapping[str, str]) -> list[str]:
+    """Return, for each part that could not be compared completely, the part and the types of objects in it."""
+    split = [(name, text.partition(_NOT_COMPARED)[2]) for name, text in parts.items()]
+    return [f"{name} ({types})" for name, types in split if types]
+
+
+def differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
+    """Return the names of all parts that differ."""
+    return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
+
+
+def mixable(names: Sequence[str]) -> bool:
+    """Whether one audit can contain trials that differ in these parts."""
+    return not set(names) & set(_MIXED_NEVER)
+
+
+def what_to_do(names: Sequence[str]) -> str:
+    """Return a sentence about continuing a store that differs in these parts."""
+    if mixable(names):
+        return "To continue the store nevertheless, use resume=anyway (--resume=anyway); the result then says so"
+    return (
+        "Even resume=anyway cannot continue the store, because outputs that differ in the following are not "
+        f"comparable: {', '.join(name for name in names if name in _MIXED_NEVER)}"
+    )
+
+
+def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = "before") -> list[str]:
+    """Return each difference with both values, such as "package numpy (1.26 before, 2.0 now)"."""
+    names = differing(there, here)
+    found = [f"{_short(name)} ({_shown(there.get(name))} {where}, {_shown(here.get(name))} now)" for name in names]
+    return [*found[:_MAX_LINES], *([f"{len(names) - _MAX_LINES} more"] if len(names) > _MAX_LINES else [])]
+
+
+def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the differences between the identity in a result and the identity of a mechanism with one of its pairs."""
+    now = {name.removesuffix(" of pair 1"): text for name, text in now.items()}
+    code = {name: text for name, text in recorded.items() if " of pair " not in name}
+    numbers = [name.removeprefix("d0 of pair ") for name in recorded if name.startswith("d0 of pair ")]
+    pairs = [{part: recorded.get(f"{part} of pair {one}", "") for part in ("relation", "d0", "d1")} for one in numbers]
+    return min((in_words({**code, **one}, now, "in the result") for one in pairs or [{}]), key=len)
+
+
+def _shown(text: object) -> str:
+    if text is None:
+        return "nothing"
+    return "a secret" if str(text).startswith(_KEYED) else _short(text)
+
+
+def _short(text: object) -> str:
+    """Shorten a value to one line, and hashes to their first digits."""
+    return shortened(one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(text))), _MAX_CHARACTERS)
