@@ -12,7 +12,7 @@ import pytest
 from packaging.version import Version
 from typer.testing import CliRunner, Result
 
-from dpaudit.cli import audit_releases, release_range
+from dpaudit.cli import audit_releases
 from dpaudit.cli.app import app
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.run_configs import Outcome
@@ -33,7 +33,7 @@ audits:
     pairs: [{d0: [0], d1: [1]}]
     seed: 7
 """
-OFFLINE = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/tinylaw/"
+OFFLINE = "error: Failed to fetch: https://x/\n      cause: error sending request for url (https://x/)"
 RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclusive}
 
 
@@ -66,9 +66,9 @@ class Index:
     def first_run(self, planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
         version = self.version(planned)
         if self.letter(planned) == "s":
-            raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
+            raise NotReady("noise.yaml:3: ...", reason="installing it failed; uv printed:\n    one\n    No space left")
         if self.letter(planned) == "w":
-            raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; pip printed:\n    {OFFLINE}")
+            raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; uv printed:\n    {OFFLINE}")
         return {"Tinylaw": self.installed.get(version, version), "other": "1"}
 
     def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
@@ -97,7 +97,7 @@ Bisect = Callable[..., Result]
 def replaced_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
     """Return an index for the commands of the test, in the folder of a config."""
     found = Index()
-    monkeypatch.setattr(release_range, "released", found.released)
+    monkeypatch.setattr(audit_releases, "released", found.released)
     monkeypatch.setattr(audit_releases, "_first_run", found.first_run)
     monkeypatch.setattr(audit_releases, "run_all", found.run_all)
     monkeypatch.setenv("COLUMNS", "80")

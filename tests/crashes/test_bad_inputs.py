@@ -121,25 +121,6 @@ def test_environments_without_a_home_folder_are_reported(
     assert "set DPAUDIT_CACHE" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{}",
-        "[]",
-        "null",
-        '{"folder": 3}',
-        '{"folder": "pointer-x", "packages": []}',
-        '{"folder": "x", "packages": []}',
-        "not json",
-    ],
-)
-def test_a_damaged_pointer_to_an_environment_is_none(content: str, tmp_path: Path) -> None:
-    from dpaudit.mechanisms.environments import complete_environment
-
-    (tmp_path / "pointer.json").write_text(content)
-    assert complete_environment(tmp_path / "pointer.json", [], "3.11") is None
-
-
 @pytest.mark.parametrize("date", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "never"])
 def test_a_result_of_an_impossible_date_can_be_reported(date: str, folder: Path, command: Command) -> None:
     command("run", "c.yaml", "--no-pdf", "-q")

@@ -31,4 +31,5 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder / "packages"))
     monkeypatch.setenv("DPAUDIT_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "cache" / "uv"))
     monkeypatch.chdir(folder)

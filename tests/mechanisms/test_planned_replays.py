@@ -68,9 +68,8 @@ def test_packages_that_do_not_meet_the_requirements_are_not_installed(
     [
         ("/dev/zero", "is not a regular file but a folder, device or pipe"),
         ("PIPE", "is not a regular file but a folder, device or pipe"),
-        ("HUGE", "larger than 8,589,934,592 bytes together"),
         ("/a%00b", "embedded null"),
-        ("FOLDER", "names a folder, whose content may change between runs"),
+        ("FOLDER", "is not a regular file but a folder, device or pipe"),
         ("/nowhere/x.whl", "cannot be read: No such file"),
     ],
 )
@@ -78,11 +77,8 @@ def test_a_result_that_requires_an_odd_file_is_refused_at_once(
     tmp_path: Path, command: Command, cache: Path, path: str, reason: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with (tmp_path / "huge").open("wb") as stream:
-        stream.truncate(2**33 + 1)  # without blocks on the disk
-    there = {"PIPE": tmp_path / "pipe", "HUGE": tmp_path / "huge", "FOLDER": tmp_path}
+    there = {"PIPE": tmp_path / "pipe", "FOLDER": tmp_path}
     file = _result(tmp_path, command, [f"x @ file://{there.get(path, path)}"], {"x": "1.0"})
-    cache.parent.joinpath("new cache", "environments").mkdir(parents=True, mode=0o700)
     refusal = command("replay", file, "--dry-run")
     assert refusal.exit_code == 2
     assert reason in refusal.stderr

@@ -17,6 +17,7 @@ _SHOWN = 15  # number of final lines of a failed installer that a message quotes
 
 # Settings of pip, and the variables with which uv takes them.  Other settings of uv, such as UV_DEFAULT_INDEX, have
 # priority over these variables.
+# uv itself does not read UV_NO_INDEX.
 _OF_PIP = {
     "index-url": "UV_INDEX_URL",
     "extra-index-url": "UV_EXTRA_INDEX_URL",
@@ -41,7 +42,9 @@ _NETWORK = re.compile(
 
 def run_uv(words: Sequence[str], what: str, given: str = "") -> str:
     """Run uv outside of all projects, with `given` as its stdin, and return its stdout."""
-    command, env = [_program(), *words], variables()
+    env = variables()
+    no_index = words[0] == "pip" and env.get("UV_NO_INDEX", "").lower() in ("1", "true", "yes", "on", "t", "y")
+    command = [_program(), *words, *(["--no-index"] if no_index else [])]
     if env.get("UV_CONFIG_FILE"):
         env["UV_CONFIG_FILE"] = os.path.abspath(env["UV_CONFIG_FILE"])
     if "--require-hashes" in words:  # uv refuses constraints, which have no hashes
