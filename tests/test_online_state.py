@@ -58,7 +58,7 @@ def test_a_stream_of_large_outputs_saves_the_latest_that_it_can_read(
     for step in range(40):
         stream.coin()
         stream.update([float(step)] * 20)
-    monkeypatch.setattr(online_state, "MAX_STATE_BYTES", 10_000)
+    monkeypatch.setattr(online_state, "MAX_FILE_BYTES", 10_000)
     stream.to_json(tmp_path / "s.json")
     outputs = json.loads((tmp_path / "s.json").read_text())["outputs"]
     assert 5 < len(outputs) < 40

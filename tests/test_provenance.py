@@ -36,7 +36,6 @@ FULL: dict[str, Any] = {
     "claim stated by": "the config",
     "command": "dpaudit run c.yaml",
     "audit": "name: x\n",
-    "hidden by masks": "nothing",
     "files of datasets": {"people.csv": "0" * 64},
     "number of the command": "1a",
     "audits of the command": 2,

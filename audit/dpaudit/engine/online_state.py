@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.settings.limits import MAX_FILE_BYTES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.values import Foreign
 
 FORMAT = "dpaudit-online/2"
-MAX_STATE_BYTES = 2**28  # maximum size of a file
 MEMORY = 5_000
 """Number of latest outputs that are kept when memory is trimmed; up to twice as many are saved.
 
@@ -49,7 +49,7 @@ class State(BaseModel):
 def read_state(path: str | Path) -> State:
     """Read a file."""
     try:
-        return State.model_validate_json(read_foreign(path, MAX_STATE_BYTES))
+        return State.model_validate_json(read_foreign(path, MAX_FILE_BYTES))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -63,7 +63,7 @@ def saved(outputs: Sequence[tuple[int, Foreign]]) -> list[tuple[int, str]]:
     for side, output in reversed(outputs):
         text = encoded(output)
         letters += len(text)
-        if letters > MAX_STATE_BYTES // 2:
+        if letters > MAX_FILE_BYTES // 2:
             break
         found.append((side, text))
     return found[::-1]

@@ -85,8 +85,6 @@ class Provenance:
     claim_stated_by: str | None = None
     command: str | None = None  # command line that started the audit
     audit: str | None = None  # config of the audit in YAML, with masks in place of secrets
-    # "nothing", or a hash of the parts of the mechanism that are masked; see `cli.hidden_parts`
-    hidden: str | None = None
     data_files: Mapping[str, str] | None = None  # SHA-256 hash of each file with a dataset that the config names
     command_number: str | None = None  # random identifier that all results of a command share
     command_audits: int | None = None  # number of audits that the command ran
@@ -158,7 +156,6 @@ _FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
     "claim_stated_by": ("claim stated by", _text),
     "command": ("command", _text),
     "audit": ("audit", _text),
-    "hidden": ("hidden by masks", _text),
     "data_files": ("files of datasets", _named(str)),
     "command_number": ("number of the command", _text),
     "command_audits": ("audits of the command", _whole),

@@ -9,7 +9,8 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpaudit.result.model import MAX_RESULT_BYTES, AuditResult
+from dpaudit.result.model import AuditResult
+from dpaudit.settings.limits import MAX_FILE_BYTES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 
@@ -36,7 +37,7 @@ def digest_of_file(file: Path) -> str:
     that reads the file.
     """
     try:
-        return _digest(json.loads(read_foreign(file, MAX_RESULT_BYTES)))
+        return _digest(json.loads(read_foreign(file, MAX_FILE_BYTES)))
     except RecursionError:
         raise ValueError(f"{file} is nested too deeply") from None
 
