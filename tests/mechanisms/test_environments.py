@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -107,8 +106,7 @@ def test_a_missing_python_is_reported() -> None:
 
 def test_a_missing_uv_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uv", None)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(MechanismError, match=r"uv, which is not installed; run `python -m pip install uv`"):
+    with pytest.raises(MechanismError, match=r"uv, which is not installed; run `python -m pip install 'uv>=0.13'`"):
         environment(["tinynever"])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -103,12 +102,9 @@ def _program() -> str:
 
         return str(find_uv_bin())
     except (ImportError, FileNotFoundError):
-        if (found := shutil.which("uv")) is None:
-            raise MechanismError(
-                "private environments are built with uv, which is not installed; run `python -m pip install uv`, or "
-                "put the program `uv` on PATH"
-            ) from None
-        return os.path.abspath(found)
+        raise MechanismError(
+            "private environments are built with uv, which is not installed; run `python -m pip install 'uv>=0.13'`"
+        ) from None
 
 
 def _pip_settings() -> dict[str, str]:

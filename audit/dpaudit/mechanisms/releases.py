@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from packaging.version import Version
 
@@ -64,6 +65,8 @@ def released(package: str, python_version: str | None = None) -> Releases:
 
     Releases that need another Python are listed only in `unsupported`.
     """
+    if find_spec("pip") is None:
+        raise MechanismError(f"pip lists the releases, but {sys.executable} has no pip; run `python -m ensurepip`")
     version = python_version or this_version()
     options = ("--disable-pip-version-check", "--no-input", "--pre", "-vv", "--python-version", version)
     command = [sys.executable, "-I", "-c", _SCRIPT, "index", "versions", *options, package]
