@@ -145,7 +145,7 @@ def test_a_result_contradicts_itself_whatever_version_it_states(alarm: AuditResu
     changed = of_version(dataclasses.replace(alarm, p_value=0.9), version)
     assert any("a violation is reported at a p-value of 0.9" in words for words in contradictions(changed))
     quiet = of_version(dataclasses.replace(alarm, verdict=Verdict.NO_VIOLATION, p_value=1e-9), version)
-    assert any("no violation is reported at a p-value of 1e-9" in words for words in contradictions(quiet))
+    assert any("no violation is reported at a p-value of 1e-09" in words for words in contradictions(quiet))
 
 
 def test_what_another_version_computed_is_said_to_be_unchecked(alarm: AuditResult) -> None:

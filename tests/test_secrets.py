@@ -50,7 +50,12 @@ def test_a_store_holds_no_hash_of_a_variable_that_can_be_looked_up(tmp_path: Pat
             stored(mechanism, tmp_path / name)
         identity = json.loads(_about(tmp_path / name)["identity"])
         hashes.append(identity["variable PIN"])
-        for plain in (PIN, fingerprint({"PIN": PIN}), fingerprint(PIN), hashlib.sha256(PIN.encode()).hexdigest()):
+        for plain in (
+            PIN,
+            fingerprint({"PIN": PIN}).sha256,
+            fingerprint(PIN).sha256,
+            hashlib.sha256(PIN.encode()).hexdigest(),
+        ):
             assert plain not in str(_about(tmp_path / name))
     assert hashes[0] != hashes[1]
     with _with_pin(tmp_path) as mechanism:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import key
-from dpaudit.result.words import spent
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
