@@ -109,7 +109,8 @@ def _program() -> str:
 
 def _pip_settings() -> dict[str, str]:
     """Return the settings in `_OF_PIP` from pip's files and variables."""
-    parser, found = configparser.RawConfigParser(), {}
+    parser = configparser.RawConfigParser()
+    found: dict[str, str] = {}
     home, mac = os.path.expanduser("~"), "Library/Application Support"
     folders = [*_settings_folders(), f"/{mac}", f"{home}/{mac}"]
     named = os.environ.get("PIP_CONFIG_FILE", "")

@@ -122,8 +122,11 @@ def local_hashes(requires: Sequence[str]) -> dict[str, str]:
         parts = urlsplit(parsed_requirement(requirement).url or "")
         if parts.scheme == "file":
             try:
+                digest = hashlib.sha256()
                 with open_foreign(unquote(parts.path)) as stream:  # a stranger's result may name any file
-                    found[requirement] = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+                    while part := stream.read(2**20):
+                        digest.update(part)
+                found[requirement] = f"sha256:{digest.hexdigest()}"
             except (OSError, ValueError) as error:  # ValueError: the name contains a null byte
                 reason = getattr(error, "strerror", None) or error
                 raise MechanismError(f"{requirement} cannot be read: {reason}") from None
