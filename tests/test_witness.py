@@ -22,8 +22,8 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.learning import Learner, Settings
 from dpaudit.learning import weights as model_weights
 from dpaudit.learning.attack import resolve_attacks
+from dpaudit.result.model import witness_words
 from dpaudit.result.values import Witness
-from dpaudit.result.witness_words import witness_words
 from dpaudit.sampling.runs import ExecutionSettings
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpaudit.result.model import AuditResult
+from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.result.values import Witness
-from dpaudit.result.witness_words import allowed_rate
 from dpaudit.result.words import quotation
 from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.numbers import count, percent_at_most

@@ -25,6 +25,7 @@ from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.several_runs_evidence import SeveralDrawnRunsEvidence, SeveralRunsEvidence
 from dpaudit.result.weighted_evidence import WeightedGuessesEvidence
 from dpaudit.result.words import Words
+from dpaudit.text.rounding import count
 from dpaudit.values import Json, JsonObject
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "SeveralRunsEvidence",
     "WeightedGuessesEvidence",
     "read_back",
+    "spent",
 ]
 
 
@@ -215,6 +217,18 @@ KINDS: tuple[type[Evidence], ...] = (
     OnlineEvidence,
 )
 """All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""
+
+
+def spent(evidence: Evidence, runs: int) -> str:
+    """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
+    if evidence.once:
+        return "one run"
+    guessed = evidence.guessed
+    return evidence.words.spent.format(
+        runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
+        steps=count(min(2 * runs, getattr(evidence, "steps", 2 * runs))),
+        canaries="" if guessed is None else count(guessed.canaries),
+    )
 
 
 def read_back(values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:

@@ -60,7 +60,6 @@ class _ResultFile(BaseModel):
     verdict: Verdict
     claim: str
     confidence: float = Field(gt=0, lt=1)
-    method: str
     p_value: float = Field(ge=0, le=1)
     e_value: float = Field(ge=0)
     trials_used: _Whole
@@ -109,6 +108,7 @@ def read(values: Json) -> Parameters:
         **{name: getattr(file, name) for name in _ResultFile.model_fields if name != "environment"},
         "claim": claim,
         "evidence": evidence,
+        "method": evidence.method,
         "curve": Curve(**{name: np.array(column, dtype=np.float64) for name, column in file.curve}),
         "history": History(
             trials=np.array(file.history.trials, dtype=np.int64), log_e=np.array(file.history.log_e, dtype=np.float64)
@@ -120,8 +120,6 @@ def read(values: Json) -> Parameters:
 
 def _check(file: _ResultFile) -> None:
     """Raise ValueError if counts or numbers are impossible, so that no computation fails later."""
-    if file.method != file.evidence.get("method"):
-        raise ValueError(f"method is {file.method}, but the method of its evidence is {file.evidence.get('method')!r}")
     if (witness := file.witness) is None:
         return
     counts = witness.counts

@@ -10,22 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
-from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
-from dpaudit.result.evidence import Evidence
+from dpaudit.result.evidence import Evidence, spent
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.shown import Shown
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
-from dpaudit.result.witness_words import witness_words
-from dpaudit.result.words import spent
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.reasons import About, is_about
-from dpaudit.text.rounding import count, lower, percent_at_least, upper
+from dpaudit.text.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
 from dpaudit.values import Json, JsonObject
 
 # Maximum size of a result file in bytes.  The result of 10,000 pairs, the maximum of an audit, is smaller.  Reading a
@@ -103,7 +101,7 @@ class AuditResult(Shown):
         assumed = f", assumed, not tested: {assumption}" if assumption else ""
         return (
             f"<AuditResult {self.name!r}: {self.verdict.value}, {self.claim.label}, p <= {p_value_words(self)}, "
-            f"confidence {self.confidence}, {self._runs}{assumed}>"
+            f"confidence {self.confidence}, {spent(self.evidence, self.trials_used)}{assumed}>"
         )
 
     @property
@@ -213,11 +211,7 @@ class AuditResult(Shown):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
-        """Convert the plain values that `to_dict` returned to a result.
-
-        Raises:
-            ValueError: If the values are not a complete result.
-        """
+        """Convert the plain values that `to_dict` returned, or raise ValueError if they are not a complete result."""
         from dpaudit.result.files import read  # `files` is imported in the function because pydantic loads slowly
 
         return cls(**read(values))
@@ -247,7 +241,7 @@ class AuditResult(Shown):
         lines = [f"{self.name}: {found}"]
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
-        lines.append(f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}")
+        lines.append(f"  {spent(self.evidence, self.trials_used)} in {self.elapsed_s:.1f} s; {certified_words(self)}")
         if self.violated:
             lines += [f"  {words}" for words in size_words(self)]
         if self.witness is not None:
@@ -255,7 +249,12 @@ class AuditResult(Shown):
             far = "no region that was counted came near a violation"
             lines.append(f"  {witness_words(self, self.witness) if near else far}")
         if not self.violated and self.bounds_valid and not self.measurement:
-            lines.append(f"  {_seen(self.detectable)}")
+            seen = self.detectable
+            lines.append(
+                f"  detectable with 90 % probability: {seen.claim} ({seen.assumption})"
+                if seen.claim
+                else "  no violation in the claim's own family was detectable with this number of runs"
+            )
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
 
     @property
@@ -265,10 +264,6 @@ class AuditResult(Shown):
         if not self.violated or not self.evidence.anytime or found is None:
             return None
         return runs_for_size(found, claim, 1 - self.confidence)
-
-    @property
-    def _runs(self) -> str:
-        return spent(self.evidence, self.trials_used)
 
 
 Written = Callable[..., str]
@@ -281,7 +276,7 @@ def p_value_words(result: AuditResult, write: Written = upper) -> str:
 
 
 def mu_words(result: AuditResult, write: Written = lower) -> str:
-    """Write `mu_lower`, rounded down.  For a violation, enough digits are shown to distinguish it from the claim's mu."""
+    """Write `mu_lower`, rounded down.  For a violation, the digits suffice to exceed the claim's mu."""
     return write(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
 
 
@@ -315,7 +310,39 @@ def certified_words(result: AuditResult) -> str:
     return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
 
 
-def _seen(detectable: Detectable) -> str:
-    if not detectable.claim:
-        return "no violation in the claim's own family was detectable with this number of runs"
-    return f"detectable with 90 % probability: {detectable.claim} ({detectable.assumption})"
+def allowed_rate(result: AuditResult) -> float:
+    """Return the largest rate under d1 that a report may state as allowed by the claim, in [0, 1].
+
+    The claim allows this rate under d1 if the rate under d0 is at most the upper end of its 95 % interval, rounded up
+    as `percent_at_most` shows it.  So the statement holds for the condition that a reader sees.
+    """
+    found = result.witness
+    if found is None or not result.bounds_valid or found.counted == "moving" or math.isnan(found.allowed_upper):
+        return math.nan
+    claim, end = result.claim.symmetrized(), found.alpha_upper
+    rounding = float(claim.beta(end)) - float(claim.beta(min(1.0, rate_at_most(end))))
+    allowed = found.allowed_upper + max(0.0, rounding)
+    return allowed if result.violated or 1 - found.beta <= allowed else math.nan
+
+
+def witness_words(result: AuditResult, found: Witness) -> str:
+    """Describe a witness in a sentence of plain text, for example for an error message."""
+    if not result.bounds_valid:
+        return f"{found.region}: the counts prove nothing ({found.pair})"
+    if result.violated and found.counted == "moving":
+        return (
+            f"{found.region}, an illustration of the proof, which rests on all runs (pair {found.pair}; "
+            f"attack {found.attack}; the region changed while the attack learned, so its rates are not known)"
+            + (f"; {found.query}" if found.query else "")
+        )
+    return found.describe(_allowance(result, found) + ("" if result.violated else "; not significant"))
+
+
+def _allowance(result: AuditResult, found: Witness) -> str:
+    allowed = allowed_rate(result)
+    if result.violated and result.evidence.anytime and not 1 - found.beta > allowed:
+        return ", an illustration of the proof, which rests on all runs"
+    if math.isnan(allowed):
+        return ""
+    end = percent_at_most(found.alpha_upper)
+    return f"; the claim allows at most {percent_at_most(allowed)}, even if d0's rate is {end}"

@@ -6,13 +6,8 @@ Each class of evidence has an instance of `Words`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.text.rounding import count
-
-if TYPE_CHECKING:
-    from dpaudit.result.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +42,6 @@ class Words:
     guessing: str = (
         "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
         "cannot be compared with the two errors over all canaries, which the claim's curve limits."
-    )
-
-
-def spent(evidence: Evidence, runs: int) -> str:
-    """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
-    if evidence.once:
-        return "one run"
-    guessed = evidence.guessed
-    return evidence.words.spent.format(
-        runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
-        steps=count(min(2 * runs, getattr(evidence, "steps", 2 * runs))),
-        canaries="" if guessed is None else count(guessed.canaries),
     )
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.files import as_text
-from dpaudit.result.model import AuditResult, certified_words, size_words
-from dpaudit.result.witness_words import witness_words
+from dpaudit.result.model import AuditResult, certified_words, size_words, witness_words
 from dpaudit.testing.baseline import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.printable import one_line

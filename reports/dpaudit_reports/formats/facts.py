@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
+from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Verdict
-from dpaudit.result.words import spent
 from dpaudit.text.printable import joined, one_line
 from dpaudit.text.rounding import at_most, percent_at_least
 from dpaudit_reports.blocks import flat

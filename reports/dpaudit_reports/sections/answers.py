@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import PairRow, Verdict
-from dpaudit.result.words import quotation, spent
+from dpaudit.result.words import quotation
 from dpaudit_reports.blocks import Answers, Block, Code, Span, Strong
 from dpaudit_reports.claim_words import claim_words
 from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells

@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.result.model import AuditResult
-from dpaudit.result.witness_words import allowed_rate
+from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.text.rounding import lower
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
 from dpaudit_reports.claimed import label

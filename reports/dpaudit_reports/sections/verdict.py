@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, Verdict
-from dpaudit.result.words import spent
 from dpaudit_reports.blocks import Block, Callout, Heading, Items, Span, Strong, Text, flat
 from dpaudit_reports.claim_words import claim_of, least_found_in_words
 from dpaudit_reports.claimed import headline

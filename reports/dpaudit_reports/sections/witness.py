@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult, allowed_rate, p_value_words
 from dpaudit.result.values import OUTCOME, Witness
-from dpaudit.result.witness_words import allowed_rate
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
 from dpaudit_reports.confirmed import fresh
 from dpaudit_reports.frequencies import BY_TEST, by_test
