@@ -15,7 +15,6 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS
 from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.evidence import SequentialEvidence
-from dpaudit.result.values import Witness
 from dpaudit_reports.reasons import reason, why_void
 
 PAIRS = [Pair([0], [1]), Pair([0], [2])]
@@ -88,7 +87,7 @@ def test_an_honest_result_agrees_with_its_counts_also_after_it_was_read(name: st
         assert unchecked(one) == ""
 
 
-def with_witness(result: AuditResult, **changes: Any) -> dict[str, Witness]:
+def with_witness(result: AuditResult, **changes: Any) -> dict[str, Any]:
     assert result.witness is not None
     return {"witness": dataclasses.replace(result.witness, **changes)}
 

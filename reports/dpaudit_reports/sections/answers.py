@@ -40,7 +40,7 @@ def audited(result: AuditResult) -> Iterator[Span]:
         parts.append(_named(named))
     file = about.mechanism_file
     # A class of the user that dpaudit calls has a name with arguments, and packages do not identify its code.
-    own = file is not None and " " in named and _INSTALLED.isdisjoint(PurePath(file.path).parts)
+    own = file is not None and " " in (named or "") and _INSTALLED.isdisjoint(PurePath(file.path).parts)
     if file is not None and (own or not packages):
         parts.append(("file ", Code(f"sha256:{file.sha256[:_HASH]}…")))
     for i, part in enumerate(parts):
