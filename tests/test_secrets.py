@@ -17,7 +17,6 @@ from dpaudit.config import read_configs
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.fingerprint import fingerprint
 from dpaudit.mechanisms.requirements import project_name
-from dpaudit.sampling.store import Store, StoreError
 
 from .conftest import Command
 from .stores import refused, stored
@@ -73,16 +72,6 @@ def test_a_store_with_another_value_of_a_variable_is_refused_without_its_hash(tm
     warning = next(words for words in result.warnings if "resume=anyway" in words)
     assert "variable PIN (one value before, another now)" in warning
     assert there[-64:][:12] not in str(result.to_dict())
-
-
-@pytest.mark.parametrize("salt", [None, "", "ab", 5, "zz" * 16])
-def test_a_store_without_a_proper_salt_is_refused(tmp_path: Path, salt: object) -> None:
-    with Store(tmp_path / "s", {"part": "a"}) as store:
-        store.put(0, 0, [1.0], [2.0])
-    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
-        connection.execute("UPDATE about SET value = ? WHERE name = 'salt'", [json.dumps(salt)])
-    with pytest.raises(StoreError, match="the salt for the hashes of secrets is missing"):
-        Store(tmp_path / "s", {"part": "a"})
 
 
 CONFIG = """\

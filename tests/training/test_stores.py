@@ -203,7 +203,8 @@ def test_the_number_of_guesses_is_chosen_before_the_scores_are_seen(tmp_path: Pa
     with pytest.raises(ValueError, match="guesses must be a whole number from 1"):
         one_run(guesses=61)
     one_run(guesses=np.int64(20))
-    for changed, words in (({"guesses": 10}, r"guesses \(20 in the"), ({"independence": None}, r"independence \(canaries")):
+    changes = ({"guesses": 10}, r"guesses \(20 in the"), ({"independence": None}, r"independence \(canaries")
+    for changed, words in changes:
         with pytest.raises(ValueError, match=rf"(?s)holds the trials of another audit.*{words}"):
             one_run(**changed)
     assert any("guesses (20 before, 10 now)" in words for words in one_run(guesses=10, resume="anyway").warnings)

@@ -165,7 +165,10 @@ def what_to_do(names: Sequence[str]) -> str:
 def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = "before") -> list[str]:
     """Return each difference with both values, such as "package numpy (1.26 before, 2.0 now)"."""
     names = differing(there, here)
-    found = [f"{_short(name)} ({_shown(there.get(name))} {where}, {_shown(here.get(name))} now)" for name in names]
+    found = [
+        f"{_short(name)} ({_shown(there.get(name), 'one value')} {where}, {_shown(here.get(name), 'another')} now)"
+        for name in names
+    ]
     return [*found[:_MAX_LINES], *([f"{len(names) - _MAX_LINES} more"] if len(names) > _MAX_LINES else [])]
 
 
@@ -178,10 +181,10 @@ def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[s
     return min((in_words({**code, **one}, now, "in the result") for one in pairs or [{}]), key=len)
 
 
-def _shown(text: object) -> str:
+def _shown(text: object, secret: str) -> str:
     if text is None:
         return "nothing"
-    return "a secret" if str(text).startswith(_KEYED) else _short(text)
+    return secret if str(text).startswith(_KEYED) else _short(text)
 
 
 def _short(text: object) -> str:
