@@ -13,7 +13,6 @@ from dpaudit.text.rounding import lower, percent_at_most, upper
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 
 _SERIOUS = (CellState.VIOLATION, CellState.INCONCLUSIVE, CellState.NO_VIOLATION, CellState.NOT_AUDITED)
-_MAX_REASON = 160  # maximum number of characters of a reason; sweep.json holds all of it
 _MAX_NAMED = 4  # number of cells that a sentence names
 NO_VALUE = "–"
 
@@ -86,7 +85,7 @@ def short_reason(reason: str) -> str:
     text = re.sub(r"^(?:calling|loading) .*? raised (?=[A-Z]\w*(?:Error|Exception)?\b)", "", text)
     text = re.sub(r"^[\d,]+ runs per dataset are (too few to see any violation).*", r"the runs are \1", text)
     text = re.sub(r"^start\.py:\w+ \(with [^)]*\) raised ", "", text)
-    return shortened(re.sub(r"^LookupError: ", "", text).strip() or "the reason was not recorded", _MAX_REASON)
+    return shortened(re.sub(r"^LookupError: ", "", text).strip() or "the reason was not recorded")
 
 
 def without_verdict(sweep: Sweep, state: CellState) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
 from dpaudit.numerics.arrays import Array
-from dpaudit.settings.limits import MAX_LINE, MAX_QUOTED, MAX_SCORES, shown
+from dpaudit.settings.limits import MAX_LINE, MAX_SCORES, shown
 from dpaudit.text.foreign_files import open_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import nearest
@@ -57,7 +57,7 @@ def read_scores_file(path: Path) -> ScoresFile:
         words = str(getattr(error, "strerror", None) or error)
     except Exception as error:  # csv, zipfile, zlib, numpy and pyarrow raise many kinds of errors for a damaged file
         words = f"the file is damaged: {type(error).__name__}: {error}"
-    raise BadScores(f"{path}: {shortened(words, MAX_QUOTED)}")
+    raise BadScores(f"{path}: {shortened(words)}")
 
 
 def _csv(path: Path) -> ScoresFile:
@@ -87,7 +87,7 @@ def _place(names: Sequence[str], name: str) -> int:
     if name not in names:
         meant = nearest(name, names[:_COLUMNS])
         hint = f"; is it {meant!r}?" if meant else ""
-        listed = shortened(", ".join(names[:_COLUMNS]) or "no columns", MAX_QUOTED // 2)
+        listed = shortened(", ".join(names[:_COLUMNS]) or "no columns", 150)
         raise ValueError(f"there is no column {name!r} among {listed}{hint}")
     if names.count(name) > 1:
         raise ValueError(f"the column {name!r} occurs twice")

@@ -19,7 +19,6 @@ from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
-from dpaudit.settings.limits import MAX_QUOTED
 from dpaudit.text.printable import joined, shortened
 from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign
@@ -150,7 +149,7 @@ def _compare(before: Sweep, after: Sweep, names: Sequence[str], shown: str) -> N
     old = [cell.name for cell in before.cells]
     if old != list(names):
         other = ", ".join(sorted({*old} ^ {*names}))
-        which = f": {shortened(other, MAX_QUOTED)}" if other else " in another order"
+        which = f": {shortened(other)}" if other else " in another order"
         raise NotReady(
             f"{shown} is a sweep of other cells{which}.  The guarantee covers a fixed list of cells, so repeat the "
             "options --only and --with of the earlier command, or name another folder with -o"

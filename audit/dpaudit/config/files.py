@@ -17,7 +17,7 @@ from dpaudit.config.pair_models import reader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import Lines, Place, explained
 from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file
-from dpaudit.settings.limits import MAX_ENTRIES, MAX_FILE_BYTES, MAX_QUOTED
+from dpaudit.settings.limits import MAX_ENTRIES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint, nearest
@@ -117,7 +117,7 @@ def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[
     names = [audit.config.name for audit in audits]
     problems = [
         f"--only {pattern}: no audit has this name; "
-        + hint(pattern, names, f"the audits are {shortened(', '.join(names), MAX_QUOTED)}")
+        + hint(pattern, names, f"the audits are {shortened(', '.join(names))}")
         for pattern in patterns
         if not fnmatch.filter(names, pattern)
     ]
@@ -132,7 +132,7 @@ def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[
 
 def _text_of(file: Path) -> str:
     try:
-        return read_foreign(file, MAX_FILE_BYTES)
+        return read_foreign(file)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -158,12 +158,12 @@ def _loaded(text: str, file: Path) -> tuple[object, Lines]:
                 f"{file}:{line}: --- begins a second YAML document, but a file holds one document; list all audits "
                 "under the key audits, or write each audit into its own file"
             ) from None
-        words = shortened(str(error.problem or error.context), MAX_QUOTED)
+        words = shortened(str(error.problem or error.context))
         raise ConfigError(f"{file}:{line}: is not valid YAML: {words}") from None
     except (RecursionError, MemoryError):
         raise ConfigError(f"{file}: is nested too deeply or is too large to read") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: invalid dates and numbers
-        raise ConfigError(f"{file}: is not valid YAML: {shortened(str(error), MAX_QUOTED)}") from None
+        raise ConfigError(f"{file}: is not valid YAML: {shortened(str(error))}") from None
 
 
 class _Limited(Loader):
@@ -198,7 +198,7 @@ def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, in
         for key, value in node.value:
             line, name = key.start_mark.line + 1, str(key.value)
             if name in seen:
-                raise ConfigError(f"{file}:{line}: key {shortened(name, MAX_QUOTED)} is given twice")
+                raise ConfigError(f"{file}:{line}: key {shortened(name)} is given twice")
             seen.add(name)
             yield from _lines(value, (*path, name), file)
             yield (*path, name), line

@@ -34,7 +34,6 @@ from dpaudit.text.masking import masked, masked_values, masked_words
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
-_MAX_SHOWN = 500  # characters of a parameter or dataset in a dry run
 _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
@@ -273,8 +272,8 @@ class PlannedAudit:
 def _brief(value: Foreign) -> str:
     """Return a value as one line of JSON, shortened to 500 characters."""
     text = json.dumps(_named(value), ensure_ascii=False, default=repr)
-    note = f" ({len(text):,} characters; read the file)" if len(text) > _MAX_SHOWN else ""
-    return one_line(shortened(text, _MAX_SHOWN)) + note
+    note = f" ({len(text):,} characters; read the file)" if shortened(text) != text else ""
+    return one_line(shortened(text)) + note
 
 
 def _named(value: Foreign) -> Foreign:

@@ -22,7 +22,6 @@ from dpaudit.mechanisms.requirements import (
     this_version,
     with_extras,
 )
-from dpaudit.settings.limits import MAX_FILE_BYTES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.spelling import hint
 
@@ -221,7 +220,7 @@ def _locked(audit: PlannedAudit, file: Path) -> PlannedAudit:
     if not mechanism.isolated:
         return audit
     try:
-        lock = read_lock(read_foreign(file, MAX_FILE_BYTES))
+        lock = read_lock(read_foreign(file))
     except FileNotFoundError:
         raise ConfigError(f"there is no lock file {file}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
-from dpaudit.settings.limits import MAX_FILE_BYTES
-from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.foreign_files import MAX_FILE_BYTES, read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.values import Foreign
 
@@ -53,7 +52,7 @@ def read_state(path: str | Path) -> State:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ValueError(shortened(f"{place}: {first['msg']}", 300)) from None
+        raise ValueError(shortened(f"{place}: {first['msg']}")) from None
 
 
 def saved(outputs: Sequence[tuple[int, Foreign]]) -> list[tuple[int, str]]:

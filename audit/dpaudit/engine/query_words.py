@@ -18,7 +18,6 @@ from dpaudit.text.printable import one_line, shortened
 
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
 CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
-_MAX_NAME = 300  # maximum length of the name of a query; the mechanism chooses the titles of columns
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
 
@@ -53,7 +52,7 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
     if agreement[best] < max(_LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)):
         return ""
     first, second = stated(answers[:half, best], answers[half:, best])
-    words = shortened(one_line(encoding.table_queries.names[best]), _MAX_NAME)
+    words = shortened(one_line(encoding.table_queries.names[best]))
     return f"{words}: {first} {on0}, {second} {on1}"
 
 
@@ -62,7 +61,7 @@ def _outcome(parts: Parts, table: str) -> str:
     if table in parts.tables:
         return "a table"
     kind, message = parts.labels.get("type of output", "unknown"), parts.labels.get("message of output", "")
-    return shortened(one_line(f"{kind}: {message}" if message else kind), _MAX_NAME)
+    return shortened(one_line(f"{kind}: {message}" if message else kind))
 
 
 def _usual(outcomes: list[str]) -> str:

@@ -21,14 +21,13 @@ ROWS = 100
 MAX_PAIRS = 6
 """Maximum number of pairs of a subject, because all pairs of an audit share its trials, and fits are slow."""
 
-_MAX_ARGUMENTS = 200  # maximum length of the arguments in a name
 
 
 def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
     """Return the name of a generator in results, such as `generators:Copies(epsilon=1.0), 20 rows`."""
     masked: Foreign = masked_values(dict(make))
     given = ", ".join(f"{name}={value!r}" for name, value in masked.items())
-    return f"{call}({shortened(one_line(given), _MAX_ARGUMENTS)}), {rows} rows"
+    return f"{call}({shortened(one_line(given))}), {rows} rows"
 
 
 def pairs_from(schema: Mapping[str, Foreign], search: JsonObject) -> list[Pair]:

@@ -26,10 +26,6 @@ from dpaudit.text.reasons import About, is_about
 from dpaudit.text.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
 from dpaudit.values import Json, JsonObject
 
-# Maximum size of a result file in bytes.  The result of 10,000 pairs, the maximum of an audit, is smaller.  Reading a
-# file takes up to 60 times its size in memory.
-MAX_RESULT_BYTES = 2**28
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult(Shown):
@@ -200,7 +196,7 @@ class AuditResult(Shown):
             OSError: If the file cannot be read.
         """
         try:
-            text = read_foreign(path, MAX_RESULT_BYTES)
+            text = read_foreign(path)
             if text.lstrip()[:1] in ("{", "["):
                 return cls.from_dict(json.loads(text))
         except RecursionError:

@@ -9,7 +9,6 @@ from enum import Enum
 from pathlib import Path
 from typing import ClassVar
 
-from dpaudit.settings.limits import MAX_FILE_BYTES, MAX_QUOTED
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.values import JsonObject
@@ -94,7 +93,7 @@ class Sweep:
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            values = json.loads(read_foreign(file, MAX_FILE_BYTES))
+            values = json.loads(read_foreign(file))
             stated = values.pop("format", None) if isinstance(values, dict) else None
             if stated != FORMAT:
                 raise ValueError(f"its format is {stated!r:.60}, and this version of dpaudit reads {FORMAT}")
@@ -102,9 +101,9 @@ class Sweep:
         except ValidationError as error:
             first = error.errors()[0]
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(words, MAX_QUOTED)}") from None
+            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(words)}") from None
         except ValueError as error:
-            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(str(error), MAX_QUOTED)}") from None
+            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(str(error))}") from None
         return found
 
 

@@ -30,7 +30,6 @@ from dpaudit.text.version import __version__
 _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 _KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
 _NOT_COMPARED = ", without what cannot be compared: "
-_MAX_CHARACTERS = 80  # maximum length of one value in a message
 _MAX_LINES = 30  # maximum number of differences in a message
 # Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
 # scores for the same canaries and the same coins.
@@ -189,4 +188,4 @@ def _shown(text: object, secret: str) -> str:
 
 def _short(text: object) -> str:
     """Shorten a value to one line, and hashes to their first digits."""
-    return shortened(one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(text))), _MAX_CHARACTERS)
+    return shortened(one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(text))))

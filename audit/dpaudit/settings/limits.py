@@ -18,12 +18,10 @@ NO_TIME = 0  # seconds; a timeout must exceed this value
 ALL_CORES = -1  # number of jobs that means one process per core
 
 # of files that somebody else may have written: what a reader's memory and patience can take
-MAX_FILE_BYTES = 2**28  # a file that is read whole, such as a config, a lock file or the outcome of a sweep
 MAX_DATA_BYTES = 2**30  # a file with a dataset
 MAX_ENTRIES = 100_000  # keys, list entries and pieces of 40 letters of a YAML file, with aliases expanded
 MAX_SCORES = 2**28  # scores (2 GiB): a small compressed file may expand a millionfold
 MAX_LINE = 2**20  # characters of a line of scores
-MAX_QUOTED = 300  # characters that a message repeats
 
 
 def check_trials(given: object, name: str = "trials") -> int:

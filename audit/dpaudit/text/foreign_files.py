@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+MAX_FILE_BYTES = 2**28  # a file that somebody else may have written is read into memory
+
 
 def open_foreign(path: str | Path) -> BinaryIO:
     """Open a regular file for reading."""
@@ -18,12 +20,8 @@ def open_foreign(path: str | Path) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def read_foreign(path: str | Path, max_bytes: int) -> str:
-    """Read the text of a regular file, encoded as UTF-8.
-
-    Returns:
-        The text.
-    """
+def read_foreign(path: str | Path, max_bytes: int = MAX_FILE_BYTES) -> str:
+    """Read the text of a regular file, encoded as UTF-8."""
     with open_foreign(path) as file:
         # in pieces, because one call would reserve memory for the maximum size
         content = b"".join(iter(lambda: file.read(min(2**20, max_bytes + 1 - file.tell())), b""))

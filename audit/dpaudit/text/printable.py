@@ -38,7 +38,7 @@ def joined(text: str) -> str:
     return one_line(re.sub(r"\n +", " ", text))
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int = 300) -> str:
     """Return the text; if it has more than `most` characters, cut the rest and append an ellipsis."""
     return text if len(text) <= most else f"{text[:most]}…"
 

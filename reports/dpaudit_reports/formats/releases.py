@@ -15,7 +15,6 @@ from dpaudit_reports.formats.run import Audited, Run, Screen
 from dpaudit_reports.formats.table import drawn
 from dpaudit_reports.formats.wrapping import wrapped
 
-_SHOWN_REASON = 200  # maximum number of characters of a reason in the table; the file holds all of it
 _SHOWN_RELEASES = 5  # maximum number of undecided or left-out releases, or of packages, that a sentence names
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
 _MEANING = (
@@ -54,7 +53,7 @@ def promise(found: Bisection) -> str:
 def short_reason(reason: str) -> str:
     """Shorten why a release was skipped: the first line, and what an installer printed last."""
     first, *others = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
-    return shortened(one_line(f"{first} {others[-1]}" if others and first.endswith(":") else first), _SHOWN_REASON)
+    return shortened(one_line(f"{first} {others[-1]}" if others and first.endswith(":") else first))
 
 
 def _rows(package: str, release: Release) -> Iterator[Audited]:

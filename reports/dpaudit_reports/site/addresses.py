@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpaudit.result.model import AuditResult
-from dpaudit.settings.limits import MAX_FILE_BYTES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 
@@ -37,7 +36,7 @@ def digest_of_file(file: Path) -> str:
     that reads the file.
     """
     try:
-        return _digest(json.loads(read_foreign(file, MAX_FILE_BYTES)))
+        return _digest(json.loads(read_foreign(file)))
     except RecursionError:
         raise ValueError(f"{file} is nested too deeply") from None
 

@@ -15,14 +15,13 @@ from dpaudit_reports.formats.run import Audited
 from dpaudit_reports.site.rows import Entry
 
 _COLORS = {"bad": "#a33600", "clear": "#005894", "open": "#565656"}  # of `report.css`; white text has contrast 7
-_MAX_CLAIM = 40  # characters of the claim
 _LETTER = 6.4  # mean width of a letter in pixels; `textLength` makes every font use this width
 
 
 def badge(result: AuditResult, note: str = "") -> str:
     """Return the badge of a result as SVG."""
     sign = SIGNS[result.verdict.value]
-    claim = shortened(one_line(label(result.claim)), _MAX_CLAIM)
+    claim = shortened(one_line(label(result.claim)))
     verdict = f"{sign.shown()}{note}"
     left, right = _width(claim), _width(verdict)
     title = escape(f"privacy audit of {claim}: {sign.word}{note}")

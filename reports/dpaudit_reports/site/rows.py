@@ -20,7 +20,6 @@ from dpaudit_reports.document import date_of
 from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
 from dpaudit_reports.numbers import count, percent_at_least
 
-_MAX_TEXT = 200  # characters of a name or a claim in the index; the page of the audit has all of them
 _MAX_PACKAGES = 2  # packages in the index; the page of the audit has all of them
 _MAX_CONFIG = 100_000  # characters of a config in which packages are sought
 _MAX_COMPARED = 1_000  # packages that are sought
@@ -50,12 +49,12 @@ class Entry:
     @property
     def title(self) -> str:
         """The name of the audit on one line."""
-        return shortened(one_line(title_of(self.result)), _MAX_TEXT)
+        return shortened(one_line(title_of(self.result)))
 
     @property
     def claim(self) -> str:
         """The claim on one line."""
-        return shortened(one_line(label(self.result.claim)), _MAX_TEXT)
+        return shortened(one_line(label(self.result.claim)))
 
     @cached_property
     def unchecked(self) -> str:
@@ -72,7 +71,7 @@ class Entry:
         """The audited packages with their versions; "" if the result records none."""
         packages = _audited(self.result)
         more = f" and {len(packages) - _MAX_PACKAGES} more" if len(packages) > _MAX_PACKAGES else ""
-        return shortened(one_line(", ".join(packages[:_MAX_PACKAGES])), _MAX_TEXT) + more
+        return shortened(one_line(", ".join(packages[:_MAX_PACKAGES]))) + more
 
     @cached_property
     def date(self) -> datetime | None:
@@ -103,7 +102,7 @@ def _audited(result: AuditResult) -> list[str]:
     packages = about.mechanism_packages or {}
     texts = (about.audit or "", about.mechanism or "", about.config or "")
     words = _words(" ".join(text[:_MAX_CONFIG] for text in texts))
-    names = {name: _words(name[:_MAX_TEXT]) for name in islice(packages, _MAX_COMPARED)}
+    names = {name: _words(name) for name in islice(packages, _MAX_COMPARED)}
     first: dict[tuple[str, ...], int] = {}  # place of each sequence of words that is as long as a name
     for length in {len(name) for name in names.values() if 0 < len(name) <= _MAX_WORDS}:
         for start in range(len(words) - length + 1):
