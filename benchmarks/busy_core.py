@@ -3,7 +3,7 @@
     python benchmarks/busy_core.py [--trials 2000] [--repeats 3]
 
 scikit-learn's trees use one OpenMP thread for each core, and these threads wait for each other in busy loops.  dpaudit
-limits them to one thread (`dpaudit.learning.native_threads`).  This command audits ten numbers with Gaussian noise with
+limits them to one thread (`dpaudit.learning.foreign`).  This command audits ten numbers with Gaussian noise with
 the attack `trees` alone, in four settings: with and without the limit, and with and without one further process on each
 core that computes all the time.  Each audit runs in a fresh process, whose imports are not counted.  The settings take
 turns.  The table shows the median of all repeats.

@@ -13,7 +13,7 @@ import dpaudit_reports
 from dpaudit import AuditResult, Pair, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.mechanisms import CommandMechanism, MechanismError
-from dpaudit_reports.first import MAX_ENTRIES
+from dpaudit_reports.numbers import MAX_ENTRIES
 
 from .command_line import CONFIG, Command
 
