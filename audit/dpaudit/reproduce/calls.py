@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from dpaudit.config import PlannedAudit
 from dpaudit.config.models import builtin_mechanism
 from dpaudit.libraries.configured import GENERATORS, LibraryCall
-from dpaudit.mechanisms.environments import project_name
+from dpaudit.mechanisms.requirements import project_name
 from dpaudit.reproduce.generator_calls import generator_lines
 from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.literals import arguments, brief_text, checked_name, comment, literal
