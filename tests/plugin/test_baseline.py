@@ -41,7 +41,7 @@ def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pyt
     assert "VIOLATION of gaussian(mu=1)" in nights[-1].out
     assert f"together with {len(nights) - 1} earlier runs of the suite, under one budget" in nights[-1].out
     assert chains(pytester.path)[0]["runs"] == len(nights)
-    assert "a true claim fails any session up to this one, number 2, with probability at most 1 in 1,000" in nights[1].out
+    assert "fails any session up to this one, number 2, with probability at most 1 in 1,000" in nights[1].out
 
     again = run(right, *options)
     assert again.counts == {"failed": 1}
