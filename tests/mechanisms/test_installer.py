@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.mechanisms.environments import _folder, environment
+from dpaudit.mechanisms import environments
+from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.installer import index_settings, pip_variables, variables
 
 from .programs import wheel
@@ -24,7 +25,7 @@ def clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch
 
 
 def folder() -> Path:
-    return _folder("3.11", ["tinylaw==1.0"], None)
+    return environments._folder("3.11", ["tinylaw==1.0"], None)
 
 
 def test_settings_of_pip_count_unless_uv_has_its_own(tmp_path: Path, clear: pytest.MonkeyPatch) -> None:
