@@ -92,19 +92,25 @@ def known_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def eight() -> None:
+    """Make the fresh runs in eight new processes, as outside tests."""
+
+
+@pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Divide the fresh runs among two new processes, which are faster and show less than eight."""
     monkeypatch.setattr(fresh_runs, "PROCESSES", 2)
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the fresh runs in this process, each share with another copy of the mechanism."""
+@pytest.fixture(autouse=True)
+def _fresh_runs_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the fresh runs of other tests in this process, each share with another copy of the mechanism."""
 
     def made(runs0: Foreign, runs1: Foreign, since: float) -> Foreign:
         return fresh_process._made((runs0, runs1), since, lambda reads: None)
 
-    monkeypatch.setattr(fresh_process, "_in_a_new_process", made)
+    if not {"two", "eight"} & set(request.fixturenames):
+        monkeypatch.setattr(fresh_process, "_in_a_new_process", made)
 
 
 @pytest.fixture

@@ -229,7 +229,6 @@ def test_an_audit_of_a_file_runs_and_is_listed(here: Path, command: Callable[...
     assert "d0: people.csv" in result
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_replay_confirms_nothing_if_a_file_of_datasets_has_changed(
     here: Path, command: Callable[..., Result]
 ) -> None:

@@ -54,7 +54,7 @@ def test_a_choice_after_looking_at_the_outputs_needs_a_fresh_seed(name: str) -> 
         if blocks(page, "python") and page.stem not in RUN_ELSEWHERE
     ],
 )
-@pytest.mark.usefixtures("known_seeds", "quick")
+@pytest.mark.usefixtures("known_seeds")
 def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tutorial audits OpenDP, which draws different noise each time, so the test raises the confidence.
 

@@ -55,7 +55,6 @@ def read(values: JsonObject, *, version: str = "") -> list[str]:
     return contradictions(AuditResult.from_dict(values))
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("version", ["", "0.0.1"])
 def test_honest_curves_agree_with_their_counts(violation: AuditResult, version: str) -> None:
     results = [violation, audited(0.1), audited(2.0, method="fixed"), audited(2.0, measure=True), streamed()]

@@ -16,7 +16,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.usefixtures("known_seeds", "quick")
+@pytest.mark.usefixtures("known_seeds")
 @pytest.mark.parametrize("code", blocks("python"))
 def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -22,8 +22,6 @@ from dpaudit.engine import fresh_runs
 from dpaudit.engine.replay import contradictions
 from dpaudit.inference.fixed.exact_binomial import p_value
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 PAIR = Pair([0], [1], label="one record")
 FAST: dict[str, Any] = {"attacks": "median_clipped"}  # these tests are about counts and not about learning
 NEVER: dict[str, Any] = {"confidence": 0.95, "confirm": "never"}

@@ -161,7 +161,6 @@ def _noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
     return rng.normal(len(dataset), 1.0, n)
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_replay_in_python_compares_the_pair() -> None:
     pair = Pair([0], [0, 1], "add_remove", "one more")
     result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=100, seed=1)
@@ -240,7 +239,6 @@ def test_a_result_of_a_test_may_not_show_a_config(values: Any, tmp_path: Path, m
         plan_replay(_edited(values, _about(test="test_it.py::test_it")))
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_replay_in_a_test_compares_the_claim_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs without pytest, and its assertion has the claim mu=2."""
     monkeypatch.chdir(tmp_path)
@@ -260,7 +258,6 @@ def test_a_replay_in_a_test_compares_the_claim_of_the_test(tmp_path: Path, monke
     assert "the result differs from its test: the claim is" in str(found)
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_replay_in_a_test_compares_the_violation_to_detect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs without pytest, and its assertion should detect mu = 1.5, not mu = 3."""
     monkeypatch.chdir(tmp_path)

@@ -23,8 +23,6 @@ from dpaudit.inference.grid import bin_of
 from dpaudit.learning import Learner
 from dpaudit.testing.replaying import checked_test
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 PAIR = Pair([0], [1])
 Command = Callable[..., Result]
 

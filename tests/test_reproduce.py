@@ -292,7 +292,6 @@ def test_secrets_in_datasets_become_a_place_to_fill_in(folder: Path) -> None:
     assert 'assert D0 is not ... and D1 is not ..., "fill in the datasets"' in script.text
 
 
-@pytest.mark.usefixtures("quick")
 def test_an_audit_in_python_gets_a_place_to_fill_in() -> None:
     """Fails by chance < 1 in 10**6: the audit has a seed."""
 

@@ -63,7 +63,6 @@ def test_a_result_has_no_truth_value(result: AuditResult) -> None:
         assert result
 
 
-@pytest.mark.usefixtures("quick")
 def test_the_repr_of_results_and_replays_is_one_short_line(result: AuditResult) -> None:
     hostile = dataclasses.replace(result, name="a\nb\x1b[2K")
     found = replay(result, Gaussian(0.5), PAIR, trials=200, seed=1)

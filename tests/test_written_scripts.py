@@ -270,7 +270,6 @@ seed: 1
 """
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("column", ["age", "raised"])
 def test_a_script_of_a_generator_makes_fits_and_samples_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str

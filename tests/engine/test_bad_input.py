@@ -15,8 +15,6 @@ from dpaudit.engine.audit import Progress
 
 PAIR = Pair([0], [1], relation="replace_one")
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 def raising_at(trial: int) -> Callable[[Any, np.random.Generator], float]:
     calls = {"n": 0}

@@ -16,8 +16,6 @@ from dpaudit.learning.safe_scoring import pointwise
 
 PAIR = Pair([0], [1], relation="replace_one")
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 @dataclasses.dataclass
 class Ranking:

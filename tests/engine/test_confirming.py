@@ -172,6 +172,7 @@ def in_a_file(tmp_path: Path) -> Any:
     return lambda name: PythonMechanism(f"keeps_or_not.py:{name}", folder=tmp_path)
 
 
+@pytest.mark.usefixtures("eight")
 @pytest.mark.chance
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(
@@ -247,6 +248,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.usefixtures("eight")
 @pytest.mark.chance
 def test_a_program_is_started_anew(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_PROGRAM)
@@ -259,7 +261,6 @@ def test_a_program_is_started_anew(tmp_path: Path) -> None:
     assert outcome(result) == "confirmed"
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_replay_of_a_cache_does_not_reproduce() -> None:
     """The seed decides."""
     kept: dict[int, float] = {}
@@ -296,6 +297,7 @@ def test_a_seed_that_is_fixed_on_import_is_no_kept_noise(in_a_file: Any) -> None
     assert result.epsilon_lower(0) > 2
 
 
+@pytest.mark.usefixtures("eight")
 def test_a_program_with_a_fixed_seed_repeats_its_outputs(tmp_path: Path) -> None:
     """No process of the program has fresh outputs, because the program is started again for the fresh runs."""
     (tmp_path / "program.py").write_text(_SEEDED_PROGRAM)
@@ -307,6 +309,7 @@ def test_a_program_with_a_fixed_seed_repeats_its_outputs(tmp_path: Path) -> None
     assert result.epsilon_lower(0) == 1.0
 
 
+@pytest.mark.usefixtures("eight")
 def test_outputs_that_no_process_varies_count_once_for_each_process(in_a_file: Any) -> None:
     """At confidence 0.99, eight observations of each dataset are just enough to refute the claim."""
     result = audited(in_a_file("fixed_seed"), confidence=0.99)
@@ -318,6 +321,7 @@ def test_outputs_that_no_process_varies_count_once_for_each_process(in_a_file: A
     assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
 
+@pytest.mark.usefixtures("eight")
 @pytest.mark.chance
 def test_a_mechanism_that_holds_helpers_threads_locks_and_files_stays_a_violation(in_a_file: Any) -> None:
     """It also holds a generator, a counter, a history, a log and a cache of public data.
@@ -374,7 +378,6 @@ def no_noise(dataset: list[int], n: int, rng: Rng) -> Any:
     return np.full(n, float(dataset[0]))
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("mechanism", [discrete, seldom, coin, on_a_grid, exact_part, no_noise])
 def test_an_honest_violation_stands_whatever_the_seed(mechanism: Any) -> None:
     """Few values, constant outputs or parts, and grids are no cache.  The seeds decide."""
@@ -384,6 +387,7 @@ def test_an_honest_violation_stands_whatever_the_seed(mechanism: Any) -> None:
         assert outcome(result) in ("confirmed", "consistent")
 
 
+@pytest.mark.usefixtures("eight")
 def test_locks_and_cached_functions_are_copied() -> None:
     lock, again = threading.Lock(), threading.RLock()
 
@@ -398,6 +402,7 @@ def test_locks_and_cached_functions_are_copied() -> None:
     assert outcome(audited(release, FAR, confirm=64)) == "confirmed"
 
 
+@pytest.mark.usefixtures("eight")
 def test_a_mechanism_that_cannot_be_copied_stays_a_violation() -> None:
     held = (i for i in range(3))
     result = audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace()) + 0 * bool(held), FAR)
@@ -407,6 +412,7 @@ def test_a_mechanism_that_cannot_be_copied_stays_a_violation() -> None:
     assert result.confirmation.p_value < 0.01  # the fresh runs of this process are counted
 
 
+@pytest.mark.usefixtures("eight")
 def test_a_mechanism_that_fails_in_new_processes_stays_a_violation() -> None:
     own = os.getpid()
 
@@ -438,6 +444,7 @@ class Records:
         return n
 
 
+@pytest.mark.usefixtures("eight")
 @pytest.mark.parametrize("confirm", [None, 1, 50])
 def test_no_run_is_made_beyond_the_trials(confirm: Any) -> None:
     """The seed decides: with 17 trials, the proof takes all of them."""
@@ -456,6 +463,7 @@ def test_no_run_is_made_beyond_the_trials(confirm: Any) -> None:
             assert fresh >= 1
 
 
+@pytest.mark.usefixtures("eight")
 @pytest.mark.parametrize("settings", [{"method": "fixed"}, {"measure": True}], ids=["fixed", "measure"])
 def test_an_audit_that_uses_all_trials_makes_its_fresh_runs_on_top(settings: dict[str, Any]) -> None:
     mechanism = Records()
@@ -465,6 +473,7 @@ def test_an_audit_that_uses_all_trials_makes_its_fresh_runs_on_top(settings: dic
     assert mechanism.runs == 130
 
 
+@pytest.mark.usefixtures("eight")
 def test_fresh_runs_are_as_many_as_those_of_the_proof_if_runs_are_slow_and_else_a_thousand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -477,6 +486,7 @@ def test_fresh_runs_are_as_many_as_those_of_the_proof_if_runs_are_slow_and_else_
     assert slow.confirmation.runs == slow.trials_used
 
 
+@pytest.mark.usefixtures("eight")
 def test_one_fresh_run_is_consistent_but_too_few() -> None:
     """The seed decides."""
     result = audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace()), FAR, confirm=1)
@@ -485,6 +495,7 @@ def test_one_fresh_run_is_consistent_but_too_few() -> None:
     assert (outcome(result), result.confirmation.runs, result.confirmation.processes) == ("consistent", 1, 1)
 
 
+@pytest.mark.usefixtures("eight")
 def test_no_fresh_run_is_made_if_the_user_says_so() -> None:
     mechanism = Records()
     result = audited(mechanism, FAR, confirm="never")
@@ -493,12 +504,14 @@ def test_no_fresh_run_is_made_if_the_user_says_so() -> None:
     assert audited(lambda dataset, rng: float(rng.normal()), confirm="never").confirmation is None
 
 
+@pytest.mark.usefixtures("eight")
 @pytest.mark.parametrize("given", [0, -1, 2.5, "always", True])
 def test_other_numbers_of_fresh_runs_are_refused(given: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="confirm must be"):
         audited(discrete, confirm=given)
 
 
+@pytest.mark.usefixtures("eight")
 def test_an_interruption_of_the_fresh_runs_keeps_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
@@ -533,6 +546,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.usefixtures("eight")
 def test_new_processes_run_the_functions_of_a_script(tmp_path: Path) -> None:
     """The seed decides."""
     (tmp_path / "script.py").write_text(_SCRIPT)

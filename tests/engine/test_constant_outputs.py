@@ -20,8 +20,6 @@ from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
 PAIR = Pair([0], [1])
 CLAIM = "pure(epsilon=1)"
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
     chosen: dict[str, Any] = {"trials": 100, "seed": 0, "confidence": 0.95, "attacks": "logistic"} | settings

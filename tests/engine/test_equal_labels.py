@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from dpaudit import AuditResult, Pair, audit
 from dpaudit.engine.replay import replay
@@ -23,7 +22,6 @@ def test_names_that_occurred_before_get_numbers() -> None:
     assert distinct(names)[2] is names[2]
 
 
-@pytest.mark.usefixtures("quick")
 def test_the_witness_of_the_second_pair_is_checked_and_replayed_on_this_pair() -> None:
     """Fails by chance < 1 in 10**6: the two datasets differ by 9 standard deviations of the noise."""
     result = audit(mechanism, "gaussian(mu=1)", PAIRS, trials=2_000, confidence=1 - 1e-9, seed=0)

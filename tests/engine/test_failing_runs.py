@@ -17,8 +17,6 @@ from dpaudit.mechanisms.python import PythonMechanism
 
 PAIR = Pair([0], [1], relation="replace_one")
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", ["raises_now_and_then", "Raises", "raises_in_a_batch"])

@@ -22,8 +22,6 @@ from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 PAIR = Pair([0], [1])
 Rng = np.random.Generator
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 class User:
     """An attack whose score is a given function."""

@@ -25,8 +25,6 @@ from dpaudit.result.values import Curve
 PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
 OPTIONS: dict[str, Any] = {"attacks": "median_clipped", "trials": 300, "confidence": 0.99, "seed": 3}
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 def evidence_of(result: AuditResult) -> SequentialEvidence:
     assert isinstance(result.evidence, SequentialEvidence)

@@ -15,8 +15,6 @@ from dpaudit.engine.replay import contradictions
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.sampling.store import Store, StoreError
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:
     """Fails by chance < 1 in 10**6: the violated pair alone needs about thirty trials."""

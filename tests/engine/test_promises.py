@@ -20,8 +20,6 @@ from dpaudit.result.fixed_evidence import FixedEvidence
 
 PAIR = Pair([0], [1], relation="replace_one")
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 class Response:
     """Randomised response, exactly epsilon-DP."""

@@ -27,8 +27,6 @@ from dpaudit.result.provenance import Provenance
 PAIR = Pair([0], [1])
 TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 8_000, 500, 700
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
