@@ -164,6 +164,7 @@ def test_an_isolated_mechanism_is_limited_when_it_is_loaded_and_in_runs(tmp_path
         isolated(tmp_path, f"x = bytearray({BIG})\n" + code, requires=[], memory=LIMIT).start()
 
 
+@pytest.mark.usefixtures("two")
 @linux
 def test_new_processes_that_confirm_a_violation_have_the_limit(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(f"def release(dataset, rng): return len(bytearray({BIG}))\n")
