@@ -239,7 +239,7 @@ def to_fragment(reported: Reported) -> str:
 
 def claim_fragment(claim: TradeoffFunction) -> str:
     """Return a claim's parameters, trade-off function and privacy profile, as HTML for another page."""
-    from dpaudit_reports.claim_words import claim_document
+    from dpaudit_reports.claim_document import claim_document
     from dpaudit_reports.html import fragment
 
     return fragment(claim_document(claim))

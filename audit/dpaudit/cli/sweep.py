@@ -5,130 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
 from dpaudit.cli.options import PLACES, RUNS, RunOptions, with_run_options
-from dpaudit.cli.prepare_run import CommandSettings, NotReady, prepare_folder, share_guarantee
-from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
 from dpaudit.cli.run import checked_settings
-from dpaudit.cli.sweep_cells import Sweeping, answer_seconds, with_timeout
-from dpaudit.cli.sweep_file import earlier, recorded, resume
-from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import drawn, say, show, waiting
 from dpaudit.cli.values import check_choice, whole_option
-from dpaudit.config import ConfigError
-from dpaudit.config.sweep_models import check_version_number
-from dpaudit.config.sweeps import Catalogue, Cell, cells_of, only_matching, read_catalogue
-from dpaudit.result.suite import Promise
-from dpaudit.result.sweeps import Sweep
 from dpaudit.settings.audit import BACKENDS, default_jobs
-from dpaudit.settings.limits import ALL_CORES, check_jobs, cores
+from dpaudit.settings.limits import check_jobs, cores
 from dpaudit.text.printable import one_line
-from dpaudit.values import JsonObject
 
 if TYPE_CHECKING:
     from dpaudit.cli.prepare_run import CommandSettings
     from dpaudit.cli.sweep_cells import Sweeping
     from dpaudit.config.sweeps import Cell
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPlan:
-    """The cells of a sweep."""
-
-    catalogue: Catalogue
-    versions: tuple[str, ...]
-    cells: list[Cell]
-
-    def prepare(self, command: CommandSettings) -> None:
-        """Create the output folder and check that all files can be written there."""
-        prepare_folder([cell.planned for cell in self.cells], command, others=(SWEEP, SWEEP_PDF))
-
-    def start(self, seconds: float, command: CommandSettings) -> Sweeping:
-        """Return the sweep, ready to run; it has the results of an earlier command that it resumes."""
-        audits = [cell.planned for cell in self.cells]
-        promise = share_guarantee(audits, command)
-        before = earlier(command, [cell.name for cell in self.cells])
-        wait = before.answer_seconds if before is not None else answer_seconds(seconds, len(audits))
-        cells = with_timeout(self.cells, wait)
-        rows = [
-            Row(cell=cell, confidence=confidence) for cell, confidence in zip(cells, promise.confidences, strict=True)
-        ]
-        # on a cluster, the processes of `jobs` make the runs of one cell
-        jobs = cores() if command.jobs == ALL_CORES else command.jobs
-        at_once = min(jobs, len(rows)) if command.backend == BACKENDS[0] else 1
-        sweeping = Sweeping(
-            sweep=self._sweep(seconds, wait, rows, promise),
-            rows=rows,
-            command=replace(command, jobs=1) if command.backend == BACKENDS[0] else command,
-            promise=promise,
-            cells=at_once,
-        )
-        if before is not None:
-            sweeping.promise = resume(before, sweeping.sweep, rows, promise, command)
-            sweeping.sweep = replace(sweeping.sweep, number=sweeping.promise.number, spent=before.spent)
-        return sweeping
-
-    def _sweep(self, seconds: float, wait: float, rows: Sequence[Row], promise: Promise) -> Sweep:
-        return Sweep(
-            library=self.catalogue.config.library,
-            package=self.catalogue.config.package,
-            catalogue=self.catalogue.file.name,
-            versions=self.versions,
-            confidence=min(promise.confidences),
-            false_alarm=min(float(promise.false_alarm), 1.0),
-            shared=promise.shared,
-            number=promise.number,
-            seconds=seconds,
-            spent=0.0,
-            answer_seconds=wait,
-            interrupted=False,
-            cells=tuple(map(recorded, rows)),
-        )
-
-
-def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], command: CommandSettings) -> SweepPlan:
-    """Read the catalogue and list the cells."""
-    from packaging.version import Version
-
-    name, _, wanted = library.partition("==")
-    if wanted == "" and library.endswith("=="):
-        raise ConfigError(f"LIBRARY {library[:100]!r}: the version after == is missing; write {name}==VERSION")
-    if not wanted and any(sign in name for sign in "<>~!=,"):
-        raise ConfigError(f"LIBRARY {library[:100]!r}: only == is allowed; write NAME==VERSION, such as opendp==0.16.0")
-    catalogue = read_catalogue(name)
-    project = catalogue.config.package
-    here = None if wanted else catalogue.installed
-    versions = [_version("LIBRARY", wanted, project) if wanted else here or catalogue.newest]
-    for other in others:
-        version = _version("--with", other.removeprefix(f"{project}=="), project)
-        if any(Version(version) == Version(one) for one in versions):
-            raise ConfigError(f"--with {other}: the version {version} is given twice")
-        versions.append(version)
-    settings: JsonObject = {} if command.trials is None else {"trials": command.trials}
-    found = [
-        cells_of(catalogue, version, pinned=here is None or number > 0, settings=settings)
-        for number, version in enumerate(versions)
-    ]
-    order = {title: number for number, title in enumerate(dict.fromkeys(c.title for one in found for c in one))}
-    cells = sorted((cell for one in found for cell in one), key=lambda cell: order[cell.title])
-    if not cells:
-        raise ConfigError(f"{catalogue.file}: no entry is for version {' or '.join(versions)}; see its keys `versions`")
-    return SweepPlan(catalogue=catalogue, versions=tuple(versions), cells=only_matching(cells, patterns))
-
-
-def _version(option: str, text: str, package: str) -> str:
-    try:
-        return check_version_number(text)
-    except ValueError:
-        raise ConfigError(
-            f"{option}: {text[:40]!r} is not a version of {package}; write a number such as 1.2.3"
-        ) from None
 
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
@@ -216,7 +111,8 @@ def sweep(
     seconds = seconds_of(time)
     command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.sweep import planned_sweep
+        from dpaudit.cli.plan_sweep import planned_sweep
+        from dpaudit.cli.prepare_run import NotReady
         from dpaudit.config import ConfigError
     try:
         plan = planned_sweep(library, with_ or [], only or [], command)
@@ -240,6 +136,8 @@ def sweep(
 def _sole_use(command: CommandSettings) -> Iterator[None]:
     """Hold the output folder, whose files are written again and again, until the block ends or this process dies."""
     import fcntl
+
+    from dpaudit.cli.prepare_run import NotReady
 
     handle = os.open(command.output, os.O_RDONLY)
     try:

@@ -22,7 +22,6 @@ MAX_PAIRS = 6
 """Maximum number of pairs of a subject, because all pairs of an audit share its trials, and fits are slow."""
 
 
-
 def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
     """Return the name of a generator in results, such as `generators:Copies(epsilon=1.0), 20 rows`."""
     masked: Foreign = masked_values(dict(make))
