@@ -250,7 +250,7 @@ def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candi
 
 
 def _classified(features: Cells, *, same_class: bool) -> Iterator[neighbours.Candidate]:
-    """Yield pairs of datasets that differ in one row.  Rows end with a class, and both classes occur in all datasets."""
+    """Yield pairs of datasets that differ in one row.  Rows end with a class, and all datasets have both classes."""
     low, high = features.low, features.high
     mixed = [[*low, 0.0], [*high, 1.0], [*low, 1.0], [*high, 0.0]] * 2
     apart = [[*low, 0.0], [*high, 1.0]] * 4
