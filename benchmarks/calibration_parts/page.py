@@ -29,20 +29,11 @@ TABLES = {
         ("mechanism", "method", "trials"), {"refuted": "refuted", "mu": "mu", "epsilon": "epsilon", "band": "band"}
     ),
     "late bets": Table(("mechanism", "trials"), {"refuted": "refuted", "mu": "mu"}),
-    "short audits": Table(("claim of", "trials", "confidence"), {"refuted": "refuted", "epsilon": "epsilon"}),
-    "rare outputs": Table(
-        ("rare output", "route", "expected", "trials", "confidence", "settings"),
-        {"refuted": "refuted", "epsilon": "epsilon", "inconclusive": "inconclusive"},
-    ),
-    "sizes": Table(
-        ("mechanism", "claim", "claim is"), {"false": "false", "found": "found", "inconclusive": "inconclusive"}
-    ),
     "misbehaving": Table(("case",), {"refuted": "refuted", "mu": "mu", "inconclusive": "inconclusive"}),
     "streams": Table(("stream", "length"), {"refuted": "refuted"}),
     "commands": Table(("command", "trials"), {"refuted": "refuted"}),
     "stated": Table(("statement", "setting", "stated"), {"came true": "came true"}, "bound"),
 }
-_ALWAYS = ("inconclusive", "found")  # events that are counted without a limit, too
 
 
 def page_with(results: Mapping[str, Any], page: str) -> str:
@@ -104,4 +95,4 @@ def _count(row: Mapping[str, Any], beginning: str) -> str:
     words = f"{max(counts.values()):,}"
     if any(limit.broken(row["audits"], counts[name]) for name, limit in limits.items()):
         return f"**{words}**"
-    return words if limits or beginning in _ALWAYS else ""
+    return words if limits or beginning == "inconclusive" else ""
