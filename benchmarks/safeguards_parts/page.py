@@ -74,7 +74,8 @@ def summary(found: Mapping[tuple[str, str, str], Sequence[Found]]) -> Iterator[s
     right, broken = ([o for key, audits in found.items() if key[2] == v for o in audits] for v in ("right", "broken"))
     mechanisms = len({key[0] for key in found if key[2] == "right"})
     inconclusive = sum(one["verdict"] == "INCONCLUSIVE" for one in broken)
-    yield f"- {mechanisms} mechanisms, by {sum(key[2] == 'right' for key in found)} routes together."
+    routes = sum(key[2] == "right" for key in found)
+    yield f"- {mechanisms} mechanisms; {routes} pairs of a mechanism and a route."
     yield f"- Right: {sum(map(accused, right))} of {len(right)} audits accuse the mechanism."
     yield (
         f"- Broken: {sum(not missed(one) for one in broken)} of {len(broken)} audits refute the claim, "

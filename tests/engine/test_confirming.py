@@ -172,7 +172,6 @@ def in_a_file(tmp_path: Path) -> Any:
     return lambda name: PythonMechanism(f"keeps_or_not.py:{name}", folder=tmp_path)
 
 
-@pytest.mark.usefixtures("eight")
 @pytest.mark.chance
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(

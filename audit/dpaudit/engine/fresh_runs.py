@@ -40,7 +40,7 @@ from dpaudit.values import Output
 from dpaudit.values.content import key
 
 PROCESSES = 8  # number of new processes, unless outputs never vary
-MAX_PROCESSES = 200  # maximum number of new processes if outputs never vary
+MAX_PROCESSES = 200  # maximum number of new processes if outputs never vary; of one run each, fewer than twice as many
 DIFFERENT = 1e-6  # probability with which independent runs seem to differ between processes
 _COMPARED = tuple(2**k for k in range(1, 8))  # numbers of outputs of a process that may be compared
 _MAX_BLOCK = 65_536  # runs on each dataset whose outputs are held at once
@@ -105,15 +105,18 @@ class FreshRuns:
 
         Which of the two is known before the first run, because the outputs must not select the runs that count.  There
         is one exception: if all new processes give one sequence of outputs, as a seed that a module sets makes them do,
-        they are discarded.  Independent runs do so with probability below 1e-7.  If outputs never vary, there are at
-        least as many processes as first outputs that refute the claim.  A process repeats no run of the audit or of
-        another process.
+        they are discarded; see `result.confirmation.ONE_SEQUENCE`.  If the outputs of the audit never varied, there are
+        at least as many processes as first outputs that refute the claim, and each makes one run or each makes several.
+        A process repeats no run of the audit or of another process.
         """
         if isinstance(self.collector.sent, NotPossible):
             self.why = str(self.collector.sent)
         found: list[_OfProcess] = []
         if not self.why:
-            processes = max(PROCESSES, _processes_for(claim, significance) if self.constant else 0)
+            processes = PROCESSES
+            if self.constant:
+                processes = max(PROCESSES, _processes_for(claim, significance))
+                processes = runs if runs < 2 * processes else processes
             found = self._made_elsewhere(runs, min(runs, processes), tell)
             if not _repeat(found):
                 self._new += found
@@ -128,9 +131,17 @@ class FreshRuns:
         """Return why the fresh runs contradict the audit or prove nothing; [] if they count."""
         if self.processes and (words := self._difference()):
             return [words]
+        if self.constant and self._changed:
+            return [f"each new process gave one output only, which other processes changed.  {WAY_OUT}"]
         if self.constant and self.p_value(claim) > significance:
             return [f"{REPEATED}, and {max(1, self.processes)} are too few to refute the claim.  {WAY_OUT}"]
         return []
+
+    @property
+    def _changed(self) -> bool:
+        """Whether new processes that made several runs each gave different first outputs on a dataset."""
+        several = all(one.bins[0].sum() > 1 for one in self._new)
+        return several and any(len({key(one.outputs[side][0]) for one in self._new}) > 1 for side in (0, 1))
 
     def _seed(self, number: int) -> int:
         return int(stream(self.collector.sampler.seed, self.address, self.pair, number).integers(2**53))
@@ -188,8 +199,9 @@ class FreshRuns:
     def scores(self) -> Histogram:
         """The bin counts of all fresh runs, (2, BINS); if outputs never vary, of the first output of each process.
 
-        This choice costs no level: if outputs never vary, a curve that the first outputs refute is refuted by the
-        counts of all runs, too, which are the same share of a larger number.
+        This choice costs no level.  First outputs count only if each process made one run, so that they are all runs,
+        or if all outputs of a dataset are equal (`doubts`).  Then the counts of all runs refute each curve that the
+        first outputs refute.
         """
         if self.constant:
             each = [one.firsts for one in self._new or self._here[:1]]
@@ -240,8 +252,9 @@ class FreshRuns:
 def _repeat(processes: Sequence[_OfProcess]) -> bool:
     """Whether all processes gave the same varying outputs on d0, in the same order.
 
-    A sequence of K >= 5 independent outputs that vary has probability at most (1 - 1/K)^(K-1) / K <= 0.082, and seven
-    further processes repeat it with at most the seventh power, which is below 1e-7.
+    A sequence of K independent outputs that vary has probability at most q = (1 - 1/K)^(K-1) / K.  So independent
+    processes, m of them, give one sequence with probability at most q^(m-1).  With m >= 8 and (m - 1) K >= `_REPEATED`,
+    this is below `result.confirmation.ONE_SEQUENCE`.
     """
     kept = min(len(one.outputs[0]) for one in processes)
     sequences = [[key(output) for output in one.outputs[0][:kept]] for one in processes]

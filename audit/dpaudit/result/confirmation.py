@@ -21,7 +21,9 @@ Proof:
     below f is not stated, because the wealth against it is at most that against f, which did not reach 1/s; and T
     satisfies no member above f, because it would satisfy f.  So errors in (2) and (3) need the wealth against T to
     reach 1/r.  Let p be the probability that fresh runs are planned.  The region and their number are fixed before
-    these runs, which are independent of the past.  So a false size has probability at most s' p.  Errors in (2) and (3)
+    these runs, which are independent of the past.  So a false size has probability at most s' p.  Other runs are
+    counted if all new processes repeat one sequence.  Independent runs do so with probability q below `ONE_SEQUENCE`,
+    and the other runs are independent of this event.  So the counts have the level s' / (1 + q).  Errors in (2) and (3)
     need no planned runs, so they have probability at most min(r, 1 - p).  The sum min(r, 1 - p) + s' p is largest at
     p = 1 - r, where it is r + s' (1 - r) = s.
 
@@ -63,6 +65,7 @@ from dpaudit.values import Json, JsonObject
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
 LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
 _POWER, _MOST = 0.9, 10**9  # probability with which `runs_for_size` would do, and its largest number
+ONE_SEQUENCE = 1e-7  # bound of the probability that independent new processes repeat one sequence of outputs
 _OTHER_BOUNDS = 0.1  # share r / s of the significance for bounds outside the family of the claim
 
 
@@ -147,9 +150,10 @@ def _counts(stated: Json) -> Counts:
 
 
 def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
-    """Return the exact p-value of a claim from the counts of fresh runs alone."""
+    """Return the p-value of a claim from the counts of fresh runs alone; see `ONE_SEQUENCE`."""
     y = counts.n1 - counts.false_negatives
-    return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
+    exact = exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
+    return min(1.0, exact * (1 + ONE_SEQUENCE))
 
 
 def fresh_runs(evidence: object) -> int:
@@ -175,7 +179,7 @@ def bounds_significance(significance: float) -> float:
 def sizes_significance(significance: float) -> float:
     """Return the significance s' of sizes, rounded down; see the theorem of this module."""
     r = bounds_significance(significance)
-    return (significance - r) / (1 - r) * (1 - 1e-12)
+    return (significance - r) / (1 - r) / (1 + ONE_SEQUENCE)
 
 
 def in_family(claim: TradeoffFunction, delta: float | None) -> bool:
