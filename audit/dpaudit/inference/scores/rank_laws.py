@@ -119,4 +119,4 @@ def lower(reached: int, made: int) -> float:
 
 def draws_for(significance: float) -> int:
     """Return the number of draws that bounds of tails at a significance need."""
-    return math.ceil(11_000 / math.sqrt(significance))
+    return math.ceil(7_000 / math.sqrt(significance))

@@ -40,7 +40,7 @@ from dpaudit.numerics.caches import read_only
 Counts = npt.NDArray[np.int64]
 
 _GROWTH = 1.3  # ratio of the sizes of successive blocks
-_MEANS = np.geomspace(0.25, 7, 14)
+_MEANS = tuple(np.geomspace(0.25, 7, 14).tolist())
 _GAUSSIAN = 0.6  # weight of the Gaussian alternatives; 0.5 to 0.8 change median bounds by at most 0.08
 _STEPS = (((True, True), 0.2), ((True, False), 0.13), ((False, True), 0.07))  # parts with better guesses, and weights
 _AHEAD = 2.5  # standard deviations
@@ -105,7 +105,7 @@ class Statistic:
     @classmethod
     def of(cls, blocks: Blocks, reference: Array) -> Statistic:
         """Return the statistic of the log odds of a right guess in each block."""
-        capped = np.minimum(posteriors(blocks, _MEANS), math.log(4 * blocks.scores)) + blocks.prior
+        capped = np.minimum(posteriors(blocks, *_MEANS), math.log(4 * blocks.scores)) + blocks.prior
         gains = [_falling(blocks, np.maximum(each - reference, 0.0)) for each in capped]
         gains = [each for each in gains if each.max() > _LEAST_GAIN]
         weights = [_GAUSSIAN / len(gains)] * len(gains)
@@ -148,7 +148,8 @@ def _steps(blocks: Blocks, reference: Array, parts: tuple[bool, bool]) -> list[A
     return found
 
 
-def posteriors(blocks: Blocks, means: npt.ArrayLike) -> Array:
+@lru_cache(512)
+def posteriors(blocks: Blocks, *means: float) -> Array:
     """Return log likelihood ratios of right and wrong guesses about N(mean, 1) and N(0, 1), (means, blocks).
 
     The rank is the middle of each block.
@@ -158,7 +159,7 @@ def posteriors(blocks: Blocks, means: npt.ArrayLike) -> Array:
     from_below = np.where(blocks.high, 1 - share, share)
     x = np.linspace(-9, 16, 50_001)
     found = []
-    for mean in np.atleast_1d(means):
+    for mean in means:
         below = (blocks.bottom * ndtr(x) + blocks.top * ndtr(x - mean)) / blocks.scores
         found.append(np.where(blocks.high, 1, -1) * (mean * np.interp(from_below, below, x) - mean * mean / 2))
-    return np.array(found)
+    return read_only(np.array(found))

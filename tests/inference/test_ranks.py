@@ -1,0 +1,202 @@
+"""Scores in their order: the statistic, its worst-case laws and the bounds, against slow plain versions."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.special import expit
+from scipy.stats import binom
+
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, TradeoffFunction, parse_claim
+from dpaudit.inference.scores.rank_bounds import Path, RankTest
+from dpaudit.inference.scores.rank_laws import drawn_coins, drawn_independent, levels, tail
+from dpaudit.inference.scores.ranks import Blocks, Statistic, posteriors
+
+CLAIMS = [ApproxDP(epsilon=1.0, delta=0.1), GaussianDP(1.5), parse_claim("laplace(epsilon=1.2)")]
+
+
+def statistic(blocks: Blocks, e: float) -> Statistic:
+    return Statistic.of(blocks, blocks.prior + e)
+
+
+@pytest.mark.parametrize(("top", "bottom"), [(1, 1), (3, 3), (5, 2), (40, 60), (500, 500), (1000, 20)])
+def test_blocks_count_every_right_guess_once(top: int, bottom: int) -> None:
+    rng, blocks = np.random.default_rng(top), Blocks(top, bottom)
+    of_d1 = rng.random(top + bottom) < 0.5
+    right = blocks.right(of_d1)
+    assert blocks.sizes.sum() == top + bottom
+    assert np.all((right >= 0) & (right <= blocks.sizes))
+    assert right.sum() == of_d1[:top].sum() + (~of_d1[top:]).sum()
+
+
+@pytest.mark.parametrize("reference", ["epsilon", "mu"])
+@pytest.mark.parametrize(("top", "bottom"), [(30, 30), (50, 12), (7, 40)])
+def test_the_statistic_does_not_fall_when_guesses_become_better(top: int, bottom: int, reference: str) -> None:
+    rng, blocks = np.random.default_rng(top), Blocks(top, bottom)
+    used = statistic(blocks, 0.7) if reference == "epsilon" else Statistic.of(
+        blocks, blocks.prior + posteriors(blocks, 0.7)[0]
+    )
+    for _ in range(100):
+        of_d1 = rng.random(top + bottom) < rng.random()
+        for i in np.flatnonzero(~of_d1[:-1] & of_d1[1:]):
+            better = of_d1.copy()
+            better[[i, i + 1]] = better[[i + 1, i]]
+            assert used.log(blocks.right(better)) >= used.log(blocks.right(of_d1)) - 1e-9
+        for i in np.flatnonzero(~of_d1[:top]):
+            better = of_d1.copy()
+            better[i] = True
+            assert used.log(blocks.right(better)) >= used.log(blocks.right(of_d1)) - 1e-9
+
+
+def test_the_statistic_is_the_mixture_of_likelihood_ratios() -> None:
+    """Sum products over single ranks, without logarithms."""
+    blocks, rng = Blocks(9, 6), np.random.default_rng(0)
+    used = statistic(blocks, 0.5)
+    of_d1 = rng.random(15) < 0.6
+    right_guess = np.concatenate([of_d1[:9], ~of_d1[9:][::-1]])
+    block = np.repeat(np.arange(len(blocks.sizes)), blocks.sizes)
+    q = expit(blocks.prior + 0.5)[block]
+    wrong_constant = np.logaddexp(0, blocks.prior + 0.5) - np.logaddexp(0, blocks.prior + 0.5 + used.gains)
+    weights = np.exp(used.constants - wrong_constant @ blocks.sizes)
+    total = 0.0
+    for weight, gains in zip(weights, used.gains, strict=True):
+        p = expit(blocks.prior + 0.5 + gains)[block]
+        total += weight * np.prod(np.where(right_guess, p / q, (1 - p) / (1 - q)))
+    assert weights.sum() == pytest.approx(1)
+    assert np.exp(used.log(blocks.right(of_d1))) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_the_polygon_of_a_claim_promises_a_little_less(claim: TradeoffFunction) -> None:
+    of_d0, of_d1 = levels(claim)
+    alpha, power = np.cumsum(of_d0), np.cumsum(of_d1)
+    assert np.all(np.diff(np.divide(of_d1, of_d0, out=np.full(len(of_d0), np.inf), where=of_d0 > 0)) <= 1e-9)
+    assert np.all(1 - power <= claim.beta(alpha) + 1e-12)
+    assert np.max(claim.beta(alpha) - (1 - power)) < 1e-3
+
+
+def uniform_numbers(claim: TradeoffFunction, n0: int, n1: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw and sort a number for each run, and return which are of d1: the law of the theorem, run by run."""
+    grid = np.linspace(0, 1, 20_001)
+    power = 1 - claim.beta(grid)
+    atom = rng.random(n1) < power[0]  # numbers below every number of d0
+    of_d1 = np.where(atom, -1.0, np.interp(power[0] + (1 - power[0]) * rng.random(n1), power, grid))
+    numbers = np.concatenate([rng.random(n0), of_d1 + 1e-12 * rng.random(n1)])
+    return np.argsort(numbers) >= n0
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(("n0", "n1"), [(20, 20), (30, 8)])
+def test_the_law_of_independent_scores_is_that_of_sorted_numbers(claim: TradeoffFunction, n0: int, n1: int) -> None:
+    """Compare means of 20,000 draws; each of at most 22 means differs by five standard errors with chance below 1e-6."""
+    blocks, rng, draws = Blocks(n1, n0), np.random.default_rng(1), 20_000
+    quick = drawn_independent(blocks, claim, draws, rng)
+    slow = np.array([blocks.right(uniform_numbers(claim, n0, n1, rng)) for _ in range(draws)])
+    error = np.sqrt((quick.var(axis=0) + slow.var(axis=0)) / draws)
+    assert np.all(np.abs(quick.mean(axis=0) - slow.mean(axis=0)) <= 6 * error + 2e-3)
+    used = statistic(blocks, 0.8)
+    for level in (0.5, 0.1, 0.02):
+        t = np.quantile(used.log(slow), 1 - level)
+        assert np.mean(used.log(quick) >= t) == pytest.approx(np.mean(used.log(slow) >= t), abs=6 * (level / draws) ** 0.5)
+
+
+def test_the_law_of_pure_claims_is_exact() -> None:
+    """Enumerate the numbers of right answers and all orders, for three runs on each dataset."""
+    n, epsilon = 3, 1.0
+    blocks, q = Blocks(n, n), expit(epsilon)
+    used = statistic(blocks, 0.6)
+    chances: dict[tuple[bool, ...], float] = {}
+    for high1, high0 in product(range(n + 1), repeat=2):
+        chance = binom.pmf(high1, n, q) * binom.pmf(high0, n, 1 - q)
+        orders = [
+            (up, down)
+            for up in combinations(range(high1 + high0), high1)
+            for down in combinations(range(2 * n - high1 - high0), n - high1)
+        ]
+        for up, down in orders:
+            of_d1 = tuple(i in up for i in range(high1 + high0)) + tuple(
+                i in down for i in range(2 * n - high1 - high0)
+            )
+            chances[of_d1] = chances.get(of_d1, 0.0) + chance / len(orders)
+    values = {of_d1: float(used.log(blocks.right(np.array(of_d1)))) for of_d1 in chances}
+    drawn = partial(drawn_independent, blocks, ApproxDP(epsilon=epsilon, delta=0.0))
+    for t in sorted(set(values.values()))[::5]:
+        exact = sum(chances[of_d1] for of_d1, value in values.items() if value >= t - 1e-9)
+        bound = tail(drawn, used, t, enough=0.0, draws=20_000)
+        assert exact <= bound <= exact + 0.03
+
+
+@pytest.mark.parametrize(("m", "epsilon", "delta"), [(2, 0.5, 0.1), (3, 0.5, 0.05), (3, 1.5, 0.02)])
+def test_no_mechanism_exceeds_the_bound_for_any_dependence(m: int, epsilon: float, delta: float) -> None:
+    """Maximise P[A] over all mechanisms whose output is the order and so the guesses, by linear programming."""
+    top = m // 2
+    orders = list(_permutations(m))
+    coins = list(product((False, True), repeat=m))
+    blocks = Blocks(top, m - top)
+    used = statistic(blocks, 0.4)
+    values = np.array([[used.log(blocks.right(np.array(x)[list(order)])) for order in orders] for x in coins])
+    for t in np.unique(np.round(values, 9)):
+        # variables: P[order | coins], and for each pair of neighbours and order the positive part of the excess
+        event = values >= t - 1e-9
+        best = _largest(event, coins, len(orders), epsilon, delta)
+        q = expit(epsilon)
+        law = _coin_law(blocks, used, q, t)
+        assert best <= law + m * delta / (1 + np.exp(epsilon)) + 1e-7
+
+
+def _permutations(m: int) -> list[tuple[int, ...]]:
+    from itertools import permutations
+
+    return list(permutations(range(m)))
+
+
+def _coin_law(blocks: Blocks, used: Statistic, q: float, t: float) -> float:
+    ranges = [range(size + 1) for size in blocks.sizes]
+    total = 0.0
+    for right in product(*ranges):
+        if used.log(np.array(right)) >= t - 1e-9:
+            total += float(np.prod(binom.pmf(right, blocks.sizes, q)))
+    return total
+
+
+def _largest(event: np.ndarray, coins: list, outputs: int, epsilon: float, delta: float) -> float:
+    """Return the largest probability of an event under (epsilon, delta)-DP of every coin."""
+    place = {x: i for i, x in enumerate(coins)}
+    pairs = [
+        (place[x], place[x[:k] + (not x[k],) + x[k + 1 :]]) for x in coins for k in range(len(x))
+    ]
+    size = len(coins) * outputs
+    variables = size + len(pairs) * outputs
+    rows, bounds = [], []
+    for number, (one, other) in enumerate(pairs):
+        for o in range(outputs):
+            row = np.zeros(variables)
+            row[one * outputs + o], row[other * outputs + o] = 1, -np.exp(epsilon)
+            row[size + number * outputs + o] = -1
+            rows.append(row)
+            bounds.append(0.0)
+        row = np.zeros(variables)
+        row[size + number * outputs : size + (number + 1) * outputs] = 1
+        rows.append(row)
+        bounds.append(delta)
+    equal = np.zeros((len(coins), variables))
+    for i in range(len(coins)):
+        equal[i, i * outputs : (i + 1) * outputs] = 1
+    goal = np.zeros(variables)
+    goal[:size] = -event.ravel() / len(coins)
+    found = linprog(goal, np.array(rows), bounds, equal, np.ones(len(coins)))
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize("assumption", ["independent", "coins"])
+def test_bounds_reach_what_one_run_allows(assumption: str) -> None:
+    """N(2, 1) against N(0, 1), 500 each: above 2.4, the bound of ten Clopper-Pearson thresholds."""
+    rng = np.random.default_rng(0)
+    blocks = Blocks(500, 500)
+    of_d1 = np.argsort(-np.concatenate([rng.normal(size=500), rng.normal(2, 1, 500)])) >= 500
+    test = RankTest(blocks, tuple(blocks.right(of_d1).tolist()), assumption, Path(1e-5), 0.05)
+    assert 2.9 < test.epsilon_lower(1e-5) < 4.5
