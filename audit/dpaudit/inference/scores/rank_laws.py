@@ -104,7 +104,7 @@ def tail(drawn: Draw, statistic: Statistic, log_t: float, *, enough: float, draw
         more = min(3 * made or _FIRST, draws - made, 10**7 // len(blocks.sizes))
         reached += int(np.count_nonzero(statistic.log(drawn(more, rng)) >= log_t - 1e-9))
         made += more
-        if upper(reached, made) <= enough or lower(reached, made) > enough:
+        if enough and not lower(reached, made) <= enough < upper(reached, made):
             break
     return upper(reached, made)
 

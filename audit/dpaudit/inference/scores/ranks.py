@@ -112,7 +112,7 @@ class Statistic:
         for parts, weight in _STEPS:
             steps = _steps(blocks, reference, parts)
             gains += steps
-            weights += [weight / len(steps)] * len(steps)
+            weights += [weight / max(1, len(steps))] * len(steps)
         l_k, shares = np.array(gains), np.array(weights)
         wrong = np.logaddexp(0.0, reference) - np.logaddexp(0.0, reference + l_k)
         return cls(blocks, l_k, np.log(shares / shares.sum()) + wrong @ blocks.sizes)
