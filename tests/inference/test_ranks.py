@@ -186,7 +186,7 @@ def _largest(event: np.ndarray, coins: list, outputs: int, epsilon: float, delta
     for i in range(len(coins)):
         equal[i, i * outputs : (i + 1) * outputs] = 1
     goal = np.zeros(variables)
-    goal[:size] = -event.ravel() / len(coins)
+    goal[:size] = -event.astype(float).ravel() / len(coins)
     found = linprog(goal, np.array(rows), bounds, equal, np.ones(len(coins)))
     return float(-found.fun)
 
