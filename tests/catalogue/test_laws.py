@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import chi2_contingency, chisquare, expon, kstest, laplace, norm
-from sklearn.utils import murmurhash3_32
 
 from dpaudit.catalogue import BUILTIN
-from dpaudit.catalogue.responses import bloom, murmur3
+from dpaudit.catalogue.responses import bloom
 from dpaudit.claims import TradeoffFunction
 
 from .plain import PLAIN
@@ -98,11 +97,6 @@ def test_snapping() -> None:
 )
 def test_responses_and_selection(name: str, x: list[float], law: dict[float, float]) -> None:
     same_counts(drawn(name, x), law)
-
-
-def test_murmur_is_that_of_others() -> None:
-    for text in ("", "0", "-10", "six", "abcd", "longer text, 21 bytes"):
-        assert [murmur3(text, seed) for seed in range(4)] == [int(murmurhash3_32(text, seed=seed)) for seed in range(4)]
 
 
 @pytest.mark.parametrize(("name", "kept"), [("rappor", 0.0125), ("one_time_rappor", 0.025)])

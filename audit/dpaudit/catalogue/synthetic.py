@@ -17,11 +17,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Inputs, Pure, check_positive
+from dpaudit.catalogue.promises import Pure, check_positive
 from dpaudit.catalogue.synthetic_domain import SMALL, Cells, Domain, Schema, columns_of, counts_of, drawn
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
 from dpaudit.numerics.arrays import AnyArray, Array
@@ -34,7 +34,7 @@ TableOutput = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generator(Pure):
+class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny": True}, private=True):
     """A generator of tables that is claimed to be epsilon-DP for one added or removed record."""
 
     epsilon: float = 1.0
@@ -42,9 +42,6 @@ class Generator(Pure):
     bins: int = 4  # number of cells of a column of numbers
     schema: Schema = field(default_factory=lambda: SMALL)  # for each column [low, high] or a list of categories
     white_box: bool = False  # whether the noisy counts are the output
-
-    inputs: ClassVar[Inputs] = {"relation": "add_remove", "schema": SMALL, "tiny": True}
-    private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
