@@ -15,7 +15,7 @@ from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFu
 from dpaudit.inference.grid import BINS
 from dpaudit.result.assumed import AssumedBound
 from dpaudit.result.fixed_evidence import FixedEvidence
-from dpaudit.result.scores_words import CANARIES_ASSUMED
+from dpaudit.result.words import CANARIES_ASSUMED
 
 DELTA = 1e-5
 

@@ -31,7 +31,7 @@ from dpaudit.result.evidence import (
     WeightedGuessesEvidence,
     read_back,
 )
-from dpaudit.result.scores_evidence import ScoresGuesses
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.values import Verdict
 from dpaudit_reports.figures import canvas
 

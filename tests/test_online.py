@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, PureDP, Verdict
-from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
+from dpaudit.engine.online_state import OtherBets, check_bets, reference_wealth
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.checks import contradictions
 from dpaudit.text.rounding import lower

@@ -17,8 +17,7 @@ from dpaudit.claims import parse_claim
 from dpaudit.cli import replay_file
 from dpaudit.cli.app import app
 from dpaudit.cli.replay_file import plan_replay
-from dpaudit.engine.replay_agreement import same_claim
-from dpaudit.engine.replay_outcome import Replay
+from dpaudit.engine.replay_outcome import Replay, same_claim
 from dpaudit.testing import assert_private, session
 from dpaudit.testing.replaying import replay_in_test
 from dpaudit.testing.session import Allowance, Settings

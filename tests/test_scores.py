@@ -13,7 +13,7 @@ import dpaudit_reports
 from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
 from dpaudit.inference.scores import confident, levels, runs
 from dpaudit.result.checks import contradictions
-from dpaudit.result.scores_words import CANARIES_ASSUMED
+from dpaudit.result.words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import facts, sentence
 from dpaudit_reports.formats.run import Audited
 

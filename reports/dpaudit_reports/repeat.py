@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from dpaudit.result.folder import RESULTS
+from dpaudit.result import RESULTS
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Span
 from dpaudit_reports.rates import RegionStatus, region_status

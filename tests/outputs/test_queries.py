@@ -12,8 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from dpaudit import Pair
-from dpaudit.engine.query_words import CHANCE, agreement_by_chance, query_words, stated
-from dpaudit.engine.region_words import describe_region
+from dpaudit.engine.region_words import CHANCE, agreement_by_chance, describe_region, query_words, stated
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding

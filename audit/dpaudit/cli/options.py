@@ -14,7 +14,7 @@ import typer
 
 from dpaudit.cli.resume_option import RESUME_ANYWAY
 from dpaudit.cli.values import completing, number_option, whole_option
-from dpaudit.result.folder import RESULTS
+from dpaudit.result import RESULTS
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import MIN_TRIALS
 from dpaudit.text.papers import PAPERS

@@ -11,9 +11,8 @@ from dpaudit.cli.terminal import keep_stdout
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
-from dpaudit.engine.replay import replay
-from dpaudit.engine.replay_agreement import compared
-from dpaudit.engine.replay_runs import runs_of_replay, witness_with_region
+from dpaudit.engine.replay import replay, runs_of_replay, witness_with_region
+from dpaudit.engine.replay_outcome import compared
 from dpaudit.mechanisms.environments import cached_environment
 from dpaudit.mechanisms.locks import Archive, Lock, lock_of
 from dpaudit.mechanisms.requirements import normalised, parsed_requirement, project_name, this_version, unmet

@@ -99,7 +99,7 @@ def scores(
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
-        from dpaudit.engine.score_designs import DESIGNS
+        from dpaudit.engine.score_guesses import DESIGNS
         from dpaudit.engine.scores import CHOICES, audit_scores
 
     assumed = _chosen(independence, CHOICES)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.result.folder import RESULTS
+from dpaudit.result import RESULTS
 from dpaudit.settings.limits import percent_meant
 from dpaudit.text.numbers import comma_meant, read_number
 from dpaudit.text.spelling import hint, nearest

@@ -27,10 +27,9 @@ from dpaudit.engine.collector import Progress, ProgressCallback
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.provenance import provenance_of
+from dpaudit.engine.provenance import provenance_of, with_training
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
-from dpaudit.engine.training_record import with_training
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.error_state import own_error_state

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.confirming import LEAST, Fresh, confirm
-from dpaudit.engine.constant_outputs import Judgement, judgement_of, nothing_varied
-from dpaudit.engine.enough_trials import enough_trials, would_do
 from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import with_costs
 from dpaudit.engine.rows import attack_rows, history, pair_rows
+from dpaudit.engine.seen import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness

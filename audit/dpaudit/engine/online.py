@@ -14,11 +14,21 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.enough_trials import enough_trials, would_do
-from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, State, decoded, read_state, saved
+from dpaudit.engine.online_state import (
+    FORMAT,
+    MEMORY,
+    PATH,
+    OtherBets,
+    State,
+    check_bets,
+    decoded,
+    read_state,
+    reference_wealth,
+    saved,
+)
+from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows
-from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import largest_violation, least_detectable, power_margin

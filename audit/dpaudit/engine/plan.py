@@ -296,3 +296,38 @@ def _number(trials: float) -> str:
         return f"over {MAX_TRIALS_STATED:.0g}"
     digits = max(0, math.ceil(math.log10(trials)) - 3)
     return f"{round(trials, -digits):,.0f}"
+
+
+def enough_trials(
+    bets: Strategy,
+    claim: TradeoffFunction,
+    truth: TradeoffFunction,
+    *,
+    confidence: float,
+    power: float = POWER,
+    pairs: int = 1,
+    coin_selected: bool = False,
+) -> int | None:
+    """Estimate the trials of a sequential audit if one pair attains the truth, without simulation.
+
+    The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
+
+    Returns:
+        The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if the number is too
+        large to be stated.
+    """
+    threshold = log_threshold(confidence) + (math.log(2 * pairs) if pairs > 1 else 0.0)
+    laws = pair_laws(truth)
+    known = max(by_then(bets, claim, law, threshold, power, coin_selected=coin_selected) for law in laws)
+    trials = pairs * (1 + coin_selected) * (FIRST_FIT + HEAD_START + SLOWEST * known)
+    if not trials < MAX_TRIALS_STATED:
+        return None
+    unit: int = 10 ** max(0, len(str(math.ceil(trials))) - 2)
+    return math.ceil(trials / unit) * unit
+
+
+def would_do(trials: int | None, what: str, *, revealing: bool) -> str:
+    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown."""
+    if trials is None:
+        return ""
+    return f"; about {trials:,} {what} would do{' if every output revealed its dataset' if revealing else ''}"

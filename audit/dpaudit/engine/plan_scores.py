@@ -8,8 +8,15 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.score_designs import check_design
-from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of, has_levels
+from dpaudit.engine.score_guesses import (
+    Inclusion,
+    Independence,
+    ScoresEvidence,
+    check_design,
+    default_of,
+    evidence_of,
+    has_levels,
+)
 from dpaudit.engine.scores import LEFT_OUT, check_independence
 from dpaudit.inference.scores import both_sides
 from dpaudit.inference.scores.dependence import half_by_chance

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +36,7 @@ from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.engine.fresh_runs import FreshRuns
 from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.replay_agreement import differs
-from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
-from dpaudit.engine.replay_runs import DOUBLINGS, runs_of_replay, witness_with_region
+from dpaudit.engine.replay_outcome import CONFIRMED, Replay, differs, level_of
 from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
@@ -54,10 +53,14 @@ from dpaudit.sampling.identity import changed_since, not_compared, of_code_and_d
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import check_trials
 
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
-_LOOKS = DOUBLINGS + 1  # maximum number of interim analyses with `extend`
+DOUBLINGS = 6  # maximum number of doublings of the counted runs with `extend`, so that 64 times the runs are counted
+_TIMES = 4  # fresh runs per run of the witness: a sequential audit stops at a lucky moment, so effects shrink on replay
+_MIN_TRIALS = 1_000  # minimum number of counted runs per dataset
+_MIN_LEARNED = 200  # minimum number of runs per dataset to learn from
 _CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
 _MAX_RUNS = 10**9  # runs per dataset; if a decision needs more, the fresh counts show no sign of a violation
 _POWER = 0.9  # probability with which the suggested number of runs confirms a violation
@@ -248,7 +251,7 @@ def _looks(
         p_value = min(p_value, share * fresh.p_value(tested))
         needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=_MAX_RUNS)
         hopeless = looks > 1 and math.isinf(needed)
-        if not extend or invalid or p_value <= level or hopeless or looks == _LOOKS:
+        if not extend or invalid or p_value <= level or hopeless or looks > DOUBLINGS:
             notes = [f"fresh runs were made in this process only: {fresh.why}"] if fresh.why and not invalid else []
             return _Looks(looks, p_value, needed, invalid, notes)
 
@@ -281,3 +284,40 @@ def _learn(collector: Collector, trials: int, progress: ProgressCallback | None)
     with collector.limited(trials):
         for _ in collector.learn(lambda: Turn(pair=0)):
             _tell(collector.trials, until, progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRuns:
+    """The numbers of runs of a replay, per dataset, and the origin of each number in words."""
+
+    learned: int  # runs from which attacks learn
+    counted: int  # runs on which the region is counted at the first interim analysis
+    learned_from: str
+    counted_from: str
+
+    def describe(self, *, extend: bool) -> str:
+        """Describe the numbers in a phrase."""
+        most = f", with --extend up to {self.counted * 2**DOUBLINGS:,}" if extend else ""
+        return (
+            f"{self.learned + self.counted:,} runs per dataset: {self.learned:,} to learn from ({self.learned_from}) "
+            f"and {self.counted:,} to count ({self.counted_from}){most}"
+        )
+
+
+def witness_with_region(result: AuditResult) -> Witness | None:
+    """Return the witness that a replay tests; None if there is none, as guesses about canaries have no region."""
+    return result.witness if len(result.evidence.edges) else None
+
+
+def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) -> ReplayRuns:
+    """Determine the numbers of runs of a replay."""
+    before = 0 if result.evidence.anytime else result.evidence.trials  # runs after the score was frozen
+    used = [(row.trials - before, "as many as the audit used") for row in result.pairs if row.label == witness.pair]
+    learned, learned_from = max([(_MIN_LEARNED, "the minimum"), *used])
+    if trials is not None:
+        counted, counted_from = check_trials(trials), "as requested"
+    else:
+        times = _TIMES if result.violated else 1
+        origin = f"{times} times the witness's" if times > 1 else "as many as the witness's"
+        counted, counted_from = max((_MIN_TRIALS, "the minimum"), (times * witness.counts.n0, origin))
+    return ReplayRuns(learned=learned, counted=counted, learned_from=learned_from, counted_from=counted_from)

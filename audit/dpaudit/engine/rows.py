@@ -1,4 +1,4 @@
-"""Tables of a result: the history of the evidence, and one row for each pair and attack."""
+"""Tables of a result: the history of the evidence, a row for each pair and attack, and observed errors of scores."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.learning import Learner
+from dpaudit.numerics.arrays import Array
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.difference import hidden_difference
 from dpaudit.result.values import AttackRow, History, PairRow
+
+_POINTS = 400  # maximum number of thresholds of the curve of scores
 
 
 def history(run: SequentialAudit) -> History:
@@ -55,3 +58,15 @@ def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def observed_curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
+    """Return both errors of the attack "d1 if the score is above t", from alpha = 1 to 0, at a few hundred points."""
+    out, into = np.sort(scores0), np.sort(scores1)
+    sides = [side for side in (out, into) if len(side)]
+    cuts = [side[np.linspace(0, len(side) - 1, _POINTS // 2).astype(int)] for side in sides]
+    at = np.unique(np.concatenate(cuts))
+    alpha = np.append(1.0, 1 - np.searchsorted(out, at, side="right") / max(len(out), 1))
+    beta = np.append(0.0, np.searchsorted(into, at, side="right") / max(len(into), 1))
+    alpha[-1], beta[-1] = 0.0, 1.0
+    return alpha, beta

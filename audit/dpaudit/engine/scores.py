@@ -14,21 +14,22 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.copied_scores import copied
 from dpaudit.engine.dependent_canaries import count_pooled, signs_of_dependence
 from dpaudit.engine.learned_scores import learned_scores
-from dpaudit.engine.observed_curve import observed_curve
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.read_scores import Given, read_scores
-from dpaudit.engine.score_designs import check_design, check_drawn, run_labels
+from dpaudit.engine.read_scores import Given, copied, read_scores
+from dpaudit.engine.rows import observed_curve
 from dpaudit.engine.score_guesses import (
     Guesses,
     Inclusion,
     Independence,
     ScoresEvidence,
+    check_design,
+    check_drawn,
     count_guesses,
     count_in_runs,
     order_matters,
+    run_labels,
 )
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family

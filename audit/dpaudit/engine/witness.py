@@ -23,8 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.query_words import query_words
-from dpaudit.engine.region_words import PROBES, describe_region
+from dpaudit.engine.region_words import PROBES, describe_region, query_words
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.binomial import clopper_pearson
 from dpaudit.inference.fixed.regions import deviations, threshold_for_claim

@@ -13,8 +13,8 @@ from dpaudit.inference.fixed.regions import threshold_for_epsilon, threshold_for
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
+from dpaudit.result.base_evidence import Evidence
 from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation, fingerprint
-from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -40,7 +40,7 @@ _WORDS = Words(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FixedEvidence(CountedEvidence):
+class FixedEvidence(Evidence):
     """Counts of the values of one fixed score on fresh outputs, and the fixed rejection regions for this score.
 
     Each p-value and each bound is valid with the stated confidence if the audit made the planned number of trials; see
@@ -49,8 +49,6 @@ class FixedEvidence(CountedEvidence):
     """
 
     method: ClassVar[str] = "fixed"
-    anytime: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
     frozen: ClassVar[bool] = True
     words: ClassVar[Words] = _WORDS
     pair: int  # index of the pair that the pilot phase selected
@@ -104,15 +102,8 @@ class FixedEvidence(CountedEvidence):
             lambda t: family(max(t, LEAST_PARAMETER)), *self.outcome, significance=significance
         )
 
-    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        return self.p_value(claim) <= 1 - confidence
-
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         return fixed_band(*self.counts, significance=1 - confidence) if bounds_valid else uncertified_band(*self.counts)
-
-    def pair_log_e(self, claim: TradeoffFunction) -> None:
-        """Return None, because the evidence does not hold the counts of all pairs in the pilot phase."""
-        return
 
     def mu_lower(self, *, confidence: float) -> float:
         threshold = threshold_for_mu(

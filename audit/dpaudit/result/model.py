@@ -108,7 +108,7 @@ class AuditResult(Shown):
     @property
     def confirmation(self) -> Confirmation | None:
         """The fresh runs after the claim was refuted; None if it was not refuted, or if outputs were not counted."""
-        return getattr(self.evidence, "confirmation", None)
+        return self.evidence.confirmation
 
     @property
     def measurement(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpaudit.engine.arguments import pairs_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
-from dpaudit.engine.replay_agreement import compared
+from dpaudit.engine.replay_outcome import compared
 from dpaudit.result.model import AuditResult
 from dpaudit.testing import session
 from dpaudit.text.printable import one_line, printable

@@ -14,9 +14,9 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.plan_scores import fewest_scores
 from dpaudit.engine.pools import few_in_all, pool_of
+from dpaudit.engine.provenance import training_words
 from dpaudit.engine.score_guesses import Independence
 from dpaudit.engine.seen import not_whole, shown
-from dpaudit.engine.training_record import training_words
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.numerics.arrays import AnyArray, Array
