@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.engine.pools import pool_of
+from dpaudit.engine.pools import pool_words
 
 
 def test_a_pool_is_told_from_grids_candidates_and_shared_values() -> None:
@@ -19,9 +19,8 @@ def test_a_pool_is_told_from_grids_candidates_and_shared_values() -> None:
     fresh_noise = [list(rng.normal(size=200)) for _ in (0, 1)]
     nothing = [[0], [1]]
 
-    def strong(sides: Any, datasets: Any = nothing) -> bool | None:
-        pool = pool_of(sides, datasets)
-        return None if pool is None else pool.strong
+    def strong(sides: Any, datasets: Any = nothing) -> bool:
+        return bool(pool_words(sides, datasets))
 
     assert strong(drawn) is True
     assert strong([[[x, 1] for x in side] for side in drawn]) is True
@@ -29,6 +28,6 @@ def test_a_pool_is_told_from_grids_candidates_and_shared_values() -> None:
     assert strong(drawn, [list(pool) for pool in pools]) is False
     assert strong(grids) is False
     assert strong(shared) is False
-    assert strong(whole) is None
-    assert strong(fresh_noise) is None
+    assert strong(whole) is False
+    assert strong(fresh_noise) is False
     assert strong([["a", None, 0.5, float("nan")] * 9, [0.5] * 36]) is False

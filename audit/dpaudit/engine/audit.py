@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +22,7 @@ from dpaudit.engine.arguments import (
     planned_of,
     violation_of,
 )
-from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
+from dpaudit.engine.build_result import Asked, result_of
 from dpaudit.engine.collector import Progress, ProgressCallback
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.new_collector import new_collector
@@ -32,8 +32,8 @@ from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
-from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.mechanisms.fingerprint import same_content
+from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
@@ -193,11 +193,7 @@ def audit_for(
     violations: Sequence[TradeoffFunction],
     late_bets: bool = True,
 ) -> AuditResult:
-    """Make an audit that should detect given violations early.
-
-    Returns:
-        As in `audit`.
-    """
+    """Make an audit that should detect given violations early."""
     pair_list = pairs_of(pairs)
     check_mechanism(mechanism)
     check_timing(mechanism, settings)
@@ -262,25 +258,23 @@ def _audited(
     )
     try:
         with shown(settings.progress, asked.name) as progress:
-            result = _BY_METHOD[settings.method](sequential, asked, progress, began)
+            run = _BY_METHOD[settings.method](sequential)
+            run.go(progress)
+            result = result_of(run, asked, began=began)
     finally:
         if collector.sampler.store is not None:
             collector.sampler.store.close()
     return with_training(_about_bits(_hinted(result)), resolved(mechanism), pair_list)
 
 
-def _sequential(run: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
-    run.go(progress)
-    return sequential_result(run, asked, began=began)
+def _fixed(pilot: SequentialAudit) -> FixedAudit:
+    return FixedAudit(pilot.collector, pilot.tested, pilot)
 
 
-def _fixed(pilot: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
-    run = FixedAudit(pilot.collector, pilot.tested, pilot)
-    run.go(progress)
-    return fixed_result(run, asked, began=began)
-
-
-_BY_METHOD = {"sequential": _sequential, "fixed": _fixed}
+_BY_METHOD: dict[str, Callable[[SequentialAudit], SequentialAudit | FixedAudit]] = {
+    "sequential": lambda run: run,
+    "fixed": _fixed,
+}
 
 
 def _hinted(result: AuditResult) -> AuditResult:

@@ -54,14 +54,9 @@ class Asked:
     trials: int = 0  # the argument `trials` of `audit`
 
 
-def sequential_result(run: SequentialAudit, asked: Asked, *, began: float) -> AuditResult:
-    """Build the result of a sequential audit that began at a time of `time.perf_counter`."""
-    return _result(_Sequential(run), asked, began)
-
-
-def fixed_result(run: FixedAudit, asked: Asked, *, began: float) -> AuditResult:
-    """Build the result of an audit with a fixed number of trials that began at a time of `time.perf_counter`."""
-    return _result(_Fixed(run), asked, began)
+def result_of(run: SequentialAudit | FixedAudit, asked: Asked, *, began: float) -> AuditResult:
+    """Build the result of a finished audit that began at a time of `time.perf_counter`."""
+    return _result(_Fixed(run) if isinstance(run, FixedAudit) else _Sequential(run), asked, began)
 
 
 class _Sequential:

@@ -6,11 +6,12 @@ import dataclasses
 
 import numpy as np
 
-from dpaudit.engine.score_guesses import Guesses, Labels, ScoresEvidence, count_guesses
+from dpaudit.engine.score_guesses import Guesses, Labels, count_guesses
 from dpaudit.inference.scores import confident
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.evidence import CanariesInRunsEvidence
 from dpaudit.result.several_runs_evidence import all_halves
 from dpaudit.result.values import Counts
@@ -62,7 +63,7 @@ def signs_of_dependence(
 
 def count_pooled(
     scores: tuple[Array, Array], labels: tuple[Labels, Labels], guesses: Guesses, rng: np.random.Generator
-) -> tuple[ScoresEvidence, Counts]:
+) -> tuple[ScoresGuesses, Counts]:
     """Guess about the canaries of several runs as if all of them came from one run.
 
     The theorem of `inference.scores.confident` allows different laws for different canaries.  So it holds for the

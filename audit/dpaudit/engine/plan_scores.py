@@ -11,7 +11,6 @@ from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_guesses import (
     Inclusion,
     Independence,
-    ScoresEvidence,
     check_design,
     default_of,
     evidence_of,
@@ -21,6 +20,7 @@ from dpaudit.engine.scores import LEFT_OUT, check_independence
 from dpaudit.inference.scores import both_sides
 from dpaudit.inference.scores.dependence import half_by_chance
 from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.evidence import CanaryLevelsEvidence, RunScoresEvidence
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
@@ -83,7 +83,7 @@ def plan_scores(
     if not violates(true, claimed):
         return None
 
-    def chance(evidence: ScoresEvidence) -> float:
+    def chance(evidence: ScoresGuesses) -> float:
         least = evidence.least_right(claimed, confidence=confidence)
         return 0.0 if least is None else evidence.attained(true, least)
 
@@ -134,7 +134,7 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
 
 def planned_evidence(
     n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, *, half: bool = False
-) -> ScoresEvidence:
+) -> ScoresGuesses:
     """Return evidence about n scores with the default number of guesses and a placeholder for the right guesses."""
     n0, n1 = n // 2, n - n // 2
     if has_levels(n, claim, independence, inclusion):

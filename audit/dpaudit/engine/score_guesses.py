@@ -17,16 +17,14 @@ from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.guesses import guess
 from dpaudit.inference.scores import confident, fixed_number, levels, runs, several, weighted
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.evidence import (
-    CanariesInRunsEvidence,
     CanaryLevelsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
     DrawnRunEvidence,
     OneRunScoresEvidence,
     RunScoresEvidence,
-    SeveralDrawnRunsEvidence,
-    SeveralRunsEvidence,
     WeightedGuessesEvidence,
 )
 from dpaudit.result.several_runs_evidence import of_runs
@@ -38,9 +36,6 @@ Independence = Literal["runs", "canaries"] | None
 Inclusion = Literal["coins", "fixed_number"]
 Guesses = int | Sequence[int] | None
 Labels = npt.NDArray[np.intp]
-_Together = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence | DrawnCanariesEvidence | DrawnRunEvidence
-_InSteps = CanaryLevelsEvidence | WeightedGuessesEvidence | SeveralRunsEvidence | SeveralDrawnRunsEvidence
-ScoresEvidence = _Together | _InSteps | CanariesInRunsEvidence
 
 DESIGNS = {
     "coins": "an independent fair coin decided for each canary",
@@ -111,7 +106,7 @@ def has_levels(m: int, claim: TradeoffFunction, independence: Independence, incl
     return independent and m >= levels.LEAST_CANARIES and levels.suits(claim)
 
 
-def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[_Together], int]:
+def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[ScoresGuesses], int]:
     """Return the kind of evidence that n0 and n1 scores give without levels, and the default number of guesses."""
     m = n0 + n1
     if independence == "runs":
@@ -125,7 +120,7 @@ def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusio
     return OneRunScoresEvidence, several.default_guesses(m)
 
 
-def evidence_of(n0: int, n1: int, kind: type[_Together], guesses: int, right: int, *, half: bool) -> ScoresEvidence:
+def evidence_of(n0: int, n1: int, kind: type[ScoresGuesses], guesses: int, right: int, *, half: bool) -> ScoresGuesses:
     """Return evidence of a kind that `default_of` returns; `half` is as in `count_guesses`."""
     counts = {"n0": n0, "n1": n1, "m": n0 + n1, "included": n1, "half": int(half), "guesses": guesses, "right": right}
     return kind(**{field.name: counts[field.name] for field in dataclasses.fields(kind)})
@@ -152,7 +147,7 @@ def count_guesses(
     half: bool = False,
     inclusion: Inclusion = "coins",
     claim: TradeoffFunction = NO_CLAIM,
-) -> tuple[ScoresEvidence, Counts]:
+) -> tuple[ScoresGuesses, Counts]:
     """Guess from scores which runs were on d1, or which canaries were included, and count the right guesses.
 
     The p-value depends on the scores only through this count.  Equal scores are put in a random order.
@@ -180,7 +175,7 @@ def count_guesses(
 
 def _count_weighted(
     scores0: Array, scores1: Array, guesses: Sequence[int], rng: np.random.Generator, *, half: bool
-) -> tuple[ScoresEvidence, Counts]:
+) -> tuple[ScoresGuesses, Counts]:
     """Count right guesses for several numbers of guesses.  The order of equal scores is the same for all numbers."""
     m, n1 = len(scores0) + len(scores1), len(scores1)
     numbers = weighted.checked_numbers([checked_guesses(r, m, "canaries") for r in guesses], m)
@@ -194,7 +189,7 @@ def _count_weighted(
 
 def _count_levels(
     scores0: Array, scores1: Array, rng: np.random.Generator, *, half: bool
-) -> tuple[ScoresEvidence, Counts]:
+) -> tuple[ScoresGuesses, Counts]:
     """Count right guesses about all canaries by their level.  The counts by side are total weights."""
     m, n1 = len(scores0) + len(scores1), len(scores1)
     first, second = levels.default_numbers(m)
@@ -205,7 +200,7 @@ def _count_levels(
     return CanaryLevelsEvidence.of(m, n1, (_right(one), _right(two), _right(three)), half=half), weighted_counts
 
 
-def order_matters(scores0: Array, scores1: Array, evidence: ScoresEvidence) -> bool:
+def order_matters(scores0: Array, scores1: Array, evidence: ScoresGuesses) -> bool:
     """Return whether the random order of equal scores decides about guesses.
 
     The random order decides if equal scores lie on both sides of a cut.  For several runs, any two equal scores are
@@ -223,7 +218,7 @@ def count_in_runs(
     guesses: Guesses,
     rng: np.random.Generator,
     inclusion: Inclusion,
-) -> tuple[ScoresEvidence, Counts]:
+) -> tuple[ScoresGuesses, Counts]:
     """Guess in each of several runs which canaries were included, and count the right guesses of all runs."""
     if guesses is not None:
         largest = int(np.bincount(np.concatenate(labels)).max())

@@ -23,7 +23,6 @@ from dpaudit.engine.score_guesses import (
     Guesses,
     Inclusion,
     Independence,
-    ScoresEvidence,
     check_design,
     check_drawn,
     count_guesses,
@@ -36,8 +35,9 @@ from dpaudit.inference.power import least_in_family
 from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms.error_state import own_error_state
+from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.result.words import if_curve
@@ -230,7 +230,7 @@ def audit_given(
 class _Counted:
     """Everything that `_result` needs from the scores."""
 
-    evidence: ScoresEvidence
+    evidence: ScoresGuesses
     counts: Counts  # counts of the guesses
     sizes: tuple[int, int]  # numbers of all scores or outputs of each side, including those learned from
     alpha: Array  # observed errors
@@ -310,7 +310,7 @@ def _result(
     )
 
 
-def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
+def _unfair(evidence: ScoresGuesses, counted: _Counted) -> tuple[str, ...]:
     into, m = counted.sizes[1], sum(counted.sizes)
     if (p_value := evidence.coins_p_value(counted.sizes)) > _UNFAIR:
         return ()
@@ -321,7 +321,7 @@ def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
     )
 
 
-def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
+def _detectable(evidence: ScoresGuesses, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
     """Return the smallest violation that this number of guesses by the likelihood ratio would have detected."""
     least = None
     if fewest is not None:
@@ -334,7 +334,7 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
     )
 
 
-def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Witness:
+def _witness(evidence: ScoresGuesses, counts: Counts, fewest: int | None) -> Witness:
     """Return the numbers of right and of needed guesses.  Guesses have no common threshold and so no error rates."""
     return Witness(
         pair=evidence.about,

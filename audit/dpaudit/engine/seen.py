@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpaudit.outputs import Timed
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.difference import brief
 from dpaudit.result.confirmation import Confirmation
 from dpaudit.values import Foreign, Output, RawOutputs
 from dpaudit.values.content import key
@@ -55,21 +54,6 @@ def _all_equal(outputs: RawOutputs, value: Output) -> bool:
 def same(a: Output, b: Output) -> bool:
     """Return whether two outputs, or parts of outputs, have the same type and content.  NaN equals NaN."""
     return type(a) is type(b) and key(a) == key(b)
-
-
-def not_whole(value: Foreign, depth: int = 4) -> bool:
-    """Return whether a value contains a finite non-integer number, in at most `depth` levels of containers."""
-    if isinstance(value, float | np.floating):
-        return math.isfinite(value) and float(value) != math.floor(float(value))
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and bool(np.any(np.isfinite(value) & (value != np.floor(value))))
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple) and depth:
-        return any(not_whole(part, depth - 1) for part in value)
-    if hasattr(value, "to_numpy") and depth:
-        return not_whole(list(np.ravel(value.to_numpy())), depth - 1)
-    return False
 
 
 def shown(value: Foreign) -> str:

@@ -14,8 +14,6 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts, dense, sparse
 from dpaudit.values import Json, JsonObject
 
-_NO_MOMENT = "evidence must have counts at its peak that its late bets can have passed"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
@@ -64,8 +62,6 @@ class LateBets:
         """Return the stages until a moment, the last one with its counts until then; None before the first late bet."""
         total, made = counts.sum(), self.before.sum()
         if total <= made:
-            if np.any(counts > self.before):
-                raise ValueError(_NO_MOMENT)
             return None
         rest, at = counts - self.before, 0
         while at < len(self.stages) - 1 and made + self.stages[at].counts.sum() < total:
@@ -74,11 +70,7 @@ class LateBets:
             made += stage.counts.sum()
             at += 1
         stage = self.stages[at]
-        last = rest[stage.pair].copy()
-        rest[stage.pair] = 0
-        if np.any(rest) or np.any(last < 0) or np.any(last > stage.counts):
-            raise ValueError(_NO_MOMENT)
-        return (*self.stages[:at], replace(stage, counts=last))
+        return (*self.stages[:at], replace(stage, counts=rest[stage.pair]))
 
     def to_json(self) -> JsonObject:
         stages = [

@@ -13,10 +13,10 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.plan_scores import fewest_scores
-from dpaudit.engine.pools import few_in_all, pool_of
+from dpaudit.engine.pools import not_whole, pool_words
 from dpaudit.engine.provenance import training_words
 from dpaudit.engine.score_guesses import Independence
-from dpaudit.engine.seen import not_whole, shown
+from dpaudit.engine.seen import shown
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.numerics.arrays import AnyArray, Array
@@ -143,13 +143,11 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
     (`engine.pools`), not a test with a level.
     """
     sides, datasets = [list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1)
-    pool = pool_of(sides, datasets)
-    if pool is None or not pool.strong:
-        pool = few_in_all(sides, datasets)
-    if pool is None:
+    found = pool_words(sides, datasets)
+    if not found:
         return ()
     words = (
-        f"{pool.words}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
+        f"{found}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
         "training has no noise"
     )
     return (Reason.that(words, About.DEPENDENT),)
