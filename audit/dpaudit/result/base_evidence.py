@@ -10,6 +10,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -154,6 +155,7 @@ class ScoresGuesses(Evidence):
     """Guesses about runs or canaries that are derived from their scores, and the number of right guesses."""
 
     of_pairs: ClassVar[bool] = False
+    theory: ClassVar[ModuleType]  # the module with the theorems: its `mu_lower` and `epsilon_lower` take `counts`
     attained_if: ClassVar[str] = "scores are likelihood ratios, independent of each other"
     """The condition, in words, under which a mechanism has the probability that `attained` returns."""
     guesses: int  # number of guesses, fixed before the scores were seen
@@ -178,6 +180,20 @@ class ScoresGuesses(Evidence):
         """Expected number of right guesses if the scores were independent of the dataset."""
 
     @property
+    @abstractmethod
+    def counts(self) -> tuple[Any, ...]:
+        """The counts from which the functions of `theory` compute bounds."""
+
+    @property
+    def p_value_factor(self) -> float:
+        """The factor of all p-values, which is above 1 if the included number may have been fixed beforehand."""
+        return 1.0
+
+    def level(self, confidence: float) -> float:
+        """Return the significance level of bounds: 1 - confidence, divided by the factor of p-values."""
+        return (1 - confidence) / self.p_value_factor
+
+    @property
     def trials(self) -> int:
         """Number of runs on each dataset; 1 for canaries, because all canaries share one run."""
         return 1
@@ -194,10 +210,7 @@ class ScoresGuesses(Evidence):
 
     @property
     def tries(self) -> int:
-        """Number of independent chances to see a rare event that identifies a record.
-
-        By default, each run is one chance, which all of its canaries share.
-        """
+        """Number of independent chances to see a rare event; by default, all canaries of a run share one chance."""
         return self.trials
 
     @property
@@ -228,6 +241,14 @@ class ScoresGuesses(Evidence):
 
     def p_value(self, claim: TradeoffFunction) -> float:
         return self.chance(claim, self.right)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return float(self.theory.mu_lower(*self.counts, significance=self.level(confidence)))
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        if delta >= 1:
+            return 0.0
+        return float(self.theory.epsilon_lower(*self.counts, delta=delta, significance=self.level(confidence)))
 
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
         """Return the least number of right guesses that refutes a claim; None if no number refutes the claim."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from types import ModuleType
+from typing import Any, ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
@@ -31,6 +32,7 @@ class RunScoresEvidence(ScoresGuesses):
 
     method: ClassVar[str] = "scores_of_runs"
     words: ClassVar[Words] = OF_RUNS
+    theory: ClassVar[ModuleType] = runs
     attained_if: ClassVar[str] = "scores are likelihood ratios"
     n0: int  # number of runs on d0
     n1: int  # number of runs on d1
@@ -58,6 +60,10 @@ class RunScoresEvidence(ScoresGuesses):
     def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return runs.p_value(claim, self.n0, self.n1, self.guesses, right)
 
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        return self.n0, self.n1, self.guesses, self.right
+
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return runs.attained(truth, self.n0, self.n1, self.guesses, right)
 
@@ -77,13 +83,6 @@ class RunScoresEvidence(ScoresGuesses):
     def _least(self) -> int:
         return max(0, self.guesses - self.n0)
 
-    def mu_lower(self, *, confidence: float) -> float:
-        return runs.mu_lower(self.n0, self.n1, self.guesses, self.right, significance=1 - confidence)
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        counts = (self.n0, self.n1, self.guesses, self.right)
-        return runs.epsilon_lower(*counts, delta=delta, significance=1 - confidence) if delta < 1 else 0.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryGuesses(ScoresGuesses):
@@ -101,8 +100,13 @@ class CanaryGuesses(ScoresGuesses):
         return self.m
 
     @property
+    def all_numbers(self) -> tuple[int, ...]:
+        """The numbers of guesses to which right guesses are counted, repeated as often as they count."""
+        return (self.guesses,)
+
+    @property
     def cuts(self) -> tuple[int, ...]:
-        return both_sides.cuts(self.m, self.guesses)
+        return tuple(cut for r in self.all_numbers for cut in both_sides.cuts(self.m, r))
 
     @property
     def by_chance(self) -> float:
@@ -121,10 +125,6 @@ class CanaryGuesses(ScoresGuesses):
 
     @property
     def p_value_factor(self) -> float:
-        """The factor of all p-values.
-
-        The factor is above 1 if the number of included canaries may have been fixed beforehand.
-        """
         return number_factor(self.m, self.included) if self.half else 1.0
 
     @property
@@ -138,16 +138,12 @@ class CanaryGuesses(ScoresGuesses):
         )
 
     @property
-    def _counted(self) -> tuple[int, int, int]:
+    def counts(self) -> tuple[Any, ...]:
         return self.m, self.guesses, self.right
-
-    def _level(self, confidence: float) -> float:
-        """Return the significance level of bounds: 1 - confidence, divided by the factor of p-values."""
-        return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         included = self.included if self.half else None  # None: coins decided
-        return both_sides.attained(truth, self.m, (self.guesses,), right, included=included)
+        return both_sides.attained(truth, self.m, self.all_numbers, right, included=included)
 
     @property
     def about(self) -> str:
@@ -160,6 +156,7 @@ class CanaryScoresEvidence(CanaryGuesses):
 
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
+    theory: ClassVar[ModuleType] = confident
 
     @property
     def tries(self) -> int:
@@ -168,14 +165,6 @@ class CanaryScoresEvidence(CanaryGuesses):
     def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return confident.p_value(claim, self.m, self.guesses, right)
 
-    def mu_lower(self, *, confidence: float) -> float:
-        return confident.mu_lower(*self._counted, significance=self._level(confidence))
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        if delta >= 1:
-            return 0.0
-        return confident.epsilon_lower(*self._counted, delta=delta, significance=self._level(confidence))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunScoresEvidence(CanaryGuesses):
@@ -183,16 +172,14 @@ class OneRunScoresEvidence(CanaryGuesses):
 
     method: ClassVar[str] = "scores_of_one_run"
     words: ClassVar[Words] = OF_ANY_CANARIES
+    theory: ClassVar[ModuleType] = tight
 
     def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return tight.p_value(claim, self.m, self.guesses, right, enough=enough)
 
-    def mu_lower(self, *, confidence: float) -> float:
-        return tight.mu_lower(*self._counted, significance=self._level(confidence))
-
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         """Return the bound of the module `one_run`, which is the largest valid bound for (epsilon, delta)-DP claims."""
-        return one_run.epsilon_lower_exact(*self._counted, delta=delta, significance=self._level(confidence))
+        return one_run.epsilon_lower_exact(*self.counts, delta=delta, significance=self.level(confidence))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import ClassVar, Self
 
 import numpy as np
@@ -87,6 +88,7 @@ class DrawnRunEvidence(ScoresGuesses):
 
     method: ClassVar[str] = "scores_of_drawn_run"
     words: ClassVar[Words] = OF_ANY_DRAWN_CANARIES
+    theory: ClassVar[ModuleType] = fixed_number
     once: ClassVar[bool] = True
     m: int  # number of canaries
     included: int  # number of included canaries, 0 < included < m
@@ -122,7 +124,7 @@ class DrawnRunEvidence(ScoresGuesses):
         return f"{self.included:,} of {self.m:,} canaries in"
 
     @property
-    def _counts(self) -> tuple[int, int, int, int]:
+    def counts(self) -> tuple[int, int, int, int]:
         return self.m, self.included, self.guesses, self.right
 
     def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
@@ -130,12 +132,6 @@ class DrawnRunEvidence(ScoresGuesses):
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return attained(truth, self.m, self.included, self.guesses, right)
-
-    def mu_lower(self, *, confidence: float) -> float:
-        return fixed_number.mu_lower(*self._counts, significance=1 - confidence)
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        return fixed_number.epsilon_lower(*self._counts, delta=delta, significance=1 - confidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +148,10 @@ class _OfRuns(ScoresGuesses):
     @property
     def canaries(self) -> int:
         return sum(m for m, _, _ in self.runs)
+
+    @property
+    def counts(self) -> tuple[tuple[Run, ...], int]:
+        return self.runs, self.right
 
     @property
     def trials(self) -> int:

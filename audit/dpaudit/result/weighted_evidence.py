@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
-from dpaudit.inference.scores import both_sides, confident, levels, weighted
+from dpaudit.inference.scores import confident, levels, weighted
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.base_evidence import MAX_SCORES
 from dpaudit.result.histograms import sha256
@@ -34,11 +35,16 @@ class WeightedGuessesEvidence(CanaryGuesses):
 
     method: ClassVar[str] = "weighted_scores_of_one_run"
     words: ClassVar[Words] = OF_WEIGHTED_CANARIES
+    theory: ClassVar[ModuleType] = weighted
     numbers: tuple[int, ...]  # numbers of guesses in ascending order
 
     @property
-    def cuts(self) -> tuple[int, ...]:
-        return tuple(cut for r in self.numbers for cut in both_sides.cuts(self.m, r))
+    def all_numbers(self) -> tuple[int, ...]:
+        return self.numbers
+
+    @property
+    def counts(self) -> tuple[Any, ...]:
+        return self.m, self.numbers, self.right
 
     @property
     def outcome(self) -> str:
@@ -48,17 +54,6 @@ class WeightedGuessesEvidence(CanaryGuesses):
 
     def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return weighted.p_value(claim, self.m, self.numbers, right)
-
-    def attained(self, truth: TradeoffFunction, right: int) -> float:
-        included = self.included if self.half else None  # None: coins decided
-        return both_sides.attained(truth, self.m, self.numbers, right, included=included)
-
-    def mu_lower(self, *, confidence: float) -> float:
-        return weighted.mu_lower(self.m, self.numbers, self.right, significance=self._level(confidence))
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        level = self._level(confidence)
-        return weighted.epsilon_lower(self.m, self.numbers, self.right, delta=delta, significance=level)
 
     def to_json(self) -> JsonObject:
         return {"method": self.method, **dataclasses.asdict(self), "numbers": list(self.numbers)}
@@ -99,6 +94,7 @@ class CanaryLevelsEvidence(CanaryGuesses):
 
     method: ClassVar[str] = "levels_of_canaries"
     words: ClassVar[Words] = OF_CANARY_LEVELS
+    theory: ClassVar[ModuleType] = levels
     numbers: tuple[int, int]  # number of guesses in the first level, and in the first two levels
     rights: Rights  # right guesses in the first level, in the first two levels, and in all levels
 
@@ -121,10 +117,6 @@ class CanaryLevelsEvidence(CanaryGuesses):
         return min(self.included, self.m - self.included)
 
     @property
-    def cuts(self) -> tuple[int, ...]:
-        return tuple(cut for r in (*self.numbers, self.m) for cut in both_sides.cuts(self.m, r))
-
-    @property
     def outcome(self) -> str:
         (first, second), (one, two, three) = self.numbers, self.rights
         return (
@@ -139,24 +131,20 @@ class CanaryLevelsEvidence(CanaryGuesses):
     def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return levels.p_value(claim, self.m, self.numbers, right, enough=enough)
 
-    def attained(self, truth: TradeoffFunction, right: int) -> float:
-        included = self.included if self.half else None  # None: coins decided
-        return both_sides.attained(truth, self.m, self._repeated, right, included=included)
+    @property
+    def counts(self) -> tuple[Any, ...]:
+        return self.m, self.numbers, self.right
 
     @property
-    def _repeated(self) -> tuple[int, ...]:
-        """The numbers of guesses, repeated such that a guess of each level belongs to as many numbers as its weight."""
+    def all_numbers(self) -> tuple[int, ...]:
         first, second, third = levels.WEIGHTS
         return (*[self.numbers[0]] * (first - second), *[self.numbers[1]] * (second - third), *[self.m] * third)
-
-    def mu_lower(self, *, confidence: float) -> float:
-        return levels.mu_lower(self.m, self.numbers, self.right, significance=self._level(confidence))
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         """Return the bound from the right guesses of the first two levels, which is larger than that of all levels."""
         if delta >= 1:
             return 0.0
-        return confident.epsilon_lower(*self._confident, delta=delta, significance=self._level(confidence))
+        return confident.epsilon_lower(*self._confident, delta=delta, significance=self.level(confidence))
 
     @property
     def _confident(self) -> tuple[int, int, int]:
@@ -171,8 +159,7 @@ class CanaryLevelsEvidence(CanaryGuesses):
         level = significance / self.p_value_factor
         if not levels.suits(once(1.0)):
             return confident.parameter_lower(once, *self._confident, significance=level, precision=precision)
-        found = self.m, self.numbers, self.right
-        return levels.parameter_lower(once, *found, significance=level, precision=precision)
+        return levels.parameter_lower(once, *self.counts, significance=level, precision=precision)
 
     def to_json(self) -> JsonObject:
         plain = {"numbers": list(self.numbers), "weights": list(levels.WEIGHTS), "rights": list(self.rights)}
