@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpaudit.libraries.debug_text import Node, parsed
+from dpaudit.libraries.cells import Node, parsed
 
 
 @pytest.mark.parametrize(

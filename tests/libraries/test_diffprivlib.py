@@ -199,8 +199,8 @@ def test_an_empty_dataset_of_a_two_dimensional_histogram_has_two_columns(monkeyp
     accountants = SimpleNamespace(BudgetAccountant=object)
     monkeypatch.setitem(sys.modules, "diffprivlib.accountant", accountants)
     tool = functools.partial(histogram2d, range=[(0, 1), (0, 1)])
-    assert inside.runner(tool)([], 2) == [0, 0]
-    assert inside.runner(tool)([[0.1, 0.2]] * 3, 1) == [0]
+    assert inside.sample(tool, [], 2) == [0, 0]
+    assert inside.sample(tool, [[0.1, 0.2]] * 3, 1) == [0]
     assert seen == [(0, 0), (0, 0), (3, 3)]
 
 
@@ -228,5 +228,5 @@ def test_a_matrix_reaches_the_mechanism_as_an_array() -> None:
         def randomise(self, value: Any) -> Any:
             return value + np.eye(2)
 
-    (released,) = inside.runner(Matrix())([[1.0, 0.0], [0.0, 0.0]], 1)
+    (released,) = inside.sample(Matrix(), [[1.0, 0.0], [0.0, 0.0]], 1)
     assert np.array_equal(released, [[2.0, 0.0], [0.0, 1.0]])

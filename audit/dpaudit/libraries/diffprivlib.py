@@ -11,23 +11,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 
-import numpy as np
-
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import distances, neighbours
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.libraries.inside import diffprivlib as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
-from dpaudit.values.content import key
-
-MAX_PAIRS = 8
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
+from dpaudit.values import Foreign, JsonObject
 
 _WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
 _ADDED = ("histogram", "histogram2d", "histogramdd")
@@ -67,38 +60,15 @@ def subject(made: Foreign, *, pairs: Iterable[Pair] | None = None, name: str = "
         mechanism=Made(made),
         claim=claim_of(found),
         pairs=pairs_of(found) if pairs is None else list(pairs),
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or f"diffprivlib {found['name']}",
+        source=f"diffprivlib {found['version']}, {found['name']}: its epsilon and delta",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """An object of diffprivlib as a mechanism.
+class Made(LibraryObject):
+    """An object of diffprivlib as a mechanism."""
 
-    diffprivlib uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
-
-    made: Foreign
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
-        return (inside.MODULE,)
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n outputs."""
-        return inside.runner(self.made)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the name of the class or the function."""
-    return f"diffprivlib {facts['name']}"
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"diffprivlib {facts['version']}, {facts['name']}: its epsilon and delta"
+    inside = inside
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
@@ -113,10 +83,7 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
             f"{facts['name']} computes {' and '.join(missing)} from the data, which its epsilon does not cover; "
             f"pass {' and '.join(missing)}"
         )
-    epsilon, delta = facts.get("epsilon"), facts["delta"]
-    if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
-        raise UnknownSubject(f"{facts['name']} states epsilon={epsilon!r}, which is no claim that could be refuted")
-    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+    return stated_claim(facts["name"], facts.get("epsilon"), facts["delta"])
 
 
 def _missing(facts: JsonObject) -> list[str]:
@@ -147,14 +114,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
             "categories, bounds, a range or a data_norm, and the bounds of a tool or of a target must be two numbers.  "
             "Pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
-    pairs: list[Pair] = []
-    seen = set()
-    for d0, d1, label in found:
-        keys = frozenset([key(d0), key(d1)])
-        if len(keys) == 2 and keys not in seen and len(pairs) < MAX_PAIRS:
-            seen.add(keys)
-            pairs.append(Pair(d0, d1, relation, label))
-    return pairs
+    return neighbours.first_pairs(found, relation, most=8)
 
 
 def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate] | None:

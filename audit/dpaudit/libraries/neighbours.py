@@ -7,13 +7,31 @@ because of a rounding error.  `libraries.distances` then leaves the pair out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, cycle, islice
 
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
+from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.values import Dataset, Record
+from dpaudit.values.content import key
 
 Candidate = tuple[Dataset, Dataset, str]
+
+
+def first_pairs(found: Iterable[Candidate], relation: Relation, *, most: int) -> list[Pair]:
+    """Return the first pairs of two different datasets, each pair once.
+
+    Their number is limited, because all pairs of an audit share its trials.
+    """
+    pairs: dict[frozenset[Hashable], Pair] = {}
+    for d0, d1, label in found:
+        keys = frozenset([key(d0), key(d1)])
+        if len(keys) == 2:
+            pairs.setdefault(keys, Pair(d0, d1, relation, label))
+        if len(pairs) == most:
+            break
+    return list(pairs.values())
+
 
 SIZE = 10
 """Number of records of a dataset whose size the domain leaves open."""

@@ -8,32 +8,17 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from dpaudit.libraries import distances, neighbours
-from dpaudit.libraries.cells import Cells, cells_of
-from dpaudit.libraries.debug_text import Node, parsed
+from dpaudit.libraries.cells import Cells, Node, cells_of, parsed
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.values import Dataset, Foreign, JsonObject
-from dpaudit.values.content import key
 
-MAX_PAIRS = 10
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
-
-MAX_VALUES = 100_000
-"""Maximum number of values of a dataset that is made for a domain, as in a `search` of a config."""
-
-_MAX_ROWS = 1000  # maximum number of rows of a table that reaches a threshold
-
-
-MAX_GROUPS = 1000
-"""Maximum number of groups in which one user has rows."""
+_MAX_VALUES = 100_000  # of a vector, as in a `search` of a config; a larger one would fill the memory
+_MAX_ROWS = 1000  # of one user, or of a group that reaches a threshold
 
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
-    """Generate pairs of neighbouring datasets from the input domain and the input metric of a measurement.
-
-    Returns:
-        At most `MAX_PAIRS` pairs, the most promising pairs first.  Exact arithmetic has checked their distances.
-    """
+    """Generate the most promising pairs of neighbouring datasets; exact arithmetic checks their distances."""
     _check_groups(groups, facts)
     domain, metric = parsed(facts["domain"]), parsed(facts["metric"])
     _check_size(domain, facts["d_in"])
@@ -47,7 +32,8 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
             "SymmetricIdDistance.  For other domains pass the pairs: subject(measurement, pairs=[Pair(d0, d1)])"
         )
     relation = _relation(metric.name, domain, facts["d_in"])
-    pairs = [Pair(d0, d1, relation, label) for d0, d1, label in _neighbours(found, metric, facts["d_in"])]
+    close = (pair for pair in found if _are_neighbours(pair[0], pair[1], metric, facts["d_in"]))
+    pairs = neighbours.first_pairs(close, relation, most=10)
     if not pairs:
         raise UnknownSubject(
             f"no two datasets of {facts['domain']} have a distance of at most {facts['d_in']!r} in {facts['metric']}"
@@ -64,31 +50,21 @@ def _check_size(domain: Node, d_in: Foreign) -> None:
     if domain.name != "VectorDomain":
         return
     size = domain.named.get("size", d_in)
-    if isinstance(size, int | float) and size > MAX_VALUES:
+    if isinstance(size, int | float) and size > _MAX_VALUES:
         raise UnknownSubject(
-            f"dpaudit makes no vectors with {size:,} values: the maximum is {MAX_VALUES:,}.  Pass smaller pairs: "
+            f"dpaudit makes no vectors with {size:,} values: the maximum is {_MAX_VALUES:,}.  Pass smaller pairs: "
             "subject(measurement, pairs=[Pair(d0, d1)])"
         )
 
 
-def _neighbours(found: Iterator[neighbours.Candidate], metric: Node, d_in: Foreign) -> Iterator[neighbours.Candidate]:
-    """Yield the first candidates that are different neighbours of the domain, each once."""
-    seen = set()
-    for d0, d1, label in found:
-        keys = frozenset([key(d0), key(d1)])
-        if len(keys) == 1 or keys in seen:
-            continue
-        if metric.name in distances.BY_METRIC and not isinstance(d0, dict):
-            if not distances.within(metric.name, d0, d1, d_in):
-                continue
-            if "monotonic" in metric.parts and len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) > 1:
-                continue
-        if metric.name in _OF_MAPS and not _within_map(metric.name, d0, d1, d_in):
-            continue
-        seen.add(keys)
-        yield d0, d1, label
-        if len(seen) == MAX_PAIRS:
-            return
+def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Foreign) -> bool:
+    if metric.name in _OF_MAPS:
+        return _within_map(metric.name, d0, d1, d_in)
+    if metric.name not in distances.BY_METRIC or isinstance(d0, dict):
+        return True
+    if not distances.within(metric.name, d0, d1, d_in):
+        return False
+    return "monotonic" not in metric.parts or len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) <= 1
 
 
 _OF_MAPS = ("L01InfDistance", "L02InfDistance")
@@ -118,8 +94,8 @@ def _check_groups(groups: Foreign, facts: JsonObject) -> None:
     """Refuse a number of groups that is no number, or that the measurement has no use for."""
     if groups is None:
         return
-    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= MAX_GROUPS:
-        raise UnknownSubject(f"groups must be a whole number from 1 to {MAX_GROUPS:,}, got {groups!r:.60}")
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= _MAX_ROWS:
+        raise UnknownSubject(f"groups must be a whole number from 1 to {_MAX_ROWS:,}, got {groups!r:.60}")
     if "SymmetricIdDistance" not in facts["metric"]:
         raise UnknownSubject(
             f"groups={groups} is only for data frames whose metric counts users, such as "

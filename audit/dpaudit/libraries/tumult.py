@@ -9,26 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-
-import numpy as np
 
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.libraries import neighbours
-from dpaudit.libraries.cells import Cells, cells_of
-from dpaudit.libraries.debug_text import Node
+from dpaudit.libraries.cells import Cells, Node, cells_of
 from dpaudit.libraries.inside import tumult as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs, Record
+from dpaudit.values import Foreign, JsonObject, Record
 from dpaudit.values.content import key
-
-MAX_PAIRS = 10
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
-
-MAX_FRAME_PAIRS = 4
-"""Maximum number of pairs of data frames, because each run of Spark takes a large part of a second."""
 
 _KINDS = {"integer": "i64", "float": "f64", "string": "String"}
 
@@ -67,38 +58,16 @@ def subject(
         mechanism=Measured(measurement),
         claim=claim_of(found) if claim is None else claim,
         pairs=pairs_of(found, groups) if pairs is None else list(pairs),
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or f"{found['name']} {found['domain']['text']}"[:200],
+        source=f"tmlt.core {found['version']}, {found['name']}: privacy_function({found['d_in']}) under "
+        f"{found['measure']}",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A measurement of Tumult Core as a mechanism.
+class Measured(LibraryObject):
+    """A measurement of Tumult Core as a mechanism."""
 
-    Tumult Core uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
-
-    measurement: Foreign
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
-        return (inside.MODULE,)
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n releases."""
-        return inside.runner(self.measurement)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the class of the measurement and its input domain."""
-    return f"{facts['name']} {facts['domain']['text']}"[:200]
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"tmlt.core {facts['version']}, {facts['name']}: privacy_function({facts['d_in']}) under {facts['measure']}"
+    inside = inside
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
@@ -129,7 +98,7 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
             "pairs: subject(measurement, pairs=[Pair(d0, d1)])"
         )
     pairs: dict[object, Pair] = {}
-    most = MAX_FRAME_PAIRS if facts["domain"]["kind"] == "frame" else MAX_PAIRS
+    most = 4 if facts["domain"]["kind"] == "frame" else 10  # each run of Spark takes a large part of a second
     for d0, d1, label in found:
         if key(d0) != key(d1) and len(pairs) < most:
             pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, _relation(facts), label))

@@ -9,8 +9,6 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
 MODULE = "diffprivlib"
@@ -69,34 +67,28 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
 
 
 def _plain(value: Foreign) -> Foreign:
-    if hasattr(value, "tolist"):
-        return value.tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    return value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
-def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that runs a mechanism, a tool or a model n times.
+def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
+    """Run a mechanism, a tool or a model n times.
 
     The random state of the library stays as the user set it.  Each run of a tool or a model gets a new budget
     accountant, because the default accountant sums the budgets of all runs.
     """
     if isinstance(made, functools.partial):
-        run = functools.partial(_tool, made)
+        run = _tool
     elif not hasattr(made, "randomise"):
-        run = functools.partial(_model, made)
+        run = _model
     elif hasattr(made, "utility"):
-        run = functools.partial(_selection, made)
+        run = _selection
     else:
-        run = functools.partial(_mechanism, made)
-
-    def quiet(dataset: Dataset, n: int) -> list[Output]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return [run(dataset) for _ in range(n)]
-
-    return quiet
+        run = _mechanism
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [run(made, dataset) for _ in range(n)]
 
 
 def _mechanism(made: Foreign, value: Dataset) -> Output:

@@ -104,8 +104,7 @@ def _built(value: Foreign) -> Foreign:
 def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
     """Return plain facts about a measurement."""
     if not hasattr(measurement, "input_metric"):
-        types = import_module("dpaudit.libraries.inside.opendp_types")
-        return {**types.facts_from_types(measurement, d_in), "name": _name(measurement)}
+        return {**_facts_from_types(measurement, d_in), "name": _name(measurement)}
     metric = _text(measurement.input_metric, "metric")
     measure = _text(measurement.output_measure, "measure")
     d_in = _distance(measurement, metric, d_in)
@@ -223,30 +222,14 @@ def _plain(value: Foreign) -> Foreign:
     return list(value) if isinstance(value, tuple) else repr(value)
 
 
-def runner(
-    measurement: Foreign, release: Callable[..., Foreign] | None = None
-) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that invokes the measurement n times."""
-    carrier = str(measurement.input_carrier_type)
-
-    def run(dataset: Dataset, n: int) -> list[Output]:
-        given = _carried(dataset, carrier, measurement)
-        if release is not None:
-            return [release(measurement(given)) for _ in range(n)]
-        return [_output(measurement(given)) for _ in range(n)]
-
-    return run
-
-
-def _carried(dataset: Dataset, carrier: str, measurement: Foreign) -> Foreign:
-    """Convert a dataset of plain values to the carrier type of the measurement."""
-    if "LazyFrame" not in carrier:
-        return dataset
-    polars = import_module("polars")
-    columns = _frame(measurement.input_domain)["columns"]
-    return polars.LazyFrame(
-        dataset, schema={name: getattr(polars, _dtype(text)) for name, (text, _) in columns.items()}
-    )
+def sample(made: Foreign, dataset: Dataset, n: int, release: Callable[..., Foreign] | None = None) -> list[Output]:
+    """Invoke the measurement n times."""
+    if "LazyFrame" in str(made.input_carrier_type):
+        polars = import_module("polars")
+        columns = _frame(made.input_domain)["columns"]
+        schema = {name: getattr(polars, _dtype(text)) for name, (text, _) in columns.items()}
+        dataset = polars.LazyFrame(dataset, schema=schema)
+    return [(release or _output)(made(dataset)) for _ in range(n)]
 
 
 def _dtype(element: str) -> str:
@@ -266,19 +249,39 @@ def _output(release: Foreign) -> Output:
     return release
 
 
-def packed(measurement: Foreign) -> str:
-    """Return the measurement as text for `unpacked`."""
-    serialize = getattr(import_module("opendp.mod"), "serialize", None)
-    if serialize is None:
-        raise TypeError("this release of OpenDP cannot serialise measurements")
-    try:
-        text: str = serialize(measurement)
-    except Exception as error:  # such as an argument that is a function
-        raise TypeError(f"OpenDP cannot serialise this measurement: {error}") from error
-    return text
+def _facts_from_types(measurement: Foreign, d_in: Foreign) -> JsonObject:
+    """Return the facts about a measurement on one bit by a release whose measurements have no domain and no metric.
+
+    Such releases have only types.  For one bit they are unambiguous: its distances are 0 and 1, and a privacy loss that
+    is one number is the epsilon of pure differential privacy.
+    """
+    types = (measurement.input_carrier_type, measurement.input_distance_type, measurement.output_distance_type)
+    release = metadata.version("opendp")
+    if tuple(map(str, types)) != ("bool", "u32", "f64"):
+        raise LookupError(
+            f"opendp {release} does not state domain and metric of its measurements, and dpaudit knows them for one "
+            "bit only; write a class with the call, the claim and the pairs (see docs/mechanisms.md)"
+        )
+    return {
+        "domain": "AtomDomain(T=bool)",
+        "metric": "DiscreteDistance()",
+        "measure": "MaxDivergence",
+        "d_in": d_in,
+        "d_out": measurement.map(d_in) if hasattr(measurement, "map") else _least_accepted(measurement, d_in),
+        "hints": [],
+        "of_population": False,
+        "version": release,
+    }
 
 
-def unpacked(text: str) -> Foreign:
-    """Return the measurement of a text."""
-    enable()
-    return import_module("opendp.mod").deserialize(text)
+def _least_accepted(measurement: Foreign, d_in: Foreign) -> float:
+    """Return the least privacy loss that the measurement accepts at a distance, up to rounding errors upwards."""
+    low, high = 0.0, 1.0
+    while not measurement.check(d_in, high):
+        low, high = high, 2 * high
+        if high > 1e6:
+            raise LookupError(f"the measurement accepts no privacy loss up to {low:.0f} at distance {d_in}")
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if measurement.check(d_in, middle) else (middle, high)
+    return high
