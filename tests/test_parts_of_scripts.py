@@ -15,13 +15,12 @@ from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.engine.region_words import best_condition, interval_words, one_feature
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
-from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
 from dpaudit.reproduce.library_calls import library_lines
-from dpaudit.reproduce.literals import literal, value_of
+from dpaudit.reproduce.literals import Unwritable, literal, value_of
 from dpaudit.reproduce.regions import event_of
-from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.result.values import Counts
 
 

@@ -20,9 +20,8 @@ from typer.testing import CliRunner, Result
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.cli.app import app
-from dpaudit.reproduce.markdown import as_markdown
-from dpaudit.reproduce.script import MAX_LINES, script_of
-from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.reproduce.literals import Unwritable
+from dpaudit.reproduce.script import MAX_LINES, as_markdown, script_of
 from dpaudit.sampling import fresh_process
 from dpaudit.sampling.runs import Runs
 from dpaudit.values import Foreign

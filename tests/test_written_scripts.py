@@ -13,11 +13,10 @@ import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.config import read_configs
-from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.reproduce.library_calls import library_lines
-from dpaudit.reproduce.markdown import as_markdown
-from dpaudit.reproduce.script import MAX_LINES, script_of
-from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.reproduce.literals import Unwritable
+from dpaudit.reproduce.script import MAX_LINES, as_markdown, script_of
 from dpaudit.result.values import Counts, PairRow
 
 

@@ -45,9 +45,8 @@ def reproduce(
     """
     _check(output, markdown=markdown)
     with waiting("loading", shown=output is not None):
-        from dpaudit.reproduce.markdown import as_markdown
-        from dpaudit.reproduce.script import script_of
-        from dpaudit.reproduce.unwritable import Unwritable
+        from dpaudit.reproduce.literals import Unwritable
+        from dpaudit.reproduce.script import as_markdown, script_of
         from dpaudit.result.atomic_write import write_placed
 
     try:

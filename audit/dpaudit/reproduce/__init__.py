@@ -4,5 +4,5 @@ Nothing that a result names is run or imported.  All text of a result reaches th
 value, as a checked Python name, or in a comment without control characters.
 
 May import: `claims`, `config`, `libraries`, `mechanisms`, `pairs`, `result`, `text`, `values`.
-Public names: `script.script_of`, `script.Script`, `unwritable.Unwritable`.
+Public names: `script.script_of`, `script.as_markdown`, `script.Script`, `literals.Unwritable`.
 """

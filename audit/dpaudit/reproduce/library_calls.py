@@ -1,4 +1,4 @@
-"""Writes the calls of libraries that a config names (`mechanism.library`), without importing the libraries.
+"""Writes the calls of libraries and of generators that a config names (`mechanism.library`), without importing them.
 
 `dpaudit.libraries.inside` makes the same calls in an audit.
 """
@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import re
 
+from dpaudit.libraries.configured import GENERATORS, ROWS, pairs_from
 from dpaudit.libraries.inside.diffprivlib import MODELS
-from dpaudit.reproduce.literals import arguments, brief_text, checked_name, literal, named_arguments, refuse_secrets
-from dpaudit.reproduce.unwritable import Unwritable
-from dpaudit.values import Foreign
+from dpaudit.libraries.inside.synthesizer import SEARCH
+from dpaudit.pairs.pair import Pair
+from dpaudit.reproduce.literals import (
+    Unwritable,
+    arguments,
+    brief_text,
+    checked_name,
+    literal,
+    named_arguments,
+    refuse_secrets,
+)
+from dpaudit.values import Foreign, JsonObject
 
 _CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 _COMBINATORS = re.compile(
@@ -129,3 +139,30 @@ def _pydp(call: str, given: Foreign) -> list[str]:
         "def release(dataset):",
         "    return algorithm.quick_result(list(dataset))",
     ]
+
+
+def generator_lines(module: str, name: str, given: JsonObject) -> list[str]:
+    """Return lines that define `release(dataset)`."""
+    methods = {key: checked_name(str(given.get(key, key)), f"the method {key}") for key in ("fit", "sample")}
+    rows = ", ".join(
+        part for part in (literal(given.get("rows", ROWS)), arguments(given.get("sample_arguments"))) if part
+    )
+    fitting = ", ".join(part for part in ("table", arguments(given.get("fit_arguments"))) if part)
+    columns = f"{{name: [row[name] for row in dataset] for name in {literal(list(given['schema']))}}}"
+    form = given.get("table", "frame")
+    table = {"frame": f"pd.DataFrame({columns})", "rows": "[dict(row) for row in dataset]"}.get(form, columns)
+    return [
+        *(["import pandas as pd"] if form == "frame" else []),
+        f"from {module} import {name} as audited",
+        "def release(dataset):",
+        f"    made, table = audited({arguments(given.get('make'))}), {table}",
+        f"    fitted = made.{methods['fit']}({fitting})",
+        f"    return (fitted if hasattr(fitted, {methods['sample']!r}) else made).{methods['sample']}({rows})",
+    ]
+
+
+def generator_pairs(library: str | None, given: Foreign) -> list[Pair]:
+    """Return the pairs that an audit made from the schema of a generator; [] for other libraries."""
+    if library != GENERATORS:
+        return []
+    return pairs_from(given["schema"], {key: given[key] for key in SEARCH if key in given})
