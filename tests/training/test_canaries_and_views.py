@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.training import canaries, reference, views
-from dpaudit.training.reference.state import keys_of
+from dpaudit.training.reference.trainer import keys_of
 
 MODEL = reference.Model((3, 4), spare=2)
 RNG = np.random.default_rng(4)

@@ -13,7 +13,7 @@ from scipy.stats import binom, kstest
 from dpaudit.training import reference, views
 from dpaudit.training.reference import experiments
 from dpaudit.training.reference.records import records_of
-from dpaudit.training.reference.state import State, keys_of
+from dpaudit.training.reference.trainer import State, keys_of
 
 from .plain import clipped_sum, gradients
 

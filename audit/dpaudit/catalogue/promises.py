@@ -11,6 +11,7 @@ import numpy as np
 
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.training.claims import is_whole
 from dpaudit.values import Dataset
 
 Inputs = Mapping[str, object]
@@ -24,6 +25,12 @@ def check_positive(name: str, value: float) -> None:
     """Raise ValueError unless 0 < value < inf."""
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be > 0, got {value}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise ValueError unless a value is a whole number >= 1."""
+    if not is_whole(value):
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
 def vector(dataset: Dataset) -> Array:

@@ -21,13 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Pure, check_positive
+from dpaudit.catalogue.promises import Pure, check_count, check_positive
 from dpaudit.catalogue.synthetic_domain import SMALL, Cells, Domain, Schema, columns_of, counts_of, drawn
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.values import Dataset
-
-_MAX_ROWS = 100_000
 
 TableOutput = dict[str, Any]
 """A table as a dict of columns, or noisy counts by name."""
@@ -45,8 +43,7 @@ class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny":
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.rows, int) or not 1 <= self.rows <= _MAX_ROWS:
-            raise ValueError(f"rows must be in 1..{_MAX_ROWS}, got {self.rows!r}")
+        check_count("rows", self.rows)
         Domain.of(self.schema, self.bins)
 
     @property
@@ -232,8 +229,9 @@ class Rounds(Generator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.rounds, int) or not 1 <= self.rounds <= self.rows:
-            raise ValueError(f"rounds must be in 1..rows, got {self.rounds!r}")
+        check_count("rounds", self.rounds)
+        if self.rounds > self.rows:
+            raise ValueError(f"rounds must be in 1..rows, got {self.rounds}")
 
     def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
         sizes = domain.sizes
@@ -281,9 +279,8 @@ class PateLike(Generator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, number in (("teachers", self.teachers), ("candidates", self.candidates)):
-            if not isinstance(number, int) or not 1 <= number <= 10_000:
-                raise ValueError(f"{name} must be in 1..10000, got {number!r}")
+        check_count("teachers", self.teachers)
+        check_count("candidates", self.candidates)
 
     def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
         outputs: list[TableOutput] = []

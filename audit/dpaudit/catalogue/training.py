@@ -19,12 +19,9 @@ from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.pairs.pair import Pair
 from dpaudit.training.claims import claim
 from dpaudit.training.reference.experiments import Training
-from dpaudit.training.reference.gradients import PerExample
-from dpaudit.training.reference.model import Model
-from dpaudit.training.reference.records import FAR, Records
-from dpaudit.training.reference.sampling import Poisson, Sampling, Shuffled
-from dpaudit.training.reference.state import State, streams
-from dpaudit.training.reference.trainer import Trainer
+from dpaudit.training.reference.model import Model, PerExample
+from dpaudit.training.reference.records import FAR, Poisson, Records, Sampling, Shuffled
+from dpaudit.training.reference.trainer import State, Trainer, streams
 from dpaudit.training.views import View, releases, weights
 from dpaudit.values import Dataset
 

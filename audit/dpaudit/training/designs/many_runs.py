@@ -22,21 +22,26 @@ from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
+from dpaudit.training.claims import is_whole
 from dpaudit.training.designs.checks import (
     ALL_DIVERGED,
+    MODELS,
     dependent,
     doubts_of,
+    enough_equal,
+    equal_outputs,
+    ignored,
+    no_effect,
     pooled,
     record_of,
     relation_doubts,
+    same_outputs,
     shared_seeds,
     too_few,
     with_warnings,
     without_nan,
 )
-from dpaudit.training.designs.effect import MODELS, enough_equal, equal_outputs, ignored, no_effect, same_outputs
 from dpaudit.training.designs.models import PROBES, TrainingProgress, train_models
-from dpaudit.training.ranges import is_whole
 
 
 def many_runs(

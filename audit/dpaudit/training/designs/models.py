@@ -21,7 +21,7 @@ from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolv
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.training.designs.effect import equal_outputs
+from dpaudit.training.designs.checks import equal_outputs
 from dpaudit.values import RawOutputs
 
 PROBES = 2

@@ -20,10 +20,9 @@ from dpaudit.sampling.store import seed_of
 from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
-from dpaudit.training.designs.checks import doubts_of, record_of, too_few, with_warnings
-from dpaudit.training.designs.effect import CANARIES, no_effect
+from dpaudit.training.claims import is_whole
+from dpaudit.training.designs.checks import CANARIES, doubts_of, no_effect, record_of, too_few, with_warnings
 from dpaudit.training.designs.models import opened, repeated
-from dpaudit.training.ranges import is_whole
 
 Train = Callable[[Flags, np.random.Generator], npt.ArrayLike]
 """A function `(included, rng)` that trains one model and returns the score of each canary, (m,)."""

@@ -18,9 +18,8 @@ from dpaudit.learning.attack import Attack
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import shown
-from dpaudit.training.designs.checks import doubts_of, record_of, with_warnings
-from dpaudit.training.designs.effect import CANARIES, no_effect
-from dpaudit.training.ranges import is_whole
+from dpaudit.training.claims import is_whole
+from dpaudit.training.designs.checks import CANARIES, doubts_of, no_effect, record_of, with_warnings
 
 Step = Callable[[int], float]
 """A function that makes one step for a given coin, 0 or 1, and returns the score of this step."""

@@ -11,9 +11,7 @@ from dpaudit.claims.comparison import violates
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.training.claims import claim
 from dpaudit.training.reference.records import Records, records_of, unshared
-from dpaudit.training.reference.run import NOBODY, Run
-from dpaudit.training.reference.state import keys_of
-from dpaudit.training.reference.trainer import Trainer
+from dpaudit.training.reference.trainer import NOBODY, Run, Trainer, keys_of
 from dpaudit.training.views import View, along
 from dpaudit.values import Dataset
 
