@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, audit, batched
-from dpaudit.engine.new_collector import new_collector
+from dpaudit.engine.collector import new_collector
 from dpaudit.engine.region_words import best_condition, interval_words
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.witness import CountedRegion, make_witness

@@ -204,7 +204,7 @@ def test_one_odd_output_does_not_blind_the_second_stage(
 
     The mechanism is called once per run.
     """
-    monkeypatch.setattr(collecting, "_MAX_BLOCK_TRIALS", 250)
+    monkeypatch.setattr(collecting, "MAX_BLOCK_TRIALS", 250)
     runs = [0]
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> tuple[int, int] | None:

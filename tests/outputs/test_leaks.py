@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import Pair, PureDP, audit
-from dpaudit.engine.new_collector import new_collector
+from dpaudit.engine.collector import new_collector
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.outputs import Timed
 from dpaudit.sampling.runs import ExecutionSettings

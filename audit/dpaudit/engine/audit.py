@@ -23,9 +23,8 @@ from dpaudit.engine.arguments import (
     violation_of,
 )
 from dpaudit.engine.build_result import Asked, result_of
-from dpaudit.engine.collector import Progress, ProgressCallback
+from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
-from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.provenance import provenance_of, with_training
 from dpaudit.engine.replay import Replay, replay

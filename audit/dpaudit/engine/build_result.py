@@ -14,6 +14,7 @@ from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import with_costs
 from dpaudit.engine.rows import attack_rows, history, pair_rows
+from dpaudit.engine.rows import detectable as detectable_row
 from dpaudit.engine.seen import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
@@ -26,15 +27,13 @@ from dpaudit.inference.power import (
     least_detectable_fixed,
     power_margin,
 )
-from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
+from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import p_value_of, strategy
 from dpaudit.result.confirmation import fresh_runs
-from dpaudit.result.evidence import Evidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
-from dpaudit.result.words import if_curve
 from dpaudit.settings.audit import POWER, Confirm
 from dpaudit.text.reasons import About, Reason
 
@@ -71,12 +70,9 @@ class _Sequential:
         self.against = run.accusing_log_e  # pair index -> evidence against the claim, nats
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # the violation may lie in one pair only, so the power is computed for the pair with the most trials
-        # number of trials counted on the pair with the most trials
         self.shown = int(counts.sum(axis=(1, 2)).max()) // 2
-        # description of the pair to which `shown` refers
         self.where = "on the pair with the most trials" if several else ""
-        # share of the initial wealth that is bet on this pair alone
-        self._share = 1 / (2 * len(counts)) if several else 1.0
+        self._share = 1 / (2 * len(counts)) if several else 1.0  # of the initial wealth, bet on this pair alone
         self.second_stage_trials = 0
 
     def margin(self, truth: Law) -> float:
@@ -104,9 +100,8 @@ class _Sequential:
     def e_value(self, *, bounds_valid: bool) -> float:
         """Return the final wealth as an e-value against the claim.
 
-        The end of the audit is a stopping time, unless the mechanism failed.  After a failure, the final wealth is the
-        wealth before the failed run.  Whether the audit ends at this moment depends on the failed run, so the expected
-        wealth may exceed 1.  In this case, min(wealth, 1) is returned, whose expectation is at most 1.
+        After a failure, it is the wealth before the failed run, which is no stopping time, so min(wealth, 1) is
+        returned.
         """
         if not bounds_valid:
             return 1.0
@@ -219,12 +214,12 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
         judgement = judgement_of(fresh.confirmation, collector.seen[method.pair])
         if collector.void:  # scores may have become void among the fresh runs
             dependent = collector.dependence()
-    detectable = _detectable(
-        evidence,
+    detectable = detectable_row(
         method.least() if method.shown and not judgement.doubts else None,
-        confidence=confidence,
+        method.where or "on this pair",
+        "the attack is optimal",
         shown=method.shown,
-        where=method.where,
+        largest_epsilon=largest_epsilon(max(evidence.trials, fresh_runs(evidence)), significance=1 - confidence),
     )
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
@@ -303,15 +298,3 @@ def _enough(asked: Asked, method: _Sequential | _Fixed) -> str:
     """Return a phrase that states how many runs would have detected the violation in `detect`, or any violation."""
     sought = asked.detect or largest_violation(asked.claim)
     return would_do(method.enough(sought), "runs per dataset", revealing=asked.detect is None)
-
-
-def _detectable(
-    evidence: Evidence, least: TradeoffFunction | None, *, confidence: float, shown: int, where: str
-) -> Detectable:
-    """Describe the smallest violation that the audit could have detected."""
-    return Detectable(
-        claim="" if least is None else str(least),
-        assumption="" if least is None else f"{if_curve(least, where or 'on this pair')} and the attack is optimal",
-        rule_of_three_rate=rule_of_three_rate(shown),
-        largest_epsilon=largest_epsilon(max(evidence.trials, fresh_runs(evidence)), significance=1 - confidence),
-    )

@@ -25,7 +25,6 @@ PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
 
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
-_MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; outputs with continuous noise never recur
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _ANSWERS = ("number of rows ", "distance of ")  # beginnings of names of numbers, whatever their values
@@ -39,9 +38,8 @@ _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers o
 def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
     """Describe the region {score > threshold} in words.
 
-    The description refers to the output itself if the output is one number or has few labels.  Otherwise the
-    description states the score's threshold.  If a single feature separates the outputs nearly as well as the score
-    does, the description also names this feature.
+    The words are about the output itself if it is one number or has few labels, or about a feature that separates the
+    outputs as well as the score does.  Otherwise they state the score's threshold.
     """
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
     if not score.ready or score.encoding is None or examples is None:
@@ -79,7 +77,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
     inside = score(Outputs.read(list(values))) > threshold
     whole = bool(np.all(values == np.floor(values)))
-    recurring = whole or examples.array.size >= _MIN_RECURRENCE * len(values)
+    recurring = whole or examples.array.size >= 2 * len(values)  # outputs with continuous noise never recur
     if len(values) <= _MAX_LISTED and recurring and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
@@ -147,9 +145,8 @@ def _positive(words: str, examples: Outputs, inside: npt.NDArray[np.bool_]) -> s
 def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0) -> tuple[str, float]:
     """Return the best condition on one column, in words, and its agreement with the region.
 
-    An encoding may have subtracted the integer `centre` from the column.  The words state the original numbers.  The
-    agreement is the mean of two shares: outputs in the region that satisfy the condition, and outputs outside the
-    region that do not satisfy it.
+    An encoding may have subtracted the integer `centre` from the column.  The agreement is the mean of two shares:
+    outputs in the region that satisfy the condition, and outputs outside it that do not.
     """
     known = ~np.isnan(column)
     values = np.unique(column[known])
@@ -198,8 +195,7 @@ def _written(value: object) -> str:
 def _cut(one: float, other: float) -> str:
     """Write the midpoint of two numbers, with at least four digits and enough digits to separate the numbers.
 
-    If the midpoint is not finite, write the second number, which lies outside the region.  The same holds for integers
-    that floats do not represent exactly.
+    If no float is the midpoint, write the second number, which lies outside the region.
     """
     if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > _EXACT:
         return str(int(other))
@@ -228,12 +224,7 @@ def query_names(queries: Queries) -> list[str]:
 
 
 def query_words(score: Score, threshold: float, examples: Outputs | None) -> str:
-    """Describe the query whose answers tell the datasets apart best.
-
-    Returns:
-        The description; "" if outputs are no tables, if no output is in the region, or if chance explains the
-        agreement of every query.
-    """
+    """Describe the query of tables whose answers tell the datasets apart best; "" if none does better than chance."""
     encoding = score.encoding
     if examples is None or not isinstance(encoding, PartsEncoding) or encoding.table_queries is None:
         return ""
@@ -296,9 +287,8 @@ def agreement_by_chance(n: int, tried: int) -> float:
     """Return an agreement that the best of several queries rarely reaches by chance.
 
     The agreement is (1 + D) / 2 with the two-sample Kolmogorov-Smirnov distance D.  If both samples of size n have one
-    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries.  The conditions
-    of queries are proposed by the outputs of both datasets together.  Given these outputs, their division between the
-    datasets is uniformly random, so the bound also holds for queries that were chosen by the same outputs.
+    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries, also those
+    proposed by the outputs: given all outputs together, their division between the datasets is uniformly random.
     """
     return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / CHANCE) / n))
 

@@ -32,9 +32,9 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
-from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
+from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn, new_collector
+from dpaudit.engine.confirming import LEAST
 from dpaudit.engine.fresh_runs import FreshRuns
-from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, differs, level_of
 from dpaudit.inference.fixed.confirming import runs_to_confirm
@@ -42,7 +42,7 @@ from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms.error_state import own_error_state
+from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.checks import contradictions, unchecked
@@ -59,11 +59,8 @@ __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
 DOUBLINGS = 6  # maximum number of doublings of the counted runs with `extend`, so that 64 times the runs are counted
 _TIMES = 4  # fresh runs per run of the witness: a sequential audit stops at a lucky moment, so effects shrink on replay
-_MIN_TRIALS = 1_000  # minimum number of counted runs per dataset
 _MIN_LEARNED = 200  # minimum number of runs per dataset to learn from
 _CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
-_MAX_RUNS = 10**9  # runs per dataset; if a decision needs more, the fresh counts show no sign of a violation
-_POWER = 0.9  # probability with which the suggested number of runs confirms a violation
 
 
 @own_error_state()
@@ -124,8 +121,9 @@ def replay(
     tested = result.claim.symmetrized()
     execution, planned = execution or ExecutionSettings(), result.evidence.planned
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
-    _score_few_values(collector, result)
     (learner,) = collector.learners
+    if result.evidence.anytime and scores_frequencies(learner.attacks):  # as in a sequential audit
+        learner.few_values = FewValues(tested)
     changes, unknown = _changes(result, mechanism, pair, learner.attacks)  # before a run changes the mechanism
     second_stage_trials = result.provenance.second_stage_trials or 0
     with shown(progress, result.name) as told:
@@ -181,8 +179,7 @@ def frozen_threshold(learner: Learner, witness: Witness) -> int:
     """Return the last bin outside the region for a score that was learned again.  Counted runs have no influence.
 
     The witness's threshold is kept, unless its error rates under the new score clearly differ from the witness's rates.
-    In that case, the threshold with the closest rates is chosen.  This happens if many outputs have the same
-    score, and this score now lies on the other side of the threshold.
+    Then the threshold with the closest rates is chosen.
     """
     threshold = witness.last_bin
     scores = [bin_counts(learner.score(side)) for side in learner.outputs()] if learner.ready else []
@@ -203,13 +200,6 @@ def _tell(trials: int, until: int, progress: ProgressCallback | None) -> None:
     """Report the progress of a replay, whose evidence is counted only at the end."""
     if progress is not None:
         progress(Progress(trials=trials, allowed=until, log_e=math.nan, log_threshold=math.nan))
-
-
-def _score_few_values(collector: Collector, result: AuditResult) -> None:
-    """Let frequencies score outputs with few values, as in a sequential audit."""
-    (learner,) = collector.learners
-    if result.evidence.anytime and scores_frequencies(learner.attacks):
-        learner.few_values = FewValues(result.claim.symmetrized())
 
 
 class _Looks(NamedTuple):
@@ -249,7 +239,7 @@ def _looks(
             invalid = [str(error)]
         made = until
         p_value = min(p_value, share * fresh.p_value(tested))
-        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=_MAX_RUNS)
+        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2)
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or invalid or p_value <= level or hopeless or looks > DOUBLINGS:
             notes = [f"fresh runs were made in this process only: {fresh.why}"] if fresh.why and not invalid else []
@@ -319,5 +309,5 @@ def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) ->
     else:
         times = _TIMES if result.violated else 1
         origin = f"{times} times the witness's" if times > 1 else "as many as the witness's"
-        counted, counted_from = max((_MIN_TRIALS, "the minimum"), (times * witness.counts.n0, origin))
+        counted, counted_from = max((LEAST, "the minimum"), (times * witness.counts.n0, origin))
     return ReplayRuns(learned=learned, counted=counted, learned_from=learned_from, counted_from=counted_from)

@@ -82,8 +82,7 @@ class Replay:
 
     def __str__(self) -> str:
         witness = self.result.witness
-        if witness is None:
-            raise AssertionError("a replay needs a witness")
+        assert witness is not None
         rows = [("in the result", witness.counts), ("fresh", self.counts)]
         alpha = self.counts.false_positives / max(1, self.counts.n0)
         allowed = 1 - float(self.result.claim.symmetrized().beta(alpha))

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.learning import Learner
 from dpaudit.numerics.arrays import Array
-from dpaudit.pairs.brief import MAX_DATASET, brief
-from dpaudit.pairs.difference import hidden_difference
-from dpaudit.result.values import AttackRow, History, PairRow
+from dpaudit.pairs.difference import MAX_DATASET, brief, hidden_difference
+from dpaudit.result.values import AttackRow, Detectable, History, PairRow
+from dpaudit.result.words import if_curve
 
 _POINTS = 400  # maximum number of thresholds of the curve of scores
 
@@ -58,6 +60,18 @@ def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def detectable(
+    least: TradeoffFunction | None, place: str, attained_if: str, *, shown: int, largest_epsilon: float
+) -> Detectable:
+    """Describe the smallest violation that an audit could have detected, if there is one."""
+    return Detectable(
+        claim="" if least is None else str(least),
+        assumption="" if least is None else f"{if_curve(least, place)} and {attained_if}",
+        rule_of_three_rate=rule_of_three_rate(shown),
+        largest_epsilon=largest_epsilon,
+    )
 
 
 def observed_curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:

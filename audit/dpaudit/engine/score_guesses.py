@@ -16,9 +16,12 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.guesses import guess
 from dpaudit.inference.scores import confident, fixed_number, levels, runs, several, weighted
+from dpaudit.inference.scores.dependence import half_included
+from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.evidence import (
+    CanariesInRunsEvidence,
     CanaryLevelsEvidence,
     CanaryScoresEvidence,
     DrawnCanariesEvidence,
@@ -27,15 +30,19 @@ from dpaudit.result.evidence import (
     RunScoresEvidence,
     WeightedGuessesEvidence,
 )
-from dpaudit.result.several_runs_evidence import of_runs
+from dpaudit.result.several_runs_evidence import all_halves, of_runs
 from dpaudit.result.values import Counts
 from dpaudit.result.weighted_evidence import check_size
+from dpaudit.sampling.streams import stream
 from dpaudit.settings.limits import shown
+from dpaudit.text.rounding import upper
 
 Independence = Literal["runs", "canaries"] | None
 Inclusion = Literal["coins", "fixed_number"]
 Guesses = int | Sequence[int] | None
 Labels = npt.NDArray[np.intp]
+
+_WHAT_TO_DO = "the bounds of independent canaries are then not valid; use independence=None, which assumes nothing"
 
 DESIGNS = {
     "coins": "an independent fair coin decided for each canary",
@@ -148,12 +155,9 @@ def count_guesses(
     inclusion: Inclusion = "coins",
     claim: TradeoffFunction = NO_CLAIM,
 ) -> tuple[ScoresGuesses, Counts]:
-    """Guess from scores which runs were on d1, or which canaries were included, and count the right guesses.
+    """Guess from scores which runs were on d1, or which canaries were included; return right guesses, also by side.
 
     The p-value depends on the scores only through this count.  Equal scores are put in a random order.
-
-    Returns:
-        The evidence, and the guesses counted by side.
     """
     n0, n1 = len(scores0), len(scores1)
     if guesses is None and has_levels(n0 + n1, claim, independence, inclusion):
@@ -201,11 +205,7 @@ def _count_levels(
 
 
 def order_matters(scores0: Array, scores1: Array, evidence: ScoresGuesses) -> bool:
-    """Return whether the random order of equal scores decides about guesses.
-
-    The random order decides if equal scores lie on both sides of a cut.  For several runs, any two equal scores are
-    reported.
-    """
+    """Return whether equal scores lie on both sides of a cut; for several runs, whether any two scores are equal."""
     both = np.sort(np.concatenate([scores0, scores1]))
     equal = both[1:] == both[:-1]
     places = np.arange(len(equal)) if evidence.cuts is None else np.array(evidence.cuts) - 1
@@ -276,3 +276,60 @@ def _about_drawn(scores0: Array, scores1: Array, r: int, rng: np.random.Generato
         return Counts(false_positives=r - right, n0=r - right, false_negatives=0, n1=right)
     right = runs.count_high(-scores1, -scores0, r, rng=rng)
     return Counts(false_positives=0, n0=right, false_negatives=r - right, n1=r - right)
+
+
+def signs_of_dependence(
+    scores0: Array, scores1: Array, labels: tuple[Labels, Labels] | None, seed: int
+) -> tuple[str, ...]:
+    """Return reasons why canaries cannot be taken as independent; empty if the tests find no sign.
+
+    Theorem:
+        If the pairs (score, coin) of all canaries are exchangeable between runs, and the scores of each side along
+        their list, a reason is returned with probability at most `exchangeability.LEVEL` = 0.1 %.
+
+    Proof:
+        Each of the two tests warns if its p-value is at most half of this level, by the theorem of
+        `inference.scores.exchangeability`.
+
+    A reason makes the result inconclusive.  The bounds of `independence="canaries"` hold only under independence, so a
+    refutation or a bound would have no guarantee after the test has rejected this assumption.  No reason does not
+    confirm the assumption: a state that all canaries of one run share cannot be seen in this run.
+    """
+    found = []
+    rng = stream(seed, "dependence")
+    if labels is not None:
+        p_value = between_runs(scores0, scores1, *labels, rng=rng)
+        if p_value <= LEVEL / 2:
+            found.append(
+                f"canaries depend on each other: scores differ between runs, with probability at most {upper(p_value)} "
+                f"if independent canaries of one kind were divided at random between the runs; {_WHAT_TO_DO}"
+            )
+    if not found and (p_value := along_the_list(scores0, scores1, rng=rng)) <= LEVEL / 2:
+        found.append(
+            "canaries depend on each other, or are listed by kind: scores differ along the list of canaries, with "
+            f"probability at most {upper(p_value)} if independent canaries are in random order; {_WHAT_TO_DO}"
+        )
+    return tuple(found)
+
+
+def count_pooled(
+    scores: tuple[Array, Array], labels: tuple[Labels, Labels], guesses: Guesses, rng: np.random.Generator
+) -> tuple[ScoresGuesses, Counts]:
+    """Guess about the canaries of several runs as if all of them came from one run.
+
+    The theorem of `inference.scores.confident` allows different laws for different canaries.  So it holds for the
+    canaries of several runs if all canaries are independent given the coins, within runs and across runs.
+    """
+    sizes = len(scores[0]), len(scores[1])
+    runs = int(max(side.max(initial=0) for side in labels)) + 1
+    counts = [np.bincount(side, minlength=runs) for side in labels]
+    made = tuple((int(out + into), int(into), 0) for out, into in zip(*counts, strict=True))
+    if all_halves(made):
+        raise ValueError(
+            f"half of the canaries of each of {runs:,} runs were included (rounded if their number is odd), so this "
+            'number was probably fixed beforehand; use independence=None with included_at_random="fixed_number"'
+        )
+    r = confident.default_confident(sum(sizes)) if guesses is None else guesses
+    evidence, counted = count_guesses(*scores, "canaries", r, rng, half=half_included(*sizes))
+    fields = {field.name: getattr(evidence, field.name) for field in dataclasses.fields(evidence)}
+    return CanariesInRunsEvidence(**fields, runs=runs), counted

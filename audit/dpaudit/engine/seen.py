@@ -17,7 +17,7 @@ from dpaudit.values.content import key
 if TYPE_CHECKING:
     from dpaudit.engine.collector import Collector
 
-MIN_OUTPUTS = 10  # minimum number of outputs on a dataset from which conclusions are drawn
+MIN_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
 
 
 @dataclass(slots=True)

@@ -35,10 +35,7 @@ _PRIOR = 30.0  # each pair's variance is averaged with the largest variance, whi
 
 @dataclass
 class SequentialAudit:
-    """An audit that may be examined and stopped at any time.
-
-    The next pair, and the score of its outputs, are fixed before these outputs are sampled.
-    """
+    """An audit that may be examined and stopped at any time: pair and score are fixed before outputs are sampled."""
 
     collector: Collector
     tested: TradeoffFunction  # the claim, symmetrized
@@ -283,10 +280,8 @@ class SequentialAudit:
     def _best_in_hindsight(self, left: npt.NDArray[np.intp]) -> int | None:
         """Return the pair with the largest growth in hindsight, if outputs have few values on all pairs; else None.
 
-        The growth in hindsight is the log-wealth that the present score of a pair would have won on all outputs of the
-        pair, divided by their number.  The early bets on a pair have used worse scores, so their growth says less.  The
-        log-wealth is increased by 1 nat, so pairs with few trials are tried again.  The choice depends on the past
-        only.
+        It is the log-wealth that the present score of a pair would have won on all outputs of the pair, divided by
+        their number.  The log-wealth is increased by 1 nat, so pairs with few trials are tried again.
         """
         growth = []
         for pair in left:
@@ -302,7 +297,7 @@ class SequentialAudit:
 def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
     """Return a key of d0 and of d1 for each pair.  Equal keys mean equal datasets, so that scores are learned together.
 
-    A single pair needs no comparison, and a dataset that cannot be read counts as different from all others.
+    A dataset that cannot be read counts as different from all others.
     """
 
     def of(dataset: Dataset, place: tuple[int, int]) -> Hashable:

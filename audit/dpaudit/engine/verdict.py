@@ -39,10 +39,6 @@ class Facts:
     notes: tuple[str, ...] = ()  # warnings from before the first run, and of the attacks
     side_effects: tuple[str, ...] = ()  # side effects of the mechanism
 
-    def __post_init__(self) -> None:
-        if self.void and not self.dependent:
-            raise AssertionError("void scores must give their reason in `dependent`")
-
     @property
     def ended(self) -> StoppedBy:
         """What ended the trials, if the evidence did not end them."""

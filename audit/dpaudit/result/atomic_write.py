@@ -1,9 +1,6 @@
 """Writes files atomically: a reader sees either the complete old content or the complete new content.
 
 A process that is killed while it writes leaves a part file, which the next write into the same folder removes.
-
-`write_whole` writes a file that the user named, and follows symbolic links.  `write_placed` is for file names that
-dpaudit chose, in folders where other users may create links at any time.
 """
 
 from __future__ import annotations
@@ -27,11 +24,7 @@ _BY_FOLDER = {os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    r"""Write a file atomically: a reader sees either the old content or the new content, even if the disk is full.
-
-    An existing file keeps its mode.  The function follows symbolic links.  If the path was not given by the user, the
-    caller must check for symbolic links.
-    """
+    """Write a file that the user named: symbolic links are followed, and an existing file keeps its mode."""
     target = Path(os.path.realpath(path))
     # a special file such as /dev/stdout, or a folder, for which the system raises OSError
     if target.exists() and not target.is_file():
@@ -51,11 +44,10 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def write_placed(file: Path, content: str | bytes) -> None:
-    """Write a file as `write_whole` does, but refuse symbolic links.
+    """Write a file whose name dpaudit chose, in a folder where other users may create links at any time.
 
-    The function opens the folder once, and writes and renames the file within the open folder.  If another program
-    creates a link at the same time, renaming replaces the link and leaves the target of the link unchanged.  On systems
-    without operations relative to an open folder, such as Windows, links are only checked before writing.
+    If another program creates a link after the check, renaming within the open folder replaces the link and leaves its
+    target unchanged.
     """
     if not _BY_FOLDER:
         _checked_mode(str(file), None)
@@ -87,10 +79,7 @@ def remove_placed(file: Path) -> None:
 
 
 def link_in(folder: Path) -> Path | None:
-    """Return the first symbolic link on a relative path; for an absolute path, the folder itself if it is a link.
-
-    The result is None if there is no such link.  The folders above an absolute path may be links.
-    """
+    """Return the first symbolic link on a relative path; of an absolute path, only the last part is checked."""
     above = () if folder.is_absolute() else folder.parents[-2::-1]
     return next((one for one in (*above, folder) if os.path.islink(one)), None)  # unlike is_symlink, for any name
 
@@ -118,10 +107,7 @@ def _remove_parts(folder: Path | int) -> None:
 
 
 def _checked_mode(name: str, folder: int | None) -> int | None:
-    """Return the permissions of a regular file; None if the file does not exist.
-
-    Raise OSError for files of other kinds.
-    """
+    """Return the permissions of a regular file; None if the file does not exist."""
     try:
         mode = os.lstat(name, dir_fd=folder).st_mode
     except FileNotFoundError:

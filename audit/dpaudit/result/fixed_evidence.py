@@ -71,10 +71,7 @@ class FixedEvidence(Evidence):
 
     @property
     def outcome(self) -> tuple[int, int, int, int]:
-        """The counts (x, n0, y, n1) of the claim's rejection region.
-
-        The region contains x of the n0 outputs of d0, and y of the n1 outputs of d1.
-        """
+        """(x, n0, y, n1): the claim's region contains x of the n0 outputs of d0, and y of the n1 outputs of d1."""
         return self._outcome(self.threshold)
 
     def _outcome(self, threshold: int) -> tuple[int, int, int, int]:
@@ -86,11 +83,9 @@ class FixedEvidence(Evidence):
         return (self.counts,)
 
     def of_pair(self, pair: int | None) -> Counts | None:
-        """Return all counts, because an audit with a fixed number of trials counts outputs of only one pair."""
         return self.counts
 
     def p_value(self, claim: TradeoffFunction) -> float:
-        """Return the exact p-value of a claim."""
         return exact_binomial.p_value(claim, *self.outcome)
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
@@ -112,13 +107,11 @@ class FixedEvidence(Evidence):
         return exact_binomial.mu_lower(*self._outcome(threshold), significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        threshold = (
-            self.threshold
-            if delta == self.delta
-            else threshold_for_epsilon(
-                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+        threshold = self.threshold
+        if delta != self.delta:
+            threshold = threshold_for_epsilon(
+                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=threshold
             )
-        )
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
 
     def fingerprint(self) -> str:

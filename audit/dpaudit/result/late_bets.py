@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import Counts, dense, sparse
+from dpaudit.result.histograms import Counts, dense, is_whole, sparse
 from dpaudit.values import Json, JsonObject
 
 
@@ -91,11 +91,10 @@ class LateBets:
 
 
 def _stage(stated: Json, pairs: int, bets: int) -> Stage:
-    for name, least, most in (("pair", 0, pairs - 1), ("bet", 0, bets - 1), ("left", 1, 2**53)):
-        value = stated[name]
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"{name} of a late bet must be between {least} and {most:,}, got {value!r}")
-    return Stage(pair=stated["pair"], bet=stated["bet"], left=stated["left"], counts=dense(stated["counts"]))
+    for name, most in (("pair", pairs - 1), ("bet", bets - 1)):
+        if not is_whole(stated[name], most):
+            raise ValueError(f"{name} of a late bet must be between 0 and {most:,}, got {stated[name]!r}")
+    return Stage(pair=stated["pair"], bet=stated["bet"], left=int(stated["left"]), counts=dense(stated["counts"]))
 
 
 def _gain(bets: Strategy, prices: Array, stage: Stage, *, coin_selected: bool) -> float:

@@ -219,6 +219,7 @@ class SequentialEvidence(Evidence):
 
     def to_json(self) -> JsonObject:
         peak = {} if self.peak is None else {"peak": [sparse(sides) for sides in self.peak]}
+        violations = [] if self.planned is None else [str(violation) for violation in self.planned.violations]
         return {
             "method": self.method,
             "bins": BINS,
@@ -228,7 +229,11 @@ class SequentialEvidence(Evidence):
             "edition": EDITION,  # of the bets' alternatives, see `alternatives`
             **peak,
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
-            **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
+            **(
+                {}
+                if self.planned is None
+                else {"planned": {"violations": violations, "confidence": self.planned.confidence}}
+            ),
             **({} if self.late is None else {"late": self.late.to_json()}),
             **({"confirms": True} if self.confirms else {}),
             **({} if self.confirmation is None else {"confirmation": self.confirmation.to_json()}),
@@ -283,11 +288,9 @@ class SequentialEvidence(Evidence):
 class OnlineEvidence(SequentialEvidence):
     """Counts of estimated log-likelihood ratios on the steps after those on which the estimate was trained.
 
-    The bets are those of `stream_strategy`.  The bounds are those of `SequentialEvidence`, where each trial is one
-    output.  The stream may continue after the claim has been refuted, and the wealth may then decrease.  So the
-    evidence stores the counts of two interim analyses: the last one, and the one with the largest wealth against the
-    claim.  A claim is refuted if the counts of at least one of these two analyses refute it.  The verdict and all
-    bounds still hold jointly, because Ville's inequality holds for all interim analyses jointly.
+    The stream may continue after the claim has been refuted, and the wealth may then decrease.  So a claim is refuted
+    if it is by the counts at the end, or at the interim analysis with the largest wealth.  The verdict and all bounds
+    hold jointly, because Ville's inequality holds for all interim analyses jointly.
     """
 
     method: ClassVar[str] = "online"
@@ -324,13 +327,8 @@ class OnlineEvidence(SequentialEvidence):
         return cls(target=target, counts=counts, peak=peak, steps=int(values["steps"]))
 
 
-def _planned_to_json(planned: Planned) -> JsonObject:
-    return {"violations": [str(violation) for violation in planned.violations], "confidence": planned.confidence}
-
-
 def _planned_of(stated: Json) -> Planned | None:
-    """Read the planned violations; None if the file states none."""
     if stated is None:
         return None
-    violations, confidence = stated["violations"], stated["confidence"]
-    return Planned(violations=tuple(parse_claim(str(text)) for text in violations), confidence=float(confidence))
+    violations = tuple(parse_claim(str(text)) for text in stated["violations"])
+    return Planned(violations=violations, confidence=float(stated["confidence"]))

@@ -47,10 +47,7 @@ _SUSPICIOUS = 0.05
 
 
 def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right: int) -> float:
-    """Return the probability of at least `right` right guesses if scores are independent likelihood ratios.
-
-    Exactly `included` of the `m` canaries are included, so the inclusions of different canaries are dependent.
-    """
+    """Return the probability of at least `right` right guesses if scores are independent likelihood ratios."""
     if fixed_number.about_both_sides(m, included):
         return both_sides.attained(truth, m, (guesses,), right, included=included)
     rare = min(included, m - included)
@@ -136,10 +133,7 @@ class DrawnRunEvidence(ScoresGuesses):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfRuns(ScoresGuesses):
-    """Guesses about the canaries of several runs.
-
-    Evidence of this kind uses only the total number of right guesses.
-    """
+    """Guesses about the canaries of several runs, of which only the total number of right guesses is used."""
 
     # maximum of `work` in `check_size`, where one run of each kind counts (see `_kinds`)
     most_work: ClassVar[int]
@@ -223,7 +217,7 @@ class _OfRuns(ScoresGuesses):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> Self:
-        found = cls(runs=read_runs(values["runs"]), guesses=int(values["guesses"]), right=int(values["right"]))
+        found = cls(runs=_runs_of(values["runs"]), guesses=int(values["guesses"]), right=int(values["right"]))
         if found.guesses != sum(r for _, _, r in found.runs) or not 0 <= found.right <= found.guesses:
             raise ValueError(f"evidence must have right <= guesses of its runs, got {found.right} and {found.guesses}")
         found.check_size()
@@ -236,8 +230,7 @@ def _tails(evidence: _OfRuns, claim: TradeoffFunction) -> list[Array]:
     return evidence.tails(evidence.tail_chance, claim)
 
 
-def read_runs(given: Json) -> tuple[Run, ...]:
-    """Read the runs of several-run evidence from JSON values."""
+def _runs_of(given: Json) -> tuple[Run, ...]:
     runs = tuple((int(m), int(included), int(r)) for m, included, r in given)
     if not runs or not all(0 <= included <= m <= MAX_SCORES and 0 <= r <= m for m, included, r in runs):
         words = f"runs must have included canaries and guesses between 0 and canaries, at most {MAX_SCORES:,}"
@@ -316,10 +309,7 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
 @lru_cache(maxsize=16)  # the answer is needed for every p-value
 def all_halves(runs: tuple[Run, ...]) -> bool:
-    """Return whether every run includes half of its canaries, and fair coins do so with probability below 5 %.
-
-    Halves are rounded.  Runs of one canary, whose half is 0 or 1 of it, are never suspicious.
-    """
+    """Return whether every run includes half of its canaries (rounded), and coins do so with probability below 5 %."""
     if not all(half_included(m - included, included) for m, included, _ in runs):
         return False
     return sum(math.log(half_by_chance(m)) for m, _, _ in runs) < math.log(_SUSPICIOUS)

@@ -77,7 +77,7 @@ class WeightedGuessesEvidence(CanaryGuesses):
 
 
 def check_size(numbers: tuple[int, ...]) -> None:
-    """Raise ValueError if computing bounds would take minutes for these numbers of guesses."""
+    """Raise ValueError if computing bounds would take minutes."""
     if sum(numbers) > MAX_GUESSES:
         raise ValueError(
             f"the numbers of guesses have the sum {sum(numbers):,}, but at most {MAX_GUESSES:,} is allowed, because "
