@@ -27,8 +27,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from sweep_cases import correct
 
-from dpaudit.cli.plan_sweep import planned_sweep
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
+from dpaudit.cli.sweep_cells import planned_sweep
 from dpaudit.config import ConfigError
 from dpaudit.result.sweeps import CellState, Sweep
 from dpaudit_reports.formats.run import Screen

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
-from dpaudit.cli import progress
 from dpaudit.cli.app import app
 from dpaudit.engine.audit import Progress
 from dpaudit.engine.progress_line import Pace, progress_line
@@ -168,15 +167,3 @@ def test_rate_and_time_left_are_of_the_runs_so_far() -> None:
     assert all(map(math.isnan, pace.measured(at(0))))
     assert pace.measured(at(100)) == (50.0, 18.0)
     assert pace.measured(at(400)) == (100.0, 6.0)
-
-
-def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    times = iter([0.0, 1.0, 1.0, 4.0, 4.0, 6.0, 6.0, 7.0, 7.0, 12.0, 12.0])
-    update = progress._now_and_then("1 of 2  a\u202eb", lambda: next(times))
-    for trials in (10, 20, 30, 40, 50):
-        update(Progress(trials=trials, allowed=100, log_e=0.0, log_threshold=3.0))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" · ")[:2] for line in lines] == [
-        ["1 of 2  a\\u202eb", "30 of 100 runs"],
-        ["1 of 2  a\\u202eb", "50 of 100 runs"],
-    ]

@@ -88,7 +88,7 @@ def test_a_table_is_limited_and_a_damaged_one_is_refused(tmp_path: Path, monkeyp
     parquet.write_table(arrow.table({"score": np.zeros(20_000), "included": np.arange(20_000) % 2}), file)
     assert [len(side) for side in read_scores_file(file)[:2]] == [10_000, 10_000]
     monkeypatch.setattr(score_files, "MAX_SCORES", 10_000)
-    refused(file, "the file has 20,000 rows; the maximum is 10,000")
+    refused(file, "has 20,000 values; the maximum is 10,000")
     file.write_bytes(file.read_bytes()[:-20])
     refused(file, "arquet")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from dpaudit.cli.starting_configs import CASES
+from dpaudit.cli.start import CASES
 from dpaudit.config import read_configs
 
 Command = Callable[..., Result]

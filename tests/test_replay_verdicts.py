@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay
 from dpaudit.cli.app import app
+from dpaudit.cli.replay_file import checked_test
 from dpaudit.engine.replay import CONFIRMED, Replay, contradictions, frozen_threshold, unchecked
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.grid import bin_of
 from dpaudit.learning import Learner
-from dpaudit.testing.replaying import checked_test
 
 PAIR = Pair([0], [1])
 Command = Callable[..., Result]

@@ -46,7 +46,7 @@ def test_a_wrong_constructor_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_cells_that_hang_or_fail_do_not_block_the_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     simulated_library(monkeypatch, tmp_path, FAILING)
-    monkeypatch.setattr("dpaudit.cli.plan_sweep.answer_seconds", lambda seconds, cells: 0.02)
+    monkeypatch.setattr("dpaudit.cli.sweep_cells.answer_seconds", lambda seconds, cells: 0.02)
     done = swept("--trials", "100", "--time", "60s", "--seed", "1")
     assert done.exit_code == 3, done.output
     assert states() == {"Hangs": "not audited", "Raises": "not audited", "Right": "inconclusive"}

@@ -172,15 +172,3 @@ def test_versions_of_a_catalogue_have_a_limited_form(audits: Audits, before: str
     done = swept("--time", "2s", "--dry-run")
     assert done.exit_code == 2
     assert words in prose(done.stderr)
-
-
-def test_values_of_the_grid_do_not_expand_without_limit(audits: Audits) -> None:
-    """Three thousand uses of a list with three thousand numbers take much more space than the file."""
-    catalogue = Path("counts.yaml")
-    text = catalogue.read_text()
-    uses, values = ", ".join(["$A"] * 3_000), ", ".join(["0"] * 3_000)
-    entry = f"  - {{call: Right, name: large, arguments: {{epsilon: [{uses}]}}, grid: {{A: {{x: [{values}]}}}}}}\n"
-    catalogue.write_text(text + entry)
-    done = swept("--time", "2s", "--dry-run")
-    assert done.exit_code == 2
-    assert "the arguments of all cells have more than 8,388,608 letters" in prose(done.stderr)

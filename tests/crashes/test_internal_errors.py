@@ -16,8 +16,7 @@ import pytest
 from dpaudit import AuditResult
 from dpaudit.cli import app as cli
 from dpaudit.cli import run_configs as running
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR
-from dpaudit.cli.internal_errors import report_internal_error
+from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, report_internal_error
 from dpaudit.result.values import Verdict
 
 from .command_line import CONFIG, Command, broken
@@ -130,7 +129,7 @@ def test_a_mechanism_that_uses_up_all_file_handles_leaves_a_result_and_never_the
     assert AuditResult.from_json(folder / "dpaudit-results" / "noise.json").verdict is Verdict.INCONCLUSIVE
 
 
-@pytest.mark.parametrize("lost", ["dpaudit.cli.app", "dpaudit.cli.internal_errors"])
+@pytest.mark.parametrize("lost", ["dpaudit.cli.app", "dpaudit.mechanisms.raised"])
 def test_an_exception_that_nothing_handles_exits_with_4(lost: str, folder: Path) -> None:
     """Python itself exits with 1, the code of a violation."""
     code = f"""if True:

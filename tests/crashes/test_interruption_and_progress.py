@@ -89,20 +89,3 @@ def test_something_is_shown_before_anything_heavy_is_loaded(
     assert "loading" in text
     assert heavy == []
     assert seconds < 1.0
-
-
-def test_the_progress_bar_begins_with_the_required_evidence(
-    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[float] = []
-    honest: Any = vars(running)["progress_bar"]
-
-    def bar(name: str, *, shown: bool, log_threshold: float | None = None) -> Any:
-        assert log_threshold is not None
-        asked.append(log_threshold)
-        return honest(name, shown=shown, log_threshold=log_threshold)
-
-    monkeypatch.setattr(running, "progress_bar", bar)
-    command("run", "many.yaml", "--no-pdf")
-    # At 99 % one audit stops at evidence of 100, and three audits share the guarantee.
-    assert [round(2.718281828459045**log) for log in asked] == [300] * 3

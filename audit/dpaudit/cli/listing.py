@@ -1,15 +1,17 @@
-"""`dpaudit list`: lists the available attacks, claims, builtin mechanisms and configs."""
+"""`dpaudit list` lists attacks, claims, builtin mechanisms and configs, and `dpaudit clean` lists environments."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpaudit.cli.terminal import show
+from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
+from dpaudit.cli.terminal import say, show
 from dpaudit.cli.values import check_choice, completing
 from dpaudit.text.printable import one_line
 
@@ -76,3 +78,42 @@ def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
         line = re.sub(r"\b(\w+)(?=\()|(?<=`)(\w+)(?=`)", lambda found: names.get(found[0], found[0]), line)
         rows.append((name, re.sub(r"(?:(?<=\.)|;) +(?:\w*Error\b|see the module).*", "", line)))
     return rows
+
+
+def clean(
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the listed environments.")] = False,
+) -> None:
+    """List the environments built for `requires:`; with --yes, remove those that are not in use.
+
+    The list states size, days without use, requirements and folder.  An audit that needs a removed environment builds
+    it again.
+
+    Exit codes: 0 all environments were listed or removed, 2 wrong usage, and 3 some environments could not be removed.
+    """
+    from dpaudit.mechanisms import MechanismError
+    from dpaudit.mechanisms.environments import cached_environments, environments_folder, remove
+
+    try:
+        found = cached_environments()
+        if not found:
+            say(f"there are no environments in {environments_folder()}")
+        stayed = 0
+        for one in found:
+            days = f"unused for {max(0, int((time.time() - one.used) / 86_400)):4d} days"
+            show(one_line(f"{one.size / 1e6:8.1f} MB  {days}  {one.about}  {one.path}"))
+            try:
+                if yes:
+                    remove(one)
+            except OSError as error:
+                stayed += 1
+                reason = "the environment is in use" if isinstance(error, BlockingIOError) else error
+                say(f"{one.path} stays: {reason}")
+    except (MechanismError, OSError) as error:
+        refuse(str(error))
+    if found and yes:
+        say(f"removed {len(found) - stayed} of {len(found)} environments")
+    elif found:
+        total = sum(one.size for one in found) / 1e6
+        say(f"{len(found)} environments with {total:,.1f} MB.  To remove them: dpaudit clean --yes")
+    if stayed:
+        leave(INCONCLUSIVE)

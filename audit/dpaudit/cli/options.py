@@ -12,12 +12,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from dpaudit.cli.resume_option import RESUME_ANYWAY
+from dpaudit.cli.commands import RESUME_ANYWAY
 from dpaudit.cli.values import completing, number_option, whole_option
 from dpaudit.result import RESULTS
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import MIN_TRIALS
-from dpaudit.text.papers import PAPERS
+from dpaudit.text.signs import PAPERS
 
 Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config files, or folders that hold them.")]
 

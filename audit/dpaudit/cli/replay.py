@@ -107,7 +107,7 @@ def replay(
         planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code, locked=not unlocked)
         lines = [str(planned), *planned.runs(trials, extend=extend)]
         if dry_run:
-            for line in (*lines, *(f"  {line}" for line in planned.inputs)):
+            for line in (*lines, *(f"  {line}" for line in (planned.audit.inputs if planned.audit else ()))):
                 show(line)
             return
         if not quiet:
@@ -129,16 +129,13 @@ def replay(
 
 
 def _signed(found: Replay) -> str:
-    """Return the text of a replay.
-
-    The first line begins with the sign of the result's verdict.  The last line begins with the sign of the fresh runs'
-    verdict.
-    """
+    """Return the text of a replay; its first and last lines begin with the signs of the old and the new verdict."""
     from dpaudit.result.values import Verdict
     from dpaudit.text.signs import SIGNS
 
     fresh = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
     fresh = fresh if found.conclusive else Verdict.INCONCLUSIVE
-    first, *lines, last = str(found).split("\n")
-    first = f"{SIGNS[found.result.verdict.value].sign} {first}"
-    return "\n".join([first, *lines, f"{SIGNS[fresh.value].sign} {last}"])
+    lines = str(found).split("\n")
+    lines[0] = f"{SIGNS[found.result.verdict.value].sign} {lines[0]}"
+    lines[-1] = f"{SIGNS[fresh.value].sign} {lines[-1]}"
+    return "\n".join(lines)

@@ -199,8 +199,6 @@ def _parquet(path: Path) -> ScoresFile:
     # pyarrow reads by itself: a thread of it that frees an object of Python while Python ends would end the process
     with arrow.OSFile(str(path)) as opened:
         file = parquet.ParquetFile(opened)
-        if file.metadata.num_rows > MAX_SCORES:
-            raise ValueError(f"the file has {file.metadata.num_rows:,} rows; the maximum is {MAX_SCORES:,}")
         names = list(file.schema_arrow.names)
         columns = [name for name in (SCORE, INCLUDED, RUN) if name != RUN or RUN in names]
         for name in columns:

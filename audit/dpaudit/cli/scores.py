@@ -36,7 +36,6 @@ _Inclusion = Annotated[
     ),
 ]
 
-_MOST_DIGITS = 18  # maximum length of a number of guesses
 _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
 _CHOICES: dict[str | None, Any] = {"runs": "runs", "canaries": "canaries", "none": None}
@@ -109,7 +108,11 @@ def scores(
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
-        _check_run(read.run, assumed, file)
+        if read.run is not None and assumed == "runs":
+            refuse(
+                f"{file} has a column run, which is allowed only for canaries; got --independence runs.  Choose "
+                "canaries or none, or remove the column run"
+            )
         with waiting("testing", shown=True):
             result = audit_scores(
                 read.scores0,
@@ -124,8 +127,12 @@ def scores(
                 name=file.stem,
             )
             lines = _lines(result, delta, assuming)
-        if output is not None:
-            _write(result, output)
+        if output is not None and output.suffix == ".json":
+            result.to_json(output)
+        elif output is not None:
+            from dpaudit_reports import write_report
+
+            write_report([result], output)
     except BadScores as error:
         refuse(f"{error}{file_meant(file, _SCORES)}")
     except (ValueError, TypeError, ImportError, OSError) as error:
@@ -135,26 +142,12 @@ def scores(
     leave(_exit_code(result))
 
 
-def _check_family(assuming: str) -> None:
-    """Refuse a value of --assuming that is no family of claims."""
-    from dpaudit.inference.scores.families import family_of
-
-    if "?" not in assuming and assuming.strip() != "gaussian":
-        refuse(
-            '--assuming must be gaussian or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
-            f"got {assuming!r}{_meant(assuming, ['gaussian'])}"
-        )
-    try:
-        family_of(assuming)(1.0)
-    except ValueError as error:
-        refuse(f"--assuming: {error}")
-
-
 def _check_values(
     claim: str | None, confidence: float, delta: float, assuming: str | None, output: Path | None
 ) -> None:
     """Refuse wrong values of options before the file is read."""
     from dpaudit.claims import parse_claim
+    from dpaudit.inference.scores.families import family_of
 
     try:
         check_confidence(confidence, "--confidence", written=str(confidence).removesuffix(".0"))
@@ -162,8 +155,16 @@ def _check_values(
             parse_claim(claim)
     except ValueError as error:
         refuse(str(error))
+    if assuming is not None and "?" not in assuming and assuming.strip() != "gaussian":
+        refuse(
+            '--assuming must be gaussian or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
+            f"got {assuming!r}{_meant(assuming, ['gaussian'])}"
+        )
     if assuming is not None:
-        _check_family(assuming)
+        try:
+            family_of(assuming)(1.0)
+        except ValueError as error:
+            refuse(f"--assuming: {error}")
     if not 0 <= delta <= 1:
         refuse(f"--delta must lie in [0, 1], got {delta:g}")
     if output is not None:
@@ -201,23 +202,13 @@ def _check_inclusion(given: str, independence: str | None, designs: dict[str, st
         )
 
 
-def _check_run(run: Any, independence: str | None, file: Path) -> None:
-    """Refuse a column `run` if every score has a run of its own."""
-    if run is not None and independence == "runs":
-        refuse(
-            f"{file} has a column run, which is allowed only for canaries; got --independence runs.  Choose canaries "
-            "or none, or remove the column run"
-        )
-
-
 def _guesses(given: str | None) -> int | list[int] | None:
-    """Read the option --guesses."""
     if given is None:
         return None
-    parts = given.split(",")
-    if not all(part.strip().isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+    try:
+        numbers = [int(part) for part in given.split(",")]
+    except ValueError:  # also a number with more digits than Python reads
         refuse(f"--guesses must be a whole number, or several such as 100,350; got {given!r}")
-    numbers = [int(part) for part in parts]
     return numbers if len(numbers) > 1 else numbers[0]
 
 
@@ -246,12 +237,3 @@ def _exit_code(result: AuditResult) -> int:
         return VIOLATION
     complete = result.bounds_valid if result.measurement else result.verdict is not Verdict.INCONCLUSIVE
     return NO_VIOLATION if complete else INCONCLUSIVE
-
-
-def _write(result: AuditResult, output: Path) -> None:
-    if output.suffix == ".json":
-        result.to_json(output)
-        return
-    from dpaudit_reports import write_report
-
-    write_report([result], output)

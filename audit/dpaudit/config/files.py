@@ -16,15 +16,13 @@ from dpaudit.config.numbers import Loader
 from dpaudit.config.pair_models import reader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import Lines, Place, explained
-from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file
+from dpaudit.mechanisms.misfit import STANDARD_FILE, is_standard_file
 from dpaudit.settings.limits import MAX_ENTRIES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint, nearest
 
 _SUFFIXES = (".yaml", ".yml")
-_SMALLER = "use several configs, or write large datasets into .csv or .json files"
-_PIECE = 40  # letters that count as one entry
 
 
 def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
@@ -145,11 +143,20 @@ def read_yaml(file: Path) -> tuple[object, Lines]:
 def _loaded(text: str, file: Path) -> tuple[object, Lines]:
     """Parse YAML; return its content and the line of each key."""
     try:
-        loader = _Limited(text)
+        loader = Loader(text)
         root = loader.get_single_node()
         if root is None:
             raise ConfigError(f"{file}:1: is empty; `dpaudit init` writes an example")
-        lines = dict(_lines(root, (), file))
+        lines: dict[Place, int] = {}
+        size = 0
+        for place, line, letters in _lines(root, (), file):
+            lines[place] = line
+            size += 1 + letters // 40
+            if size > 2 * MAX_ENTRIES:  # keys count, too
+                raise ConfigError(
+                    f"{file}: it has more than {MAX_ENTRIES:,} keys and list entries (aliases expanded); use several "
+                    "configs, or write large datasets into .csv or .json files"
+                )
         return loader.construct_document(root), lines
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -166,33 +173,9 @@ def _loaded(text: str, file: Path) -> tuple[object, Lines]:
         raise ConfigError(f"{file}: is not valid YAML: {shortened(str(error))}") from None
 
 
-class _Limited(Loader):
-    """Stops at a file with too many entries, with aliases expanded, before it fills the memory."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._size = 0
-        self._sizes: dict[str | None, int] = {}  # of the nodes with an anchor
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Return the next node."""
-        before, event = self._size, self.peek_event()  # type: ignore[no-untyped-call]
-        node: yaml.Node | None = super().compose_node(parent, index)
-        if isinstance(event, yaml.AliasEvent):
-            self._size += self._sizes.get(event.anchor, 0)
-        else:
-            self._size += 1 + (len(node.value) // _PIECE if isinstance(node, yaml.ScalarNode) else 0)
-            self._sizes[event.anchor] = self._size - before
-        if self._size > 2 * MAX_ENTRIES:  # keys are nodes, too
-            raise yaml.YAMLError(
-                f"it has more than {MAX_ENTRIES:,} keys and list entries (aliases expanded); {_SMALLER}"
-            )
-        return node
-
-
-def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, int]]:
-    """Yield the line of every key and list entry.  Refuse duplicate keys; YAML would keep the last value."""
-    yield path, node.start_mark.line + 1
+def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, int, int]]:
+    """Yield the line and the letters of every key and list entry.  Refuse duplicate keys."""
+    yield path, node.start_mark.line + 1, len(node.value) if isinstance(node, yaml.ScalarNode) else 0
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -201,7 +184,7 @@ def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, in
                 raise ConfigError(f"{file}:{line}: key {shortened(name)} is given twice")
             seen.add(name)
             yield from _lines(value, (*path, name), file)
-            yield (*path, name), line
+            yield (*path, name), line, len(name)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _lines(value, (*path, index), file)

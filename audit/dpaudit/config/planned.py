@@ -8,7 +8,6 @@ import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import yaml
 
@@ -17,19 +16,19 @@ from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.config.pair_models import is_file, reader
-from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, read
-from dpaudit.libraries.generator_calls import file_beside
+from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.forks import only_this_process
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.modules import imported_from
-from dpaudit.mechanisms.protocol import MechanismError, in_words
+from dpaudit.mechanisms.own_process import only_this_process
+from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.raised import in_words
+from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.settings.memory import check_memory
+from dpaudit.settings.limits import check_memory
 from dpaudit.text.masking import masked, masked_values, masked_words
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
@@ -210,9 +209,9 @@ class PlannedAudit:
         written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         return written
 
-    def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
-        """Return the same audit with another name and another expectation."""
-        return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
+    def changed(self, **values: Foreign) -> PlannedAudit:
+        """Return the audit with other values of keys of its config, which are not checked."""
+        return replace(self, config=self.config.model_copy(update=values))
 
     def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
         """Build the claims of the config.

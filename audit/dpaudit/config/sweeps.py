@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,11 +21,9 @@ from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import explained
 from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig
+from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign, JsonObject
-
-_MAX_LETTERS = 2**23  # maximum length of the arguments of all cells together, as JSON
-_MAX_LISTED = 8  # names that a message lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +107,11 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
     """Return the cells of a catalogue for one version of the package."""
     problems: list[str] = []
     found: dict[str, Cell] = {}
-    filling = _Filling()
     for entry, line in zip(catalogue.config.entries, catalogue.lines, strict=True):
         if not _within(version, entry.versions):
             continue
         try:
-            for cell in _cells(catalogue, entry, line, version, pinned, settings, filling):
+            for cell in _cells(catalogue, entry, line, version, pinned, settings):
                 other = found.setdefault(cell.name.casefold(), cell)
                 if other is not cell:
                     raise ValueError(
@@ -132,10 +128,9 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
 def only_matching(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
     """Return the cells whose title or constructor matches a pattern; all cells if there is no pattern."""
     names = list(dict.fromkeys(cell.constructor for cell in cells))
-    shown = f"{', '.join(names[:_MAX_LISTED])}{f' and {len(names) - _MAX_LISTED} more' * (len(names) > _MAX_LISTED)}"
     problems = [
         f"--only {pattern}: no cell and no constructor has this name; "
-        + hint(pattern, names, f"the constructors are {shown}")
+        + hint(pattern, names, f"the constructors are {shortened(', '.join(names), 150)}")
         for pattern in patterns
         if not any(_matches(cell, pattern) for cell in cells)
     ]
@@ -148,29 +143,15 @@ def _matches(cell: Cell, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in (cell.title, cell.constructor, cell.name))
 
 
-class _Filling:
-    """Puts values of the grid into the arguments of cells, and limits the size of all of them together."""
-
-    def __init__(self) -> None:
-        self._letters = 0
-
-    def count(self, value: Foreign) -> None:
-        """Count the letters of a value."""
-        self._letters += len(json.dumps(value, default=str))
-        if self._letters > _MAX_LETTERS:
-            raise ValueError(f"the arguments of all cells have more than {_MAX_LETTERS:,} letters")
-
-    def filled(self, value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
-        """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
-        if isinstance(value, dict):
-            return {key: self.filled(part, values, used) for key, part in value.items()}
-        if isinstance(value, list):
-            return [self.filled(part, values, used) for part in value]
-        if not isinstance(value, str) or not value.startswith("$"):
-            return value
-        found = _value_of(value, values, used)
-        self.count(found)
-        return found
+def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
+    """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
+    if isinstance(value, dict):
+        return {key: _filled(part, values, used) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, values, used) for part in value]
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    return _value_of(value, values, used)
 
 
 def _cells(
@@ -180,7 +161,6 @@ def _cells(
     version: str,
     pinned: bool,
     settings: Mapping[str, Foreign],
-    filling: _Filling,
 ) -> Iterable[Cell]:
     axes = entry.axes()
     used: set[str] = set()
@@ -191,12 +171,11 @@ def _cells(
         mechanism = {
             "library": catalogue.config.library,
             "call": entry.call,
-            "d_in": filling.filled(entry.d_in, values, used),
+            "d_in": _filled(entry.d_in, values, used),
             **needs,
         }
         if entry.arguments is not None:
-            filling.count(entry.arguments)
-            mechanism["arguments"] = filling.filled(entry.arguments, values, used)
+            mechanism["arguments"] = _filled(entry.arguments, values, used)
         if unused := [axis for axis in axes if axis not in used]:
             raise ValueError(f"grid: the axis {unused[0]} is not used; write ${unused[0]} in the arguments")
         planned = PlannedAudit(
