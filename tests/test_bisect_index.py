@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from dpaudit.cli import audit_releases
 from dpaudit.cli.app import app
-from dpaudit.mechanisms import MechanismError, installer, releases
-from dpaudit.mechanisms.releases import NoSuchPackage, Releases
+from dpaudit.mechanisms import MechanismError, installer
+from dpaudit.mechanisms.installer import NoSuchPackage, Releases
 
 from .replaced_index import CONFIG, OFFLINE, Index, bisected, prose, replaced_index, written
 
@@ -114,7 +114,7 @@ def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pyte
     said = f"Available versions: {'1' * 5000}, 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
     said += "Unsupported versions: 0.9, ../y, 1.0\n"
     monkeypatch.setattr(subprocess, "run", lambda command, **_: CompletedProcess(command, 0, said, ""))
-    found = releases.released("tinylaw")
+    found = installer.released("tinylaw")
     assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
     assert found.left_out == {}
     assert found.unsupported == {Version("0.9")}
@@ -124,7 +124,7 @@ def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyP
     said = "ERROR: unknown command index\n"
     monkeypatch.setattr(subprocess, "run", lambda command, **_: CompletedProcess(command, 1, said, ""))
     with pytest.raises(MechanismError, match=r"pip did not list the releases of tinylaw; it printed:\n    ERROR: unkn"):
-        releases.released("tinylaw")
+        installer.released("tinylaw")
 
 
 def test_an_index_that_could_not_be_read_is_reported_although_others_answered(index: Index) -> None:

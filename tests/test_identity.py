@@ -23,9 +23,9 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.environments import Environment
 from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.requirements import Lock
 from dpaudit.mechanisms.sources import file_of, source_of
 from dpaudit.sampling.identity import changed_since, of_code_and_data, public
 from dpaudit_reports.sections.provenance import provenance

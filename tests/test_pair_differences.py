@@ -109,8 +109,8 @@ def test_a_difference_is_limited_in_length_and_time() -> None:
     assert str(Pair(Hostile(), Hostile())) == f"{'?' * 39}… | {'?' * 39}…"
     assert len(difference([TEXT * 99] * 99, [*[TEXT * 99] * 98, 0])) <= 160
     began = time.process_time()
-    assert difference([0] * 10**6, [1] * 10**6) == ""
-    assert difference([0] * 10**6, [1] * (10**6 + 1)) == "1,000,000 -> 1,000,001 records"
+    assert difference([0] * 2 * 10**6, [1] * 2 * 10**6) == ""
+    assert difference([0] * 2 * 10**6, [1] * (2 * 10**6 + 1)) == "2,000,000 -> 2,000,001 records"
     assert difference(np.zeros((2 * 10**7, 1), np.int8), np.ones((2 * 10**7, 1), np.int8)) == ""
     deep: list[Any] = [0] * 99
     other: list[Any] = [1] + [0] * 98

@@ -16,7 +16,7 @@ from typing import Any
 import matplotlib
 import typst
 
-from dpaudit.text.papers import PAPERS
+from dpaudit.text.signs import PAPERS
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.canvas import style
 from dpaudit_reports.printable import printable

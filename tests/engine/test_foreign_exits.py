@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, Verdict, audit, batched
-from dpaudit.mechanisms.exits import end_process, exits_refused
+from dpaudit.mechanisms.limits import timeout_after
+from dpaudit.mechanisms.own_process import end_process, exits_refused
 from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.timeout import timeout_after
 
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"

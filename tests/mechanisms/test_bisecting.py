@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dpaudit.cli.app import app
 from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.releases import NoSuchPackage, released
+from dpaudit.mechanisms.installer import NoSuchPackage, released
 
 from .programs import wheel
 

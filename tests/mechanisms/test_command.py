@@ -8,14 +8,12 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, Verdict, audit
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.command import EndOfLine
 from dpaudit.sampling.sampler import Sampler
 
 from .programs import script
@@ -228,21 +226,3 @@ print(json.dumps({"outputs": [time.time_ns() % 7 for _ in range(n)]}))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.trials_used > 0
     assert "tired" in " ".join(result.warnings)
-
-
-def test_each_byte_of_a_long_line_is_read_once() -> None:
-    """The time to find the end of a line once grew with the square of its length."""
-    read = 0
-
-    class Heard(bytearray):
-        def find(self, *place: Any) -> int:
-            nonlocal read
-            read += len(self) - place[1]
-            return super().find(*place)
-
-    heard, end = Heard(), EndOfLine()
-    for _ in range(100):
-        assert end(heard) == 0
-        heard += bytes(1000)
-    heard += b"\n"
-    assert end(heard) == len(heard) == read

@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit import MechanismError
 from dpaudit.mechanisms.environments import environment
-from dpaudit.mechanisms.locks import FORMAT, read_lock
+from dpaudit.mechanisms.requirements import FORMAT, read_lock
 
 from .locked import CONFIG, Command
 from .programs import wheel

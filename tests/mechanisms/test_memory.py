@@ -17,14 +17,14 @@ from typer.testing import Result
 
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.memory import limited_command, memory_limited
+from dpaudit.mechanisms.limits import limited_command, memory_limited
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
 from dpaudit.sampling.runs import ExecutionSettings, Runs
-from dpaudit.settings.memory import check_memory, memory_text
+from dpaudit.settings.limits import check_memory, memory_text
 
 from .programs import isolated, script
 

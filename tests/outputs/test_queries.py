@@ -22,7 +22,7 @@ from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.queries import TableQueries as QueriesOfTable
 from dpaudit.outputs.query_choice import Nearness, chosen_queries, count_association
 from dpaudit.outputs.tables import Table, read_column
-from dpaudit.pairs.target_rows import target_rows
+from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness
 from dpaudit_attacks.table_queries import TableQueries
 from dpaudit_reports.sections.witness import query_of

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.outputs import View
-from dpaudit.sampling.global_randomness import kept_global_randomness
+from dpaudit.sampling.streams import kept_global_randomness
 from dpaudit.values import Output
 
 _BRINGS_THREADS = ("scipy.linalg", "sklearn", "sklearn.ensemble", "torch", "xgboost", "lightgbm", "jaxlib", "faiss")

@@ -24,9 +24,18 @@ from pathlib import Path
 from typing import IO
 
 from dpaudit.mechanisms.installer import index_settings, run_uv
-from dpaudit.mechanisms.locks import Archive, Lock, lock_of, read_lock
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.requirements import local_hashes, normalised, parsed_requirement, project_name, this_version
+from dpaudit.mechanisms.requirements import (
+    Archive,
+    Lock,
+    local_hashes,
+    lock_of,
+    normalised,
+    parsed_requirement,
+    project_name,
+    read_lock,
+    this_version,
+)
 
 _ABOUT = "dpaudit.json"  # the file of a complete environment with its packages
 _NAME = re.compile(r"(py3[0-9.]*-[0-9a-f]{16})(-\w+)?")  # of an environment, and of a build

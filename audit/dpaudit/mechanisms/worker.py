@@ -1,6 +1,6 @@
 """Runs a mechanism in another Python interpreter.
 
-An isolated environment uses only this file, `misfit`, `raised`, `standard_library` and `wire` of dpaudit.  This file is
+An isolated environment uses only this file, `misfit`, `raised` and `wire` of dpaudit.  This file is
 started as a program in the environment, and loads the other files from its own folder, so that both processes use the
 same code.  The files need only the standard library of Python 3.8 or later, and use numpy only if it is installed.
 
@@ -52,9 +52,9 @@ def _beside(name: str) -> object:
 
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from dpaudit.mechanisms import misfit, raised, standard_library, wire
+    from dpaudit.mechanisms import misfit, raised, wire
 else:
-    misfit, raised, standard_library, wire = map(_beside, ("misfit", "raised", "standard_library", "wire"))
+    misfit, raised, wire = map(_beside, ("misfit", "raised", "wire"))
 
 _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types of immutable values
 
@@ -64,14 +64,7 @@ class _Loaded:
 
     def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool, memory: int | None) -> None:
         self._limited = memory is not None
-        module_name, _, object_name = address.rpartition(":")
-        found: Foreign = _module(module_name, folder)
-        _refuse_standard(module_name, found)
-        for part in object_name.split("."):
-            if not hasattr(found, part):
-                raise LookupError(f"{module_name} has no object {object_name!r}{_question(part, dir(found))}")
-            found = getattr(found, part)
-        _refuse_standard(address, found)
+        found = misfit.object_named(address, _module(address.rpartition(":")[0], folder))
         if params is not None:
             found = found(**params)
         problem = misfit.misfit(found, batched)
@@ -180,12 +173,6 @@ def _refuse_shared(outputs: RawOutputs) -> None:
                 )
 
 
-def _refuse_standard(name: str, found: object) -> None:
-    problem = standard_library.refusal(found)
-    if problem:
-        raise TypeError(f"{name} {problem}")
-
-
 def _module(name: str, folder: str) -> object:
     path = os.path.join(folder, name)
     beside = os.path.dirname(path) if name.endswith(".py") else folder
@@ -193,11 +180,7 @@ def _module(name: str, folder: str) -> object:
         sys.path.append(beside)  # at the end, so that a user's random.py does not replace Python's module
     if not name.endswith(".py"):
         return importlib.import_module(name)
-    if not os.path.isfile(path):
-        files = os.listdir(beside) if os.path.isdir(beside) else []
-        raise LookupError(f"the file {name} does not exist in {folder}{_question(os.path.basename(name), files)}")
-    if standard_library.is_standard_file(path):
-        raise TypeError(f"{name} {standard_library.STANDARD_FILE}")
+    path = misfit.checked_file(name, folder)
     spec = importlib.util.spec_from_file_location("_dpaudit_mechanism", path)
     assert spec is not None
     assert spec.loader is not None
@@ -205,13 +188,6 @@ def _module(name: str, folder: str) -> object:
     sys.modules["_dpaudit_mechanism"] = module
     spec.loader.exec_module(module)
     return module
-
-
-def _question(word: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _seeded(seed: int) -> object:
@@ -299,10 +275,9 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     loaded: _Loaded | None = None
     process = os.getpid()
     while True:
-        header = requests.read(wire.HEADER.size)
-        if len(header) < wire.HEADER.size:
+        body = wire.received(requests)
+        if body is None:
             return
-        body = requests.read(wire.HEADER.unpack(header)[0])
         try:
             request = wire.unframe(body)
         except ValueError as error:
@@ -316,8 +291,4 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    # Printed text of a mechanism must not mix with the answers.  So stdout becomes stderr, and stdin is empty.
-    own_in, own_out = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    serve(os.fdopen(own_in, "rb"), os.fdopen(own_out, "wb"))
+    serve(*wire.own_streams())

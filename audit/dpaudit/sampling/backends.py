@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
-from dpaudit.mechanisms.exits import end_process
+from dpaudit.mechanisms.own_process import end_process
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign

@@ -20,7 +20,7 @@ from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.fingerprint import Fingerprint, fingerprint
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.sources import Source
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.difference import brief
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.text.masking import masked_values

@@ -12,21 +12,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
-from dpaudit.mechanisms.forks import end_copy, only_this_process
-from dpaudit.mechanisms.memory import advice, memory_limited
-from dpaudit.mechanisms.places import place
-from dpaudit.mechanisms.protocol import MechanismError, in_words
+from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
+from dpaudit.mechanisms.own_process import end_copy, only_this_process
+from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.raised import about_memory, message_of, of_code, of_machine
-from dpaudit.mechanisms.timeout import RunTimeout, Timeout, timeout_after
-from dpaudit.mechanisms.timing import THIS_PROCESS
+from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
 from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, UnusableOutputs, detached, detached_batch
-from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.sampling.side_effects import SideEffects, watched
-from dpaudit.sampling.streams import stream, trial_streams
+from dpaudit.sampling.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
-from dpaudit.settings.memory import check_memory
+from dpaudit.settings.limits import check_memory
 from dpaudit.values import Foreign, Output, RawOutputs
 
 ATTEMPTS = 10  # maximum number of attempts at one run if failures="retry"

@@ -15,17 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.mechanisms import members
-from dpaudit.mechanisms.memory import advice
-from dpaudit.mechanisms.protocol import in_words
+from dpaudit.mechanisms.limits import advice
+from dpaudit.mechanisms.raised import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
-from dpaudit.sampling.detached import CONTAINERS, IMMUTABLE, Dataset, NotCopyable, immutable
-from dpaudit.sampling.global_randomness import kept_global_randomness
+from dpaudit.sampling.detached import Dataset, NotCopyable, immutable, plain
 from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, limited_here, made, resolved
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
-from dpaudit.sampling.streams import stream
+from dpaudit.sampling.streams import kept_global_randomness, stream
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.values import Foreign, RawOutputs
 
@@ -39,7 +38,7 @@ def generator_in(value: Foreign) -> str:
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""
     with contextlib.suppress(RecursionError):  # the value contains itself or is deeply nested
-        if _plain(value):
+        if plain(value):
             return ""
     copies: dict[int, object] = {}
     try:
@@ -50,16 +49,6 @@ def generator_in(value: Foreign) -> str:
     kinds = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState, torch)
     found = [one for one in copies.values() if isinstance(one, kinds)]
     return f"{type(found[0]).__module__}.{type(found[0]).__qualname__}" if found else ""
-
-
-def _plain(value: Foreign) -> bool:
-    """Whether a value consists of containers and immutable values only."""
-    kind = type(value)
-    if kind is dict:
-        return _plain(list(value)) and _plain(list(value.values()))
-    return kind in IMMUTABLE or (
-        kind in CONTAINERS and (IMMUTABLE.issuperset(map(type, value)) or all(map(_plain, value)))
-    )
 
 
 CHUNK = 16_384  # maximum number of runs in one call of a batched mechanism; random streams depend on this value

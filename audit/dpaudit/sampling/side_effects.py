@@ -13,9 +13,8 @@ from typing import TextIO
 
 import numpy as np
 
-from dpaudit.mechanisms.exits import exits_refused
-from dpaudit.mechanisms.forks import copies, end_copy
-from dpaudit.mechanisms.timing import OUTSIDE, REPORTED
+from dpaudit.mechanisms.own_process import copies, end_copy, exits_refused
+from dpaudit.mechanisms.protocol import OUTSIDE, REPORTED
 from dpaudit.text.reasons import About, Reason
 
 _SPARE_HANDLES = 8  # writing a result, its PDF and a table needs fewer

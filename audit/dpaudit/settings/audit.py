@@ -15,11 +15,11 @@ from dpaudit.settings.limits import (
     check_confidence,
     check_confirm,
     check_jobs,
+    check_memory,
     check_timeout,
     check_trials,
     shown,
 )
-from dpaudit.settings.memory import check_memory
 
 Method = Literal["sequential", "fixed"]
 METHODS: tuple[str, ...] = get_args(Method)
