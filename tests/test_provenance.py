@@ -24,6 +24,7 @@ FULL: dict[str, Any] = {
     "hashes of the mechanism's packages": {"numpy": "sha256:ab"},
     "file of the mechanism": {"path": "/a/b.py", "sha256": "ab"},
     "modules of the mechanism": {"c.py": "cd"},
+    "identity": {"mechanism": "12"},
     "outputs": "blake2b:ef",
     "first outputs": ["1", "2"],
     "seconds of attacks": {"threshold": 0.5, "events": 1},

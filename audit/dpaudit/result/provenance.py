@@ -72,8 +72,8 @@ class Provenance:
         """Read the provenance from the object `environment` of a result file."""
         found = {
             name: value
-            for name, place in _FILE.items()
-            if place in environment and (value := _read(name, environment[place])) is not None
+            for name in _NAMES
+            if key(name) in environment and (value := _read(name, environment[key(name)])) is not None
         }
         typed = set(map(key, found))
         other = {name: value for name, value in environment.items() if name not in typed}
@@ -82,7 +82,7 @@ class Provenance:
     @property
     def environment(self) -> Mapping[str, Json]:
         """The provenance as the object `environment` of a result file, in a read-only mapping."""
-        known = {key(name): _plain(value) for name in _FILE if (value := getattr(self, name)) is not None}
+        known = {key(name): _plain(value) for name in _NAMES if (value := getattr(self, name)) is not None}
         stated = {**self.other, **known}
         keys = dict.fromkeys([name for name in self.order if name in stated] + list(stated))
         return MappingProxyType({name: stated[name] for name in keys})
@@ -98,7 +98,7 @@ def _adapters() -> dict[str, Foreign]:
     from pydantic import TypeAdapter  # loads slowly
 
     hints = get_type_hints(Provenance)
-    return {name: TypeAdapter(hints[name]) for name in _FILE}
+    return {name: TypeAdapter(hints[name]) for name in _NAMES}
 
 
 def _read(name: str, value: Json) -> Foreign:
@@ -119,41 +119,27 @@ def _plain(value: Foreign) -> Json:
     return value
 
 
-_FILE = {
-    "date": "date",
-    "seed": "seed",
-    "mechanism": "mechanism",
-    "python": "python",
-    "platform": "platform",
-    "packages": "packages",
+_KEYS = {
     "mechanism_packages": "packages of the mechanism",
     "mechanism_hashes": "hashes of the mechanism's packages",
     "mechanism_file": "file of the mechanism",
     "mechanism_modules": "modules of the mechanism",
-    "identity": "identity",
-    "outputs": "outputs",
     "first_outputs": "first outputs",
     "attack_seconds": "seconds of attacks",
     "runs_after_evidence": "runs after the evidence",
     "running_times": "running times",
     "second_stage_trials": "trials of the second stage",
-    "config": "config",
-    "folder": "folder",
-    "source": "source",
     "claim_stated_by": "claim stated by",
-    "command": "command",
-    "audit": "audit",
     "data_files": "files of datasets",
     "command_number": "number of the command",
     "command_audits": "audits of the command",
     "command_confidence": "confidence of the command",
-    "test": "test",
-    "call": "call",
-    "suite_seed": "suite_seed",
 }
-"""For each field: the key in result files."""
+"""The keys in result files of fields whose key is not their name."""
+
+_NAMES = [one.name for one in dataclasses.fields(Provenance) if one.name not in ("other", "order")]
 
 
 def key(name: str) -> str:
     """Return the key of a field of `Provenance` in result files.  Reports also use the key as a label."""
-    return _FILE[name]
+    return _KEYS.get(name, name)
