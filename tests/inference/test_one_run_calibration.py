@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.one_run import p_value_exact, refutes
+from dpaudit.inference.scores.both_sides import guess
 
+from .plain_scores import right_guesses
 from .published_bound import epsilon_lower_one_run
 
 
@@ -38,7 +39,7 @@ def test_false_refutations_of_pure_claims_by_scores() -> None:  # fails by chanc
     false = below = 0
     for _ in range(runs):
         included = rng.random(m) < 0.5
-        answers = guess(np.where(rng.random(m) < q, included, ~included).astype(float))
+        answers = guess(np.where(rng.random(m) < q, included, ~included).astype(float), 109)
         r, v = right_guesses(answers, included)
         false += refutes(PureDP(1.0), m, r, v, significance=0.05)
         below += refutes(PureDP(0.5), m, r, v, significance=0.05)
@@ -53,7 +54,7 @@ def test_false_refutations_of_gaussian_claims(mu: float) -> None:  # fails by ch
     refuted = cache(partial(refutes, significance=0.05))
     for _ in range(runs):
         included = rng.random(m) < 0.5
-        r, v = right_guesses(guess(rng.normal(mu * included, 1.0)), included)
+        r, v = right_guesses(guess(rng.normal(mu * included, 1.0), 80), included)
         false += refuted(GaussianDP(mu), m, r, v)
         covered += refuted(GaussianDP(mu / 3), m, r, v)
     assert false <= binom.ppf(1 - 1e-6, runs, 0.05)

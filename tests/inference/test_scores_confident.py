@@ -8,11 +8,11 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
-from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.scores import confident
+from dpaudit.inference.scores.both_sides import guess
 from dpaudit.inference.scores.families import check_nested, epsilon_inside, family_of
 
-from .plain_scores import Channel, plain_confident, rare_revelation, simulated_confident
+from .plain_scores import Channel, plain_confident, rare_revelation, right_guesses, simulated_confident
 
 CLAIMS = [GaussianDP(0.5), GaussianDP(2.0), LaplaceDP(1.0), ApproxDP(epsilon=1.0, delta=0.05)]
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
-from dpaudit.inference.guesses import guess
-from dpaudit.inference.scores import confident, fixed_number, levels, runs, several, weighted
+from dpaudit.inference.scores import both_sides, confident, fixed_number, levels, runs, several, weighted
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
 from dpaudit.numerics.arrays import Array
@@ -255,7 +254,7 @@ def _most_extreme(scores0: Array, scores1: Array, r: int, rng: np.random.Generat
 def _in_order(scores0: Array, scores1: Array, r: int, order: npt.NDArray[np.int64]) -> Counts:
     """Guess about the r most extreme scores, with the canaries in a given random order."""
     n0 = len(scores0)
-    answers = guess(np.concatenate([scores0, scores1])[order], r)
+    answers = both_sides.guess(np.concatenate([scores0, scores1])[order], r)
     included = order >= n0
     out, into = answers[~included], answers[included]
     return Counts(
