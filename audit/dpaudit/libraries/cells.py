@@ -117,24 +117,29 @@ class Cells:
         return struct.unpack("f", struct.pack("f", number))[0] if self.kind == "f32" else float(number)
 
 
-def cells_of(domain: Node, hints: Sequence[Record] = ()) -> Cells | None:
-    """Return values of a domain of atoms."""
-    if domain.name == "OptionDomain" and domain.parts and isinstance(domain.parts[0], Node):
-        inner = cells_of(domain.parts[0], hints)
-        return None if inner is None else replace(inner, unusual=[("a null", None), *inner.unusual])
+def node(part: object) -> Node:
+    """Return a part that is a node; other parts raise LookupError."""
+    if not isinstance(part, Node):
+        raise LookupError(part)
+    return part
+
+
+def cells_of(domain: Node, hints: Sequence[Record] = ()) -> Cells:
+    """Return values of a domain of atoms; other domains raise LookupError."""
+    if domain.name == "OptionDomain":
+        inner = cells_of(node(domain.parts[0]), hints)
+        return replace(inner, unusual=[("a null", None), *inner.unusual])
     if domain.name not in ("AtomDomain", "AllDomain"):
-        return None
+        raise LookupError(domain.name)
     kind = str(domain.named.get("T", domain.parts[0] if domain.parts else ""))
     if kind == "bool":
         return Cells(usual=[False, True], kind=kind)
     if kind == "String":
         usual = [hint for hint in hints if isinstance(hint, str)] or ["a", "b"]
         return Cells(usual=usual, unusual=[("a new category", "zz"), ("an empty text", "")], kind=kind)
-    if kind in INTEGERS or kind in FLOATS:
-        bounds = domain.named.get("bounds")
-        nan = "true" in (domain.named.get("nan"), domain.named.get("nullable"))
-        return _numbers(kind, bounds.parts if isinstance(bounds, Node) else (), hints, nan=nan)
-    return None
+    bounds = domain.named.get("bounds")
+    nan = "true" in (domain.named.get("nan"), domain.named.get("nullable"))
+    return _numbers(kind, bounds.parts if isinstance(bounds, Node) else (), hints, nan=nan)
 
 
 def _numbers(kind: str, bounds: Sequence[Record], hints: Sequence[Record], *, nan: bool) -> Cells:

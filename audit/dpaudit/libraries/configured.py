@@ -201,6 +201,14 @@ def file_beside(call: str, folder: Path) -> bool:
     return module.endswith(".py") or (folder / f"{module.replace('.', '/')}.py").is_file()
 
 
+_KINDS: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("make", "fit_arguments", "sample_arguments"), (dict, "a mapping")),
+    **dict.fromkeys(("fit", "sample"), (str, "the name of a method")),
+    **dict.fromkeys(("rows", "most"), (int, "a whole number")),
+    "out_of_domain": (bool, "true or false"),
+}
+
+
 def check_config(call: str, arguments: Foreign) -> None:
     """Check the call of a generator in a config before any code runs."""
     try:
@@ -212,37 +220,22 @@ def check_config(call: str, arguments: Foreign) -> None:
         check_keys(arguments)
     except LookupError as error:
         raise ValueError(str(error.args[0])) from None
-    for key in ("make", "fit_arguments", "sample_arguments"):
-        if not isinstance(arguments.get(key) or {}, dict):
-            raise ValueError(f"arguments: {key} must be a mapping, got {type(arguments[key]).__name__}")
-    for key in ("fit", "sample"):
-        if not isinstance(arguments.get(key, ""), str):
-            raise ValueError(f"arguments: {key} must be the name of a method, got {arguments[key]!r}")
-    rows = arguments.get("rows", ROWS)
-    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
-        raise ValueError(f"arguments: rows must be a whole number, got {rows!r}")
+    for key, (kind, words) in _KINDS.items():
+        value = arguments.get(key)
+        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise ValueError(f"arguments: {key} must be {words}, got {value!r}")
     if (table := arguments.get("table", TABLES[0])) not in TABLES:
         raise ValueError(f"arguments: table must be frame, rows or columns, got {table!r}")
-    _check_pairs(arguments)
-    try:
-        json.dumps(arguments)
-    except TypeError:
-        raise ValueError("arguments must hold texts, numbers, lists and mappings only, and no dates") from None
-
-
-def _check_pairs(arguments: JsonObject) -> None:
-    search = {key: arguments[key] for key in SEARCH if key in arguments}
-    most, out_of_domain = search.get("most", 1), search.get("out_of_domain", False)
-    if not isinstance(most, int) or isinstance(most, bool):
-        raise ValueError(f"arguments: most must be a whole number, got {most!r}")
-    if not isinstance(out_of_domain, bool):
-        raise ValueError(f"arguments: out_of_domain must be true or false, got {out_of_domain!r}")
-    if (relation := search.get("relation", "add_remove")) not in ("add_remove", "replace_one"):
+    if (relation := arguments.get("relation", "add_remove")) not in ("add_remove", "replace_one"):
         raise ValueError(f"arguments: relation must be add_remove or replace_one, got {relation!r}")
     try:
-        pairs_from(arguments["schema"], search)
+        pairs_from(arguments["schema"], {key: arguments[key] for key in SEARCH if key in arguments})
     except ValueError as error:
         raise ValueError(f"arguments: {error}") from None
     for column, entries in arguments["schema"].items():
         if any(map(is_date, entries)):
             raise ValueError(f"arguments: schema: {column} has dates; quote them, so that they are texts")
+    try:
+        json.dumps(arguments)
+    except TypeError:
+        raise ValueError("arguments must hold texts, numbers, lists and mappings only, and no dates") from None

@@ -48,18 +48,14 @@ def numbers(cells: Cells, distance: float) -> Iterator[Candidate]:
     least, most = cells.limits or (0, 0)
     bases = [(0, "")] + [(base, f", around {base:g}") for base in cells.usual if base != 0]
     for base, words in bases:
-        yield from _up_and_down(cells, base, distance, words)
+        yield from _pair(cells, base, base + distance, f"one above{words}")
+        yield from _pair(cells, base, base - distance, f"one below{words}")
     yield from _pair(cells, most - distance, most, "up to the largest number")
     yield from _pair(cells, least + distance, least, "down to the smallest number")
     if cells.kind in FLOATS:
         yield from _pair(cells, _LARGE, _LARGE + distance, "one above, large numbers")
         yield from _pair(cells, distance / 3, distance / 3 + distance, "one above, many decimals")
         yield from _pair(cells, 0.0, FLOATS[cells.kind][0], "a subnormal number")
-
-
-def _up_and_down(cells: Cells, base: float, distance: float, words: str) -> Iterator[Candidate]:
-    yield from _pair(cells, base, base + distance, f"one above{words}")
-    yield from _pair(cells, base, base - distance, f"one below{words}")
 
 
 def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dpaudit.libraries import distances, neighbours
-from dpaudit.libraries.cells import Cells, Node, cells_of, parsed
+from dpaudit.libraries.cells import Cells, Node, cells_of, node, parsed
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.values import Dataset, Foreign, JsonObject
@@ -22,15 +23,16 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     _check_groups(groups, facts)
     domain, metric = parsed(facts["domain"]), parsed(facts["metric"])
     _check_size(domain, facts["d_in"])
-    found = _candidates(domain, metric, facts, groups)
-    if found is None:
+    try:
+        found = _candidates(domain, metric, facts, groups)
+    except LookupError:
         raise UnknownSubject(
             f"dpaudit does not know how to make pairs for the domain {facts['domain']} with the metric "
             f"{facts['metric']}.  It knows AtomDomain with AbsoluteDistance or DiscreteDistance, VectorDomain of atoms "
             "or options with L1, L2, LInf, Symmetric, InsertDelete, ChangeOne or HammingDistance, BitVectorDomain with "
             "DiscreteDistance, MapDomain with L01Inf or L02InfDistance, and FrameDomain with SymmetricDistance or "
             "SymmetricIdDistance.  For other domains pass the pairs: subject(measurement, pairs=[Pair(d0, d1)])"
-        )
+        ) from None
     relation = _relation(metric.name, domain, facts["d_in"])
     close = (pair for pair in found if _are_neighbours(pair[0], pair[1], metric, facts["d_in"]))
     pairs = neighbours.first_pairs(close, relation, most=10)
@@ -103,67 +105,52 @@ def _check_groups(groups: Foreign, facts: JsonObject) -> None:
         )
 
 
-def _candidates(
-    domain: Node, metric: Node, facts: JsonObject, groups: int | None
-) -> Iterator[neighbours.Candidate] | None:
-    """Return candidate pairs for a domain and a metric, or None if the combination is unknown."""
+def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    """Return candidate pairs for a domain and a metric; an unknown combination raises LookupError."""
     d_in, hints = facts["d_in"], facts["hints"]
     if domain.name in ("AtomDomain", "OptionDomain", "AllDomain"):
         cells = cells_of(domain, hints)
-        if cells is None:
-            return None
         if metric.name == "AbsoluteDistance" and cells.limits is not None:
             return neighbours.numbers(cells, d_in)
-        return neighbours.choices(cells) if metric.name == "DiscreteDistance" else None
-    if domain.name == "VectorDomain" and domain.parts and isinstance(domain.parts[0], Node):
-        return _of_vectors(domain, metric, cells_of(domain.parts[0], hints), d_in)
+        if metric.name == "DiscreteDistance":
+            return neighbours.choices(cells)
+    if domain.name == "VectorDomain":
+        return _of_vectors(domain, metric, cells_of(node(domain.parts[0]), hints), d_in)
     if domain.name == "BitVectorDomain" and metric.name == "DiscreteDistance":
         weight = domain.named.get("weight", domain.named.get("max_weight"))
         return neighbours.bits(weight if isinstance(weight, int) else None)
     if domain.name == "MapDomain" and metric.name in _OF_MAPS:
         return _of_maps(domain, facts)
     if "columns" in facts:
-        return _of_frames(metric, facts, groups)
-    return None
+        return _of_frames(node(metric.parts[0]) if metric.name == "FrameDistance" else metric, facts, groups)
+    raise LookupError(domain.name)
 
 
-def _of_vectors(
-    domain: Node, metric: Node, cells: Cells | None, d_in: Foreign
-) -> Iterator[neighbours.Candidate] | None:
+def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Foreign) -> Iterator[neighbours.Candidate]:
     size = domain.named.get("size")
     length = size if isinstance(size, int) else None
-    if cells is None:
-        return None
     if metric.name in _NORMS and cells.limits is not None:
         return neighbours.vectors(cells, length, d_in, norm=_NORMS[metric.name])
     if metric.name in ("SymmetricDistance", "InsertDeleteDistance"):
         return neighbours.added(cells, d_in) if length is None else neighbours.replaced(cells, length, d_in // 2)
     if metric.name in ("ChangeOneDistance", "HammingDistance"):
         return neighbours.replaced(cells, length, d_in)
-    return None
+    raise LookupError(metric.name)
 
 
-def _of_maps(domain: Node, facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
-    keys, values = domain.named.get("key_domain"), domain.named.get("value_domain")
-    if not (isinstance(keys, Node) and isinstance(values, Node)):
-        return None
-    names, numbers = cells_of(keys), cells_of(values)
-    if names is None or numbers is None or numbers.limits is None:
-        return None
+def _of_maps(domain: Node, facts: JsonObject) -> Iterator[neighbours.Candidate]:
+    names, numbers = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
+    if numbers.limits is None:
+        raise LookupError(numbers.kind)
     changed, total, largest = facts["d_in"]
     hints = [hint for hint in facts["hints"] if isinstance(hint, int | float)]
     return neighbours.counts(names, numbers, changed, total, largest, hints)
 
 
-def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
     """Return tables with one additional row, or with one additional user who has many rows."""
-    if metric.name == "FrameDistance":
-        inner = metric.parts[0] if metric.parts else None
-        if not isinstance(inner, Node):
-            return None
-        metric = inner
     if metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
-        return None
+        raise LookupError(metric.name)
     if not isinstance(facts["d_in"], int) or facts["d_in"] < 1:
         raise UnknownSubject(
             "pairs of data frames differ in one user or in one row, which needs an integer d_in >= 1, got "
@@ -171,17 +158,17 @@ def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[
         )
     columns = {}
     for name, (text, nullable) in facts["columns"].items():
-        cells = _column(text)
-        if cells is None:
-            return None
-        nulls = [("a null", None)] if nullable else []
-        columns[name] = Cells(usual=cells.usual, unusual=[*nulls, *cells.unusual], kind=cells.kind, limits=cells.limits)
+        column = parsed(text)
+        if column.name not in ("AtomDomain", "AllDomain", "OptionDomain"):  # the name of a type
+            column = Node("AtomDomain", (), {"T": {"str": "String"}.get(column.name, column.name)})
+        cells = cells_of(column)
+        columns[name] = replace(cells, unusual=[*([("a null", None)] if nullable else []), *cells.unusual])
     user: str | None = None
     if metric.name == "SymmetricIdDistance":
-        identifiers = [node for node in (*metric.named.values(), *metric.parts) if isinstance(node, Node)]
-        user = next((str(part) for node in identifiers for part in node.parts if part in columns), None)
+        identifiers = [part for part in (*metric.named.values(), *metric.parts) if isinstance(part, Node)]
+        user = next((str(part) for described in identifiers for part in described.parts if part in columns), None)
         if user is None:
-            return None
+            raise LookupError(metric.name)
     thresholds = [hint for hint in facts["hints"] if isinstance(hint, int) and 0 < hint <= _MAX_ROWS]
     public = any(margin["public"] for margin in facts["margins"])
     found = neighbours.tables(columns, user, keys_are_public=public, thresholds=thresholds[:2], groups=groups)
@@ -201,9 +188,3 @@ def _fits(margin: JsonObject, d0: Dataset, d1: Dataset) -> bool:
     if margin["fixed_lengths"]:
         return groups0 == groups1
     return groups0.keys() == groups1.keys() if margin["public"] and margin["by"] else True
-
-
-def _column(text: str) -> Cells | None:
-    node = parsed(text)
-    kind = {"str": "String"}.get(node.name, node.name)
-    return cells_of(node) or cells_of(Node("AtomDomain", (), {"T": kind}))

@@ -88,15 +88,16 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     """Generate pairs of neighbouring datasets from the input domain and the input metric."""
-    found = _candidates(facts, groups)
-    if found is None:
+    try:
+        found = _candidates(facts, groups)
+    except LookupError:
         raise UnknownSubject(
             f"dpaudit does not know how to make pairs for the domain {facts['domain']['text']} with the metric "
             f"{facts['metric']['text']}.  It knows NumpyIntegerDomain and NumpyFloatDomain with AbsoluteDifference, "
             "PandasSeriesDomain and SparkDataFrameDomain of integers, floats and strings with SymmetricDifference and "
             "HammingDistance, and SparkDataFrameDomain with IfGroupedBy of one column.  For other domains pass the "
             "pairs: subject(measurement, pairs=[Pair(d0, d1)])"
-        )
+        ) from None
     pairs: dict[object, Pair] = {}
     most = 4 if facts["domain"]["kind"] == "frame" else 10  # each run of Spark takes a large part of a second
     for d0, d1, label in found:
@@ -115,54 +116,48 @@ def _relation(facts: JsonObject) -> Relation:
     return known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
 
 
-def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    """Return candidate pairs for a domain and a metric; an unknown combination raises LookupError."""
     domain, metric = facts["domain"], facts["metric"]["kind"]
     try:
         distance = Fraction(str(facts["d_in"]))
     except (ValueError, ZeroDivisionError):
         raise UnknownSubject(f"d_in must be a number or a text such as '1/2', got {facts['d_in']!r}") from None
     if domain["kind"] in ("integer", "float") and metric == "AbsoluteDifference":
-        cells = _cells(domain, facts["hints"])
-        assert cells is not None
-        return _close(neighbours.numbers(cells, float(distance)), distance)
-    records = math.floor(distance)
-    if records < 1:
-        return None if domain["kind"] not in ("series", "frame") else iter(())
-    if domain["kind"] == "series":
-        cells = _cells(domain["element"], facts["hints"])
-        if cells is None or metric not in ("SymmetricDifference", "HammingDistance"):
-            return None
-        added = metric == "SymmetricDifference"
-        return neighbours.added(cells, records) if added else neighbours.replaced(cells, None, records)
-    return _of_frames(facts, groups) if domain["kind"] == "frame" else None
+        found = neighbours.numbers(
+            _cells(domain, facts["hints"]), float(distance)
+        )  # a rounding error moves some pairs too far apart
+        return (pair for pair in found if abs(Fraction(pair[0]) - Fraction(pair[1])) <= distance)
+    if domain["kind"] not in ("series", "frame"):
+        raise LookupError(domain["kind"])
+    if (records := math.floor(distance)) < 1:
+        return iter(())
+    if domain["kind"] == "frame":
+        return _of_frames(facts, groups)
+    cells = _cells(domain["element"], facts["hints"])
+    if metric == "SymmetricDifference":
+        return neighbours.added(cells, records)
+    if metric == "HammingDistance":
+        return neighbours.replaced(cells, None, records)
+    raise LookupError(metric)
 
 
-def _close(found: Iterator[neighbours.Candidate], distance: Fraction) -> Iterator[neighbours.Candidate]:
-    """Leave out pairs of numbers that a rounding error moves too far apart."""
-    return (one for one in found if abs(Fraction(one[0]) - Fraction(one[1])) <= distance)
-
-
-def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
     """Return tables that differ in one row, or in one user with many rows."""
     metric = facts["metric"]
-    columns: dict[str, Cells] = {}
-    for name, described in facts["domain"]["columns"].items():
-        cells = _cells(described, facts["hints"])
-        if cells is None:
-            return None
-        columns[name] = cells
+    columns = {name: _cells(described, facts["hints"]) for name, described in facts["domain"]["columns"].items()}
     if not columns:
-        return None
+        raise LookupError("no columns")
     if metric["kind"] == "IfGroupedBy":
         if len(metric["columns"]) != 1 or metric["columns"][0] not in columns:
-            return None
+            raise LookupError(metric["columns"])
         if metric["inner"] == "SymmetricDifference":  # the number of users who differ, each with any rows
             return neighbours.tables(columns, metric["columns"][0], keys_are_public=False, groups=groups)
     if metric["kind"] in ("SymmetricDifference", "IfGroupedBy"):  # the number, or the norm of the numbers, of rows
         return neighbours.tables(columns, None, keys_are_public=False)
     if metric["kind"] == "HammingDistance":
         return _replaced(neighbours.tables(columns, None, keys_are_public=False))
-    return None
+    raise LookupError(metric["kind"])
 
 
 def _replaced(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candidate]:
@@ -172,14 +167,11 @@ def _replaced(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Cand
             yield d0, {name: [*d0[name][:-1], d1[name][-1]] for name in d0}, f"{label}, in place of another"
 
 
-def _cells(described: JsonObject, hints: Sequence[float]) -> Cells | None:
-    """Return values of a column or of a domain of numbers; None if its kind is unknown."""
-    kind = _KINDS.get(described["kind"])
-    if kind is None:
-        return None
+def _cells(described: JsonObject, hints: Sequence[float]) -> Cells:
+    """Return values of a column or of a domain of numbers."""
+    kind = _KINDS[described["kind"]]
     near: list[Record] = [int(hint) if kind == "i64" else hint for hint in hints if kind != "String"]
     cells = cells_of(Node("AtomDomain", (), {"T": kind, "nan": "true" if described["nan"] else "false"}), near)
-    assert cells is not None
     unusual = [
         (label, value)
         for label, value in cells.unusual

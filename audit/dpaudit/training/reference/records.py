@@ -134,17 +134,14 @@ class Full:
     """Every record is in every batch: DP-GD."""
 
     name: ClassVar[Literal["full"]] = "full"
+    rate: ClassVar[None] = None
+    """The sampling rate for the claim: None, because every record is in every batch."""
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
         """Yield for each step which of the n records are in the batch of each model, (m, n)."""
         everything = np.ones((len(rngs), n), dtype=np.bool_)
         while True:
             yield everything
-
-    @property
-    def rate(self) -> float | None:
-        """The sampling rate for the claim: None, because every record is in every batch."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
