@@ -20,7 +20,7 @@ from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.own_process import foreign_error_state
 from dpaudit.mechanisms.raised import message_of, raised
 from dpaudit.mechanisms.sources import source_of
-from dpaudit.result.atomic_write import link_in, open_folder
+from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Confirm, Resume
@@ -85,7 +85,6 @@ class NotReady(Exception):
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:
-    """Divide the guarantee of the command among its audits."""
     try:
         return Promise.of([command.over(one.settings).confidence for one in planned], each=command.each)
     except ValueError as error:
@@ -119,8 +118,7 @@ def prepare_folder(
                 f"{command.output} holds files but no result of dpaudit; if it is the right folder, name it with -o"
             )
         command.output.mkdir(parents=True, exist_ok=True)
-        with open_folder(command.output):
-            pass
+        refuse_link(command.output)
         with tempfile.NamedTemporaryFile(prefix=".dpaudit-", suffix=".part", dir=command.output) as probe:
             probe.write(b"probe")
     except (OSError, RuntimeError) as error:
@@ -184,7 +182,6 @@ def _sign_of_life(planned: PlannedAudit, command: CommandSettings) -> Iterator[N
 
 
 def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, TradeoffFunction]:
-    """Load the mechanism and the claim of an audit."""
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     keep_stdout()
     try:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit.result.atomic_write import link_in, open_folder, remove_placed, write_placed
+from dpaudit.result.atomic_write import link_in, refuse_link, remove_placed, write_placed
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit_reports.site.addresses import ADDRESS
 
@@ -97,8 +97,7 @@ class SiteFolder:
         self._refuse_other_files(names)
         made = list(contents)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open_folder(self.folder):  # refuses a link
-            pass
+        refuse_link(self.folder)
         known = {**self.manifest.addresses, **addresses}
         new = {name: (_hash(content),) for name, content in made}
         both = {name: (*hashes, *self._current(name)) for name, hashes in new.items()}
