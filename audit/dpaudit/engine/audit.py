@@ -39,8 +39,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.identity import mechanism_name, of_code_and_data, with_settings
 from dpaudit.sampling.runs import ExecutionSettings, resolved
-from dpaudit.sampling.store import Store, StoreError, seed_of
-from dpaudit.sampling.store_file import StoreRefused
+from dpaudit.sampling.store import Store, StoreError, StoreRefused, seed_of
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
 from dpaudit.text.reasons import Reason
@@ -266,13 +265,9 @@ def _audited(
     return with_training(_about_bits(_hinted(result)), resolved(mechanism), pair_list)
 
 
-def _fixed(pilot: SequentialAudit) -> FixedAudit:
-    return FixedAudit(pilot.collector, pilot.tested, pilot)
-
-
 _BY_METHOD: dict[str, Callable[[SequentialAudit], SequentialAudit | FixedAudit]] = {
     "sequential": lambda run: run,
-    "fixed": _fixed,
+    "fixed": lambda pilot: FixedAudit(pilot.collector, pilot.tested, pilot),
 }
 
 

@@ -113,7 +113,9 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
         derived = [name if "output" in name else f"{name} among the parts" for name in derived]
     names = [*names, *derived]
     if isinstance(score.encoding, PartsEncoding) and score.encoding.table_queries is not None:
-        names += query_names(score.encoding.table_queries)
+        names += [
+            f"number of {name}" if name.startswith("rows ") else name for name in score.encoding.table_queries.names
+        ]
         columns = np.hstack([columns, examples.view(score.encoding, "queries")])
     centres = score.encoding.centre or ()
     if any(centres):  # derived columns are computed after the subtraction of the centres, so their names would be false
@@ -216,11 +218,6 @@ def interval_words(values: AnyArray, first: int, last: int) -> str:
     if low is None:
         return f"below {high}"
     return f"above {low}" if high is None else f"between {low} and {high}"
-
-
-def query_names(queries: Queries) -> list[str]:
-    """Return the names of the queries as they occur in the description of a region."""
-    return [f"number of {name}" if name.startswith("rows ") else name for name in queries.names]
 
 
 def query_words(score: Score, threshold: float, examples: Outputs | None) -> str:

@@ -127,9 +127,7 @@ def replay(
     changes, unknown = _changes(result, mechanism, pair, learner.attacks)  # before a run changes the mechanism
     second_stage_trials = result.provenance.second_stage_trials or 0
     with shown(progress, result.name) as told:
-        _learn(collector, learn_from - second_stage_trials, told)
-        if second_stage_trials and learner.max_second_stage_trials:
-            learner.fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
+        _learn(collector, learn_from - second_stage_trials, second_stage_trials, told)
         threshold = frozen_threshold(learner, witness)
         fresh = FreshRuns(collector, 0, threshold, "replay")
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
@@ -259,21 +257,18 @@ def _witness_of(result: AuditResult, execution: ExecutionSettings | None) -> Wit
     return witness
 
 
-def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCallback | None) -> list[Block]:
-    until = collector.trials + trials
-    found: list[Block] = []
-    for block in collector.blocks(0, until):
-        found.append(block)
-        _tell(collector.trials, collector.allowed, progress)
-    return found
-
-
-def _learn(collector: Collector, trials: int, progress: ProgressCallback | None) -> None:
+def _learn(collector: Collector, trials: int, second_stage: int, progress: ProgressCallback | None) -> None:
     """Learn as an audit does: score each block before learning from it, in order to weight the attacks."""
-    until = collector.allowed
+    (learner,), until = collector.learners, collector.allowed
     with collector.limited(trials):
         for _ in collector.learn(lambda: Turn(pair=0)):
             _tell(collector.trials, until, progress)
+    if second_stage and learner.max_second_stage_trials:
+        blocks: list[Block] = []
+        for block in collector.blocks(0, collector.trials + second_stage):
+            blocks.append(block)
+            _tell(collector.trials, until, progress)
+        learner.fit_second_stage(blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -245,6 +245,10 @@ class SequentialEvidence(Evidence):
         coin_selected = values["coin_selected"] is True
         counts = pair_counts_of(values["counts"], coin_selected=coin_selected)
         peak, fresh, late = (values.get(key) for key in ("peak", "confirmation", "late"))
+        planned = None
+        if (stated := values.get("planned")) is not None:
+            violations = tuple(parse_claim(str(text)) for text in stated["violations"])
+            planned = Planned(violations=violations, confidence=float(stated["confidence"]))
         found = cls(
             target=target,
             counts=counts,
@@ -252,7 +256,7 @@ class SequentialEvidence(Evidence):
             lost=lost_of(values, "lost", len(counts)),
             peak=None if peak is None else peak_of(peak, counts, coin_selected=coin_selected),
             lost_at_peak=lost_of(values, "lost_at_peak", len(counts)),
-            planned=_planned_of(values.get("planned")),
+            planned=planned,
             confirms=values.get("confirms", False) is True,
             confirmation=None if fresh is None else Confirmation.from_json(fresh),
         )
@@ -325,10 +329,3 @@ class OnlineEvidence(SequentialEvidence):
         counts = pair_counts_of(values["counts"], coin_selected=True)
         peak = None if values.get("peak") is None else peak_of([values["peak"]], counts, coin_selected=True)
         return cls(target=target, counts=counts, peak=peak, steps=int(values["steps"]))
-
-
-def _planned_of(stated: Json) -> Planned | None:
-    if stated is None:
-        return None
-    violations = tuple(parse_claim(str(text)) for text in stated["violations"])
-    return Planned(violations=violations, confidence=float(stated["confidence"]))

@@ -42,11 +42,15 @@ class Promise:
         """Add the promise to the provenance of a result, if the command makes a joint promise."""
         if len(self.confidences) < 2 or not self.shared:
             return provenance
+        exact = 1 - self.false_alarm
+        confidence = float(exact)
+        if Fraction(repr(confidence)) > exact:
+            confidence = math.nextafter(confidence, 0.0)
         return replace(
             provenance,
             command_number=self.number,
             command_audits=len(self.confidences),
-            command_confidence=_rounded_down(1 - self.false_alarm),
+            command_confidence=confidence,
         )
 
     def words(self, results: Sequence[AuditResult]) -> str:
@@ -130,11 +134,6 @@ def _percent(share: Fraction, *, up: bool = True) -> str:
     scale = Fraction(10) ** (3 - math.floor(math.log10(percent)))
     digits = math.ceil(percent * scale) if up else math.floor(percent * scale)
     return f"{float(Fraction(digits) / scale):.10g} %"
-
-
-def _rounded_down(exact: Fraction) -> float:
-    value = float(exact)
-    return value if Fraction(repr(value)) <= exact else math.nextafter(value, 0.0)
 
 
 def _digits(confidence: float) -> str:

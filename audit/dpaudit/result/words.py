@@ -171,7 +171,8 @@ OF_CANARY_LEVELS = replace(
         "claim's curve limits."
     ),
 )
-OF_ANY_CANARIES = Words(
+OF_ANY_CANARIES = replace(
+    OF_CANARIES,
     principle=(
         _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included; the number "
         "of guesses was fixed beforehand. The p-value bounds the probability of at least this many right guesses under "
@@ -183,15 +184,12 @@ OF_ANY_CANARIES = Words(
         "Mahloujifar, S., Melis, L. & Chaudhuri, K. (2024). Auditing f-differential privacy in one run. "
         "arXiv:2410.22235.",
     ),
-    errors=_ERRORS,
     no_band=(
         "Blue: the errors observed over all canaries. One run certifies no bound on the curve, so chance can carry the "
         "observed errors into the grey area."
     ),
     proof="the number of right guesses",
-    untried="Other canaries and other scores: only the given canaries and scores were tried.",
-    others="other canaries or scores",
-    again="To repeat it, make a new run with new coins, and audit it.",
+    assumption="",
 )
 OF_WEIGHTED_CANARIES = replace(
     OF_ANY_CANARIES,
