@@ -6,19 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import (
-    INCONCLUSIVE,
-    INTERNAL_ERROR,
-    NO_VIOLATION,
-    VIOLATION,
-    interrupted_code,
-    leave,
-    refuse,
-)
-from dpaudit.cli.options import RUNS, Configs, RunOptions, with_run_options
+from dpaudit.cli.ending import code_of, interrupted_code, leave, refuse
+from dpaudit.cli.options import RUNS, Configs, Only, RunOptions, check_choice, whole_option, with_run_options
 from dpaudit.cli.run import checked_settings
 from dpaudit.cli.terminal import drawn, say, screen, waiting
-from dpaudit.cli.values import check_choice, whole_option
 from dpaudit.settings.audit import BACKENDS
 
 if TYPE_CHECKING:
@@ -49,14 +40,7 @@ def bisect(
             "each release that the configs require.",
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=RUNS,
-            help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
-        ),
-    ] = None,
+    only: Only = None,
 ) -> None:
     """Find the releases of a package at which the verdict changes, and write DIR/bisection.json.
 
@@ -137,16 +121,10 @@ def _report(found: Bisection, options: RunOptions) -> None:
 
 
 def _exit_code(found: Bisection, *, broken: bool) -> int:
-    """Return the code of the most serious outcome: a bad release, an internal error, inconclusive, no bad release."""
     from dpaudit.result.releases import State
 
     states = found.states
-    if State.BAD in states:
-        return VIOLATION
-    if broken:
-        return INTERNAL_ERROR
-    ended = found.interrupted or found.offline
-    ends = {states[0], states[-1]} == {State.GOOD}
     tried = [state for state in states if state is not None]
-    most = 2 * tried.count(State.GOOD) >= len(tried)
-    return NO_VIOLATION if ends and most and not ended and State.OPEN not in states else INCONCLUSIVE
+    complete = {states[0], states[-1]} == {State.GOOD} and 2 * tried.count(State.GOOD) >= len(tried)
+    unfinished = found.interrupted or found.offline or State.OPEN in states
+    return code_of(violated=State.BAD in states, broken=broken, incomplete=unfinished or not complete)

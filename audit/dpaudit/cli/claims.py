@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
+from dpaudit.cli.options import check_writable, number_option
 from dpaudit.cli.terminal import show, waiting
-from dpaudit.cli.values import check_writable, number_option
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, check_probability, percent_meant
 

@@ -116,8 +116,12 @@ def _written(text: str, folder: Path | None) -> Path | None:
     return None
 
 
+def code_of(*, violated: bool, broken: bool, incomplete: bool) -> int:
+    """Return the code of the most serious outcome."""
+    return VIOLATION if violated else INTERNAL_ERROR if broken else INCONCLUSIVE if incomplete else NO_VIOLATION
+
+
 def leave(code: int) -> NoReturn:
-    """End the command with this exit code."""
     chosen_codes[:] = [code]
     raise typer.Exit(code)
 
@@ -139,7 +143,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_traceback(debug: bool) -> None:
-    """Show the traceback of the current exception if --debug was given."""
     if debug:
         say(traceback.format_exc().rstrip())
 

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
+from dpaudit.cli.options import check_choice, completing
 from dpaudit.cli.terminal import say, show
-from dpaudit.cli.values import check_choice, completing
 from dpaudit.text.printable import one_line
 
 KINDS = ("attacks", "claims", "mechanisms", "configs")
@@ -30,28 +30,18 @@ def list_(
 ) -> None:
     """List attacks, claims, builtin mechanisms, or the configs in this folder and its subfolders."""
     check_choice("KIND", what, KINDS, otherwise="write dpaudit list claims, for example")
-    rows = {"attacks": _attacks, "claims": _claims, "mechanisms": _mechanisms, "configs": _configs}[what]()
+    rows = _configs() if what == "configs" else _described(_classes(what))
     width = max((len(name) for name, _ in rows), default=0)
     for name, about in rows:
         show(one_line(f"{name:{width}s}  {about}".rstrip()))
 
 
-def _attacks() -> list[tuple[str, str]]:
+def _classes(what: str) -> Mapping[str, object]:
+    from dpaudit.catalogue import BUILTIN
+    from dpaudit.claims import CLAIMS, OPERATIONS
     from dpaudit.learning.attack import attack_classes
 
-    return _described(attack_classes())
-
-
-def _claims() -> list[tuple[str, str]]:
-    from dpaudit.claims import CLAIMS, OPERATIONS
-
-    return _described({**CLAIMS, **OPERATIONS})
-
-
-def _mechanisms() -> list[tuple[str, str]]:
-    from dpaudit.catalogue import BUILTIN
-
-    return _described(BUILTIN)
+    return {"attacks": attack_classes(), "claims": {**CLAIMS, **OPERATIONS}, "mechanisms": BUILTIN}[what]
 
 
 def _configs() -> list[tuple[str, str]]:
@@ -67,10 +57,7 @@ def _configs() -> list[tuple[str, str]]:
 
 
 def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Pair each name with the first line of its docstring, adapted for users of configs and of the command line.
-
-    Class names are replaced by the names that users type.  Remarks about exceptions and modules are omitted.
-    """
+    """Pair each name with the first line of its docstring, in the names that users of configs type."""
     names = {getattr(thing, "__name__", name): name for name, thing in things.items()}
     rows = []
     for name, thing in things.items():

@@ -56,7 +56,6 @@ def numbered(number: int, audits: int, name: str) -> str:
 
 
 def ended_line(number: int, audits: int, result: AuditResult) -> str:
-    """Return the line that is shown when an audit ends."""
     verdict = SIGNS[result.verdict.value].shown()
     return (
         f"{number:{len(str(audits))}d} of {audits}  {one_line(result.name)}  {verdict}  "
@@ -94,7 +93,6 @@ def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
 
 
 def log_result(log: Callable[..., None], result: AuditResult) -> None:
-    """Write the event of an audit that has ended."""
     log(
         "ended",
         audit=result.name,

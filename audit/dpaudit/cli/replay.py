@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, print_traceback, refuse
-from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode
+from dpaudit.cli.ending import INCONCLUSIVE, code_of, leave, print_traceback, refuse
+from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, whole_option
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import complain, say, show, waiting
-from dpaudit.cli.values import whole_option
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import MIN_TRIALS, check_jobs
 
@@ -125,7 +124,7 @@ def replay(
             say("the replay installs the exact packages of the audit; --unlocked lets the installer choose others")
         leave(INCONCLUSIVE)
     show(_signed(found))
-    leave(INCONCLUSIVE if not found.conclusive else VIOLATION if found.refuted else NO_VIOLATION)
+    leave(code_of(violated=found.conclusive and found.refuted, broken=False, incomplete=not found.conclusive))
 
 
 def _signed(found: Replay) -> str:

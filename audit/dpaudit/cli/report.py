@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import typer
 
 from dpaudit.cli.ending import refuse
+from dpaudit.cli.options import check_choice, check_writable, completing
 from dpaudit.cli.read_results import read_results
 from dpaudit.cli.terminal import say, waiting
-from dpaudit.cli.values import check_choice, check_writable, completing
 from dpaudit.text.signs import PAPERS
 
 _Files = Annotated[

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
-from dpaudit.cli.options import RUNS, SHOWN, Configs, NoCode, RunOptions, with_run_options
+from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.options import (
+    RUNS,
+    SHOWN,
+    Configs,
+    NoCode,
+    Only,
+    RunOptions,
+    check_choice,
+    completing,
+    with_run_options,
+)
 from dpaudit.cli.terminal import drawn, say, screen, show, waiting
-from dpaudit.cli.values import check_choice, completing
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, default_jobs
 from dpaudit.settings.limits import check_confidence, check_confirm, check_jobs
 from dpaudit.text.printable import one_line
@@ -48,14 +57,6 @@ _Locked = Annotated[
         help="Install exactly the packages in DIR/NAME.lock, which an earlier run wrote.",
     ),
 ]
-_Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=RUNS,
-        help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
-    ),
-]
 _StopFirst = Annotated[
     bool, typer.Option("-x", "--exitfirst", rich_help_panel=RUNS, help="Stop at the first violation.")
 ]
@@ -80,7 +81,7 @@ def run(
     dry_run: _DryRun = False,
     no_code: NoCode = False,
     locked: _Locked = False,
-    only: _Only = None,
+    only: Only = None,
     stop_first: _StopFirst = False,
     form: _Form = "table",
 ) -> None:
@@ -136,30 +137,19 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
         confirm = None if options.confirm is None else check_confirm(options.confirm, "--confirm")
     except ValueError as error:
         refuse(str(error))
+    unchanged = ("output", "shown", "trials", "confidence", "seed", "backend", "scheduler", "each", "paper", "quiet")
     return CommandSettings(
-        trials=options.trials,
-        confidence=confidence,
+        **{name: getattr(options, name) for name in (*unchanged, "verbose", "debug")},
         confirm=confirm,
-        seed=options.seed,
-        output=options.output,
-        shown=options.shown,
         jobs=default_jobs(options.backend) if jobs is None else jobs,
-        backend=options.backend,
-        scheduler=options.scheduler,
-        each=options.each,
         pdf=pdf,
-        paper=options.paper,
         keep_outputs=options.resume or options.resume_anyway,
         resume="anyway" if options.resume_anyway else DEFAULTS.resume,
-        quiet=options.quiet,
-        verbose=options.verbose,
-        debug=options.debug,
         log=options.log_json,
     )
 
 
 def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tuple[Outcome, int]:
-    """Run the audits; return their outcome and the exit code."""
     with waiting("loading the audits", shown=not command.quiet and sys.stderr.isatty()):
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.cli.run_configs import run_all
@@ -171,15 +161,14 @@ def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tupl
 
 
 def _exit_code(outcome: Outcome) -> int:
-    """Return the code of the most serious outcome: violation, internal error, inconclusive, no violation."""
     from dpaudit.result.values import Verdict
 
-    if any(result.violated for result in outcome.results):
-        return VIOLATION
-    if outcome.broken:
-        return INTERNAL_ERROR
     unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in outcome.results)
-    return INCONCLUSIVE if outcome.failed or outcome.interrupted or unanswered else NO_VIOLATION
+    return code_of(
+        violated=any(result.violated for result in outcome.results),
+        broken=bool(outcome.broken),
+        incomplete=bool(outcome.failed) or outcome.interrupted or unanswered,
+    )
 
 
 @with_run_options
@@ -246,7 +235,6 @@ def compare(
 def _report_versions(
     variants: Mapping[tuple[str, str], PlannedAudit], outcome: Outcome, options: RunOptions, *, full: bool
 ) -> None:
-    """Print the table of versions, and write DIR/comparison.pdf."""
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.formats.versions import text

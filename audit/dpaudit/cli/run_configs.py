@@ -64,7 +64,6 @@ class _ToStderr(logging.Handler):
 @exits_refused()
 @own_error_state()
 def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise | None = None) -> Outcome:
-    """Run audits, and write and print their results."""
     if not command.quiet:
         logger = logging.getLogger("dpaudit.environments")
         logger.handlers, logger.propagate = [_ToStderr()], False

@@ -33,15 +33,12 @@ class BadScores(Exception):
 
 
 class ScoresFile(NamedTuple):
-    """The scores of a file."""
-
     scores0: Array  # scores of runs on d0, or of excluded canaries
     scores1: Array  # scores of runs on d1, or of included canaries
     run: tuple[Any, Any] | None = None  # for each score of either array, its run; None if there is no column `run`
 
 
 def read_scores_file(path: Path) -> ScoresFile:
-    """Return the scores of a file."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadScores(f"{path}: the name must end in one of {', '.join(_READERS)}")
@@ -212,7 +209,6 @@ def _parquet(path: Path) -> ScoresFile:
 
 
 def _labels(arrow: Any, runs: Any) -> Any:
-    """Return the runs of a table as whole numbers."""
     if arrow.types.is_floating(runs.type):
         raise ValueError(f"{RUN} must be one whole number or text for each score, got {runs.type}")
     return runs.cast(arrow.string()).combine_chunks().dictionary_encode().indices.to_numpy()

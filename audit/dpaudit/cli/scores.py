@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, refuse
+from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.options import check_writable, completing, file_meant, number_option, whole_option
 from dpaudit.cli.terminal import show, waiting
-from dpaudit.cli.values import check_writable, completing, file_meant, number_option, whole_option
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_confidence
 from dpaudit.text.spelling import nearest
@@ -213,7 +213,6 @@ def _guesses(given: str | None) -> int | list[int] | None:
 
 
 def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
-    """Return the summary of a result, and its bounds at a delta."""
     from dpaudit.text.rounding import lower
 
     lines = [str(result), f"  epsilon >= {lower(result.epsilon_lower(delta))} at delta = {delta:g}"]
@@ -233,7 +232,5 @@ def _exit_code(result: AuditResult) -> int:
     """Return the exit code of a result; a measurement is complete if its bounds are valid."""
     from dpaudit.result.values import Verdict
 
-    if result.violated:
-        return VIOLATION
     complete = result.bounds_valid if result.measurement else result.verdict is not Verdict.INCONCLUSIVE
-    return NO_VIOLATION if complete else INCONCLUSIVE
+    return code_of(violated=result.violated, broken=False, incomplete=not complete)

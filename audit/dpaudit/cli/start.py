@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
+from dpaudit.cli.options import check_choice, check_writable, completing
 from dpaudit.cli.terminal import say, show
-from dpaudit.cli.values import check_choice, check_writable, completing
 
 _HEAD = """\
 # {title}  Run it with: dpaudit run {{file}}

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
-from dpaudit.cli.options import PLACES, RUNS, RunOptions, with_run_options
+from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.options import PLACES, RUNS, RunOptions, check_choice, whole_option, with_run_options
 from dpaudit.cli.run import checked_settings
 from dpaudit.cli.terminal import drawn, say, screen, show, waiting
-from dpaudit.cli.values import check_choice, whole_option
 from dpaudit.settings.audit import BACKENDS, default_jobs
 from dpaudit.settings.limits import check_jobs, cores
 from dpaudit.text.printable import one_line
@@ -172,7 +171,6 @@ def seconds_of(text: str) -> float:
 
 
 def _list(cells: list[Cell], seconds: float) -> None:
-    """Show the cells with their code and arguments."""
     for cell in cells:
         show(one_line(f"{cell.name}: runs {cell.planned.code}"))
         for line in cell.planned.inputs:
@@ -182,7 +180,6 @@ def _list(cells: list[Cell], seconds: float) -> None:
 
 
 def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
-    """Print the table, and write DIR/sweep.pdf."""
     from dpaudit.cli.read_results import SWEEP_PDF
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import sweep_report, to_pdf
@@ -204,14 +201,10 @@ def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -
 
 
 def _exit_code(sweeping: Sweeping) -> int:
-    """Return the code of the most serious outcome, as `dpaudit run` does."""
     from dpaudit.result.sweeps import CellState
 
     found = sweeping.outcome
-    if found.of(CellState.VIOLATION):
-        return VIOLATION
-    if sweeping.broken:
-        return INTERNAL_ERROR
-    open_ = found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED)
-    incomplete = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
-    return INCONCLUSIVE if open_ or incomplete else NO_VIOLATION
+    open_ = bool(found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED))
+    unfinished = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
+    violated = bool(found.of(CellState.VIOLATION))
+    return code_of(violated=violated, broken=sweeping.broken, incomplete=open_ or unfinished)

@@ -36,8 +36,6 @@ _LOOK = 1.0  # seconds between two updates of the line that shows the running ce
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
-    """The cells of a sweep."""
-
     catalogue: Catalogue
     versions: tuple[str, ...]
     cells: list[Cell]
@@ -126,8 +124,6 @@ def answer_seconds(seconds: float, cells: int) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Sweeping:
-    """A sweep that runs."""
-
     sweep: Sweep
     rows: list[Row]
     command: CommandSettings
@@ -141,7 +137,6 @@ class Sweeping:
 
     @property
     def outcome(self) -> Sweep:
-        """The outcome so far."""
         cells = tuple(row.recorded for row in self.rows)
         return replace(self.sweep, cells=cells, spent=self._spent, interrupted=self.interrupted)
 

@@ -31,8 +31,6 @@ from dpaudit_reports.reasons import reason
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """One cell of a running sweep."""
-
     cell: Cell
     confidence: float
     result: AuditResult | None = None
@@ -63,7 +61,6 @@ class Row:
 
     @property
     def recorded(self) -> SweptCell:
-        """The record of the cell."""
         cell, words = self.cell, joined(self.reason)
         words = FromFile(words) if isinstance(self.reason, FromFile) else words  # so that reports quote it
         return SweptCell(

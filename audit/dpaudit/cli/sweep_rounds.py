@@ -29,7 +29,7 @@ from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import one_worker
-from dpaudit.sampling.store_file import StoreRefused
+from dpaudit.sampling.store import StoreRefused
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Foreign
 
@@ -39,8 +39,6 @@ _PATIENCE = 10.0  # seconds that an interrupted round has to return what it has 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A round of a cell."""
-
     planned: PlannedAudit
     confidence: float
     chosen: Round
@@ -52,8 +50,6 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a round has shown."""
-
     result: AuditResult | None = None
     reason: str = ""
     not_ready: bool = False
@@ -160,7 +156,6 @@ class Workers:
 
     @property
     def free(self) -> bool:
-        """Whether another round may start."""
         return len(self._running) < self._number
 
     @property
@@ -169,7 +164,6 @@ class Workers:
         return [cell for cell, _, _ in self._running.values()]
 
     def start(self, cell: int, task: Task) -> None:
-        """Start a round of a cell."""
         executor = self._idle.pop() if self._idle else one_worker()
         self._running[executor.submit(_in_worker, task, sys.argv)] = cell, executor, time.monotonic()
 

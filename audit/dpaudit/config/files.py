@@ -64,7 +64,6 @@ def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
 
 
 def _configs_in(path: Path) -> list[Path]:
-    """Return the file itself, or all configs if a folder is given."""
     if path.is_file():
         if words := _not_a_config(path):
             raise ConfigError(words)

@@ -139,7 +139,6 @@ class MechanismConfig(Strict):
 
     @property
     def isolated(self) -> bool:
-        """Whether the mechanism runs in a separate environment."""
         return self.requires is not None or self.python_version is not None
 
     def mechanism(

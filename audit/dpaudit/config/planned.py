@@ -37,8 +37,6 @@ _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
 class ConfigError(Exception):
-    """Raised if a config is wrong."""
-
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
@@ -67,7 +65,6 @@ class PlannedAudit:
 
     @property
     def pairs(self) -> list[Pair]:
-        """The pairs of datasets."""
         files = reader(self.place)
         return [
             pair
@@ -93,7 +90,6 @@ class PlannedAudit:
 
     @property
     def settings(self) -> AuditSettings:
-        """The settings of the audit."""
         config = self.config
         return AuditSettings(
             attacks=config.attacks,
@@ -214,11 +210,7 @@ class PlannedAudit:
         return replace(self, config=self.config.model_copy(update=values))
 
     def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
-        """Build the claims of the config.
-
-        Returns:
-            The claim (None if the mechanism states its claim), and the claim of `detect` (None if `detect` is missing).
-        """
+        """Build the claim (None if the mechanism states it) and the claim of `detect` (None if it is missing)."""
         config = self.config
         texts = (None if config.claim == FROM_MECHANISM else config.claim, config.detect)
         claim, detect = (None if text is None else checked(parse_claim(text)) for text in texts)
@@ -227,13 +219,7 @@ class PlannedAudit:
         return claim, detect
 
     def load(self) -> tuple[Foreign, TradeoffFunction]:
-        """Load or start the mechanism, and build the claim.
-
-        If the mechanism needs an environment that does not exist, the environment is built.
-
-        Returns:
-            The mechanism and the claim.
-        """
+        """Load or start the mechanism, in a new environment if needed, and build the claim."""
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(
             self.place, self.config.timeout, check_memory(self.config.memory), raises=self.failures_end_runs
@@ -270,24 +256,16 @@ class PlannedAudit:
 
 def _brief(value: Foreign) -> str:
     """Return a value as one line of JSON, shortened to 500 characters."""
-    text = json.dumps(_named(value), ensure_ascii=False, default=repr)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except TypeError:  # a key that JSON does not have, such as a date
+        text = repr(value)
     note = f" ({len(text):,} characters; read the file)" if shortened(text) != text else ""
     return one_line(shortened(text)) + note
 
 
-def _named(value: Foreign) -> Foreign:
-    """Return the value for JSON: a mapping with a key that JSON does not have, such as a date, becomes a list."""
-    if isinstance(value, dict):
-        items = [(key, _named(inner)) for key, inner in value.items()]
-        return dict(items) if all(key is None or isinstance(key, str | int | float) for key in value) else items
-    return [_named(inner) for inner in value] if isinstance(value, list) else value
-
-
 def checked(claim: TradeoffFunction) -> TradeoffFunction:
-    """Return the claim after computing one point of its curve.
-
-    Compositions are computed on first use, and may need the package dp-accounting.
-    """
+    """Return the claim after computing one point of its curve, which may need the package dp-accounting."""
     try:
         claim.beta(0.5)
     except ImportError as error:

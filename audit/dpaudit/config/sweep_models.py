@@ -6,6 +6,9 @@ import math
 import re
 from typing import Annotated
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from dpaudit.config.pair_models import Strict
@@ -29,9 +32,6 @@ _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
 
 
 def check_version_number(text: str) -> str:
-    """Return the number of a version unchanged."""
-    from packaging.version import Version
-
     try:
         Version(text)
         if text != text.strip():
@@ -42,8 +42,6 @@ def check_version_number(text: str) -> str:
 
 
 def _specifier(text: str) -> str:
-    from packaging.specifiers import SpecifierSet
-
     try:
         SpecifierSet(text).contains("1")
     except ValueError:
@@ -53,8 +51,6 @@ def _specifier(text: str) -> str:
 
 def _by_version(requires: list[str]) -> list[str]:
     """Refuse requirements that name files or addresses."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     for requirement in requires:
         try:
             named = Requirement(requirement).url is None
@@ -105,16 +101,9 @@ class EntryConfig(Strict):
 
     @property
     def title(self) -> str:
-        """The name of the entry in reports."""
         return self.name or self.call
 
-    @property
-    def number_of_cells(self) -> int:
-        """The number of combinations of the values of all axes."""
-        return math.prod(map(len, self.grid.values()))
-
     def axes(self) -> dict[str, dict[str, Foreign]]:
-        """Return the values of each axis by their labels."""
         return {axis: _labelled(axis, values) for axis, values in self.grid.items()}
 
 
@@ -186,7 +175,7 @@ class CatalogueConfig(Strict):
 
     @model_validator(mode="after")
     def _few(self) -> CatalogueConfig:
-        cells = sum(entry.number_of_cells for entry in self.entries)
+        cells = sum(math.prod(map(len, entry.grid.values())) for entry in self.entries)
         if cells > MAX_CELLS:
             raise ValueError(f"the grids have {cells:,} cells; the maximum is {MAX_CELLS:,}")
         return self

@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 from importlib import import_module, metadata
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from pydantic import ValidationError
 
 from dpaudit.config.files import read_yaml
@@ -28,17 +30,12 @@ from dpaudit.values import Foreign, JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """A catalogue that was read from a file."""
-
     file: Path
     config: CatalogueConfig
     lines: tuple[int, ...]
 
     @property
     def newest(self) -> str:
-        """The newest version that the catalogue names."""
-        from packaging.version import Version
-
         return max(self.config.versions, key=Version)
 
     @property
@@ -63,7 +60,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of the result, with the version."""
         return self.planned.config.name
 
 
@@ -76,7 +72,6 @@ def catalogues() -> dict[str, Path]:
 
 
 def read_catalogue(name: str) -> Catalogue:
-    """Read a catalogue."""
     known = catalogues()
     file = known.get(name.lower().replace("-", "_"))
     if file is None:
@@ -151,7 +146,17 @@ def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Fo
         return [_filled(part, values, used) for part in value]
     if not isinstance(value, str) or not value.startswith("$"):
         return value
-    return _value_of(value, values, used)
+    axis, _, key = value[1:].partition(".")
+    if axis not in values:
+        raise ValueError(f"{value[:80]} is no axis of grid; {hint(axis, values, f'the axes are {_listed(values)}')}")
+    used.add(axis)
+    if not key:
+        return values[axis]
+    part = values[axis]
+    if not isinstance(part, dict) or key not in part:
+        known = _listed(part) if isinstance(part, dict) else "none, as the value is no mapping"
+        raise ValueError(f"{value[:80]}: a value of the axis {axis} has no key {key[:40]}; its keys are {known}")
+    return part[key]
 
 
 def _cells(
@@ -216,24 +221,7 @@ def _environment(config: CatalogueConfig, entry: EntryConfig, version: str) -> J
 
 
 def _within(version: str, versions: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-
     return SpecifierSet(versions).contains(version, prereleases=True)
-
-
-def _value_of(value: str, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
-    """Return the value for which `$NAME` or `$NAME.KEY` stands, and record the used axis."""
-    axis, _, key = value[1:].partition(".")
-    if axis not in values:
-        raise ValueError(f"{value[:80]} is no axis of grid; {hint(axis, values, f'the axes are {_listed(values)}')}")
-    used.add(axis)
-    if not key:
-        return values[axis]
-    part = values[axis]
-    if not isinstance(part, dict) or key not in part:
-        known = _listed(part) if isinstance(part, dict) else "none, as the value is no mapping"
-        raise ValueError(f"{value[:80]}: a value of the axis {axis} has no key {key[:40]}; its keys are {known}")
-    return part[key]
 
 
 def _listed(names: Iterable[str]) -> str:

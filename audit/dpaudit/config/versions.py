@@ -28,7 +28,6 @@ from dpaudit.text.spelling import hint
 
 
 def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
-    """Return the audits with other versions of packages."""
     changed = list(audits)
     seen: set[str] = set()
     for requirement in requirements:
@@ -67,7 +66,6 @@ def _not_required(problem: str, project: str, audits: Iterable[PlannedAudit]) ->
 
 
 def requiring(audits: Sequence[PlannedAudit], package: str) -> list[PlannedAudit]:
-    """Return the audits that require a package."""
     try:
         project = project_name(package)
         bare = is_bare_name(package)
@@ -94,7 +92,6 @@ def pinned_versions(audits: Iterable[PlannedAudit], package: str) -> set[Version
 
 
 def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:
-    """Return a copy of each audit for each version."""
     beside: dict[tuple[str, str], PlannedAudit] = {}
     names: set[str] = set()  # without capitals, as the names are those of files
     before: list[dict[str, Version]] = []
@@ -170,7 +167,6 @@ def _titles(audit: PlannedAudit, numbers: Mapping[str, str]) -> tuple[str, str]:
 
 
 def lock_file(folder: Path, name: str) -> Path:
-    """Return the lock file of an audit in an output folder."""
     return folder / f"{name}.lock"
 
 

@@ -110,7 +110,6 @@ class Effort:
 
 
 def described(detect: Detect) -> str:
-    """Describe the violation to detect."""
     return f"{detect:g} times less private" if isinstance(detect, float) else detect.label
 
 

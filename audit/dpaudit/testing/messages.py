@@ -80,7 +80,6 @@ def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], where: Sequence[str]) -> str:
-    """Describe an audit that ended without a verdict."""
     lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
     return _message([*lines, *(f"  because    {reason}" for reason in reasons), *where])
 

@@ -62,7 +62,6 @@ class Allowance:
     """Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim."""
 
     def add(self, record: Record) -> None:
-        """Add the record of an audit that has ended."""
         self.records.append(record)
         self.keep(record)
 
