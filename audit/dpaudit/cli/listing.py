@@ -67,9 +67,7 @@ def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
     return rows
 
 
-def clean(
-    yes: Annotated[bool, typer.Option("--yes", help="Remove the listed environments.")] = False,
-) -> None:
+def clean(yes: Annotated[bool, typer.Option("--yes", help="Remove the listed environments.")] = False) -> None:
     """List the environments built for `requires:`; with --yes, remove those that are not in use.
 
     The list states size, days without use, requirements and folder.  An audit that needs a removed environment builds

@@ -154,15 +154,11 @@ def _unwritable(command: CommandSettings, name: str) -> str:
 def _is_of_others(folder: Path) -> bool:
     """Whether a folder holds files, but no result or store: a link in a checkout may lead to any folder of its user."""
     files = list(folder.iterdir()) if folder.is_dir() else []
-    return bool(files) and not any(map(_is_own, files))
-
-
-def _is_own(file: Path) -> bool:
-    if file.suffix != ".json":
-        return file.suffix == ".trials"
-    with contextlib.suppress(OSError), open_foreign(file) as stream:
-        return b'"format": "dpaudit-' in stream.read(100)
-    return False
+    for file in files:
+        with contextlib.suppress(OSError), open_foreign(file) as stream:
+            if file.suffix == ".trials" or (file.suffix == ".json" and b'"format": "dpaudit-' in stream.read(100)):
+                return False
+    return bool(files)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,7 +38,6 @@ _Inclusion = Annotated[
 
 _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
-_CHOICES: dict[str | None, Any] = {"runs": "runs", "canaries": "canaries", "none": None}
 
 _Claim = Annotated[
     str | None, typer.Option(metavar="CLAIM", help='The claim, such as "gaussian(mu=1)".  Default: no claim.')
@@ -101,14 +100,18 @@ def scores(
         from dpaudit.engine.score_guesses import DESIGNS
         from dpaudit.engine.scores import CHOICES, audit_scores
 
-    assumed = _chosen(independence, CHOICES)
+    _check_explained("--independence", independence, {choice or "none": words for choice, words in CHOICES.items()})
     _check_values(claim, confidence, delta, assuming, output)
-    _check_inclusion(included_at_random, assumed, DESIGNS)
+    _check_explained("--included-at-random", included_at_random, DESIGNS)
+    if independence == "runs" and included_at_random != "coins":
+        refuse(
+            "--included-at-random is allowed only for canaries; remove this option, or choose another --independence"
+        )
     numbers = _guesses(guesses)
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
-        if read.run is not None and assumed == "runs":
+        if read.run is not None and independence == "runs":
             refuse(
                 f"{file} has a column run, which is allowed only for canaries; got --independence runs.  Choose "
                 "canaries or none, or remove the column run"
@@ -118,7 +121,7 @@ def scores(
                 read.scores0,
                 read.scores1,
                 claim,
-                independence=assumed,
+                independence=None if independence == "none" else independence,  # type: ignore[arg-type]
                 included_at_random=included_at_random,  # type: ignore[arg-type]
                 guesses=numbers,
                 run=read.run,
@@ -173,33 +176,18 @@ def _check_values(
             refuse(f"--output {output}: the name must end in one of {', '.join(_ENDINGS)}")
 
 
-def _chosen(independence: str | None, choices: dict[Any, str]) -> Any:
-    """Return the value of --independence; refuse an invalid value, and explain the valid values."""
-    if independence in _CHOICES:
-        return _CHOICES[independence]
-    lines = [f"  {'none' if choice is None else choice}: {words}" for choice, words in choices.items()]
-    given = "the option is missing" if independence is None else f"got {independence!r}{_meant(independence, _CHOICES)}"
-    refuse("\n".join([f"--independence must be runs, canaries or none; {given}", *lines]))
+def _check_explained(option: str, given: str | None, choices: dict[str, str]) -> None:
+    """Refuse an invalid value of an option, and explain the valid values."""
+    if given not in choices:
+        *others, last = choices
+        got = "the option is missing" if given is None else f"got {given!r}{_meant(given, choices)}"
+        lines = [f"  {choice}: {words}" for choice, words in choices.items()]
+        refuse("\n".join([f"{option} must be {', '.join(others)} or {last}; {got}", *lines]))
 
 
-def _meant(given: str, known: Iterable[str | None]) -> str:
-    meant = nearest(given, [word for word in known if word is not None])
+def _meant(given: str, known: Iterable[str]) -> str:
+    meant = nearest(given, list(known))
     return f"; did you mean {meant}?" if meant else ""
-
-
-def _check_inclusion(given: str, independence: str | None, designs: dict[str, str]) -> None:
-    """Refuse an invalid value of --included-at-random, and explain the valid values."""
-    if given not in designs:
-        lines = [f"  {choice}: {words}" for choice, words in designs.items()]
-        refuse(
-            "\n".join(
-                [f"--included-at-random must be {' or '.join(designs)}; got {given!r}{_meant(given, designs)}", *lines]
-            )
-        )
-    if independence == "runs" and given != "coins":
-        refuse(
-            "--included-at-random is allowed only for canaries; remove this option, or choose another --independence"
-        )
 
 
 def _guesses(given: str | None) -> int | list[int] | None:

@@ -52,16 +52,11 @@ def release(dataset, rng):
     return round(sum(dataset) + rng.normal(scale=1.0), 6)
 '''
 
-_TABLE_FUNCTION = '''\
-"""A mechanism: a function of a dataset and a random generator that returns one output."""
-
-
-def release(rows, rng):
-    ages = [min(max(row["age"], 0), 100) for row in rows]
-    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum: see
-    # https://github.com/dpaudit/dpaudit/blob/main/docs/mechanisms.md#the-last-bits-of-a-float
-    return round(sum(ages) + rng.laplace(scale=100.0), 6)
-'''
+_TABLE_FUNCTION = (
+    _FUNCTION.replace("(dataset, rng):", '(rows, rng):\n    ages = [min(max(row["age"], 0), 100) for row in rows]')
+    .replace("sum(dataset)", "sum(ages)")
+    .replace("rng.normal(scale=1.0)", "rng.laplace(scale=100.0)")
+)
 
 _PROGRAM = '''\
 #!/usr/bin/env python3

@@ -13,6 +13,7 @@ import typer
 
 from dpaudit.cli.ending import code_of, leave, refuse
 from dpaudit.cli.options import PLACES, RUNS, RunOptions, check_choice, whole_option, with_run_options
+from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
 from dpaudit.cli.run import checked_settings
 from dpaudit.cli.terminal import drawn, say, screen, show, waiting
 from dpaudit.settings.audit import BACKENDS, default_jobs
@@ -106,7 +107,7 @@ def sweep(
     seconds = seconds_of(time)
     command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.prepare_run import NotReady
+        from dpaudit.cli.prepare_run import NotReady, prepare_folder
         from dpaudit.cli.sweep_cells import planned_sweep
         from dpaudit.config import ConfigError
     try:
@@ -114,12 +115,12 @@ def sweep(
         if dry_run:
             _list(plan.cells, seconds)
             return
-        plan.prepare(command)
+        prepare_folder([cell.planned for cell in plan.cells], command, others=(SWEEP, SWEEP_PDF))
         with _sole_use(command):
             sweeping = plan.start(seconds, command)
             sweeping.go_on()
             if not sweeping.interrupted and all(row.result is None for row in sweeping.rows):
-                say(f"the reasons are in {options.shown}/sweep.json")
+                say(f"the reasons are in {options.shown}/{SWEEP}")
                 refuse(f"no cell of {library} could be audited; see the messages above")
             _report(sweeping, command, options)
     except (ConfigError, NotReady) as error:
@@ -180,7 +181,6 @@ def _list(cells: list[Cell], seconds: float) -> None:
 
 
 def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
-    from dpaudit.cli.read_results import SWEEP_PDF
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import sweep_report, to_pdf
     from dpaudit_reports.formats.sweeps import text

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpaudit.cli.prepare_run import CommandSettings, prepare_folder, share_guarantee, workers
+from dpaudit.cli.prepare_run import CommandSettings, share_guarantee, workers
 from dpaudit.cli.progress import ended_line, event_log, log_result, numbered, status_line
-from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
 from dpaudit.cli.sweep_file import Row, closes, earlier, facts_of, failed, resume, write_sweep
 from dpaudit.cli.sweep_rounds import Outcome, Task, Workers, close_workers, make_round
 from dpaudit.cli.terminal import say
@@ -39,10 +38,6 @@ class SweepPlan:
     catalogue: Catalogue
     versions: tuple[str, ...]
     cells: list[Cell]
-
-    def prepare(self, command: CommandSettings) -> None:
-        """Create the output folder and check that all files can be written there."""
-        prepare_folder([cell.planned for cell in self.cells], command, others=(SWEEP, SWEEP_PDF))
 
     def start(self, seconds: float, command: CommandSettings) -> Sweeping:
         """Return the sweep, ready to run; it has the results of an earlier command that it resumes."""

@@ -108,7 +108,7 @@ def audited(task: Task) -> AuditResult:
             try:
                 result = _resumed(task, planned, mechanism, claim, task.chosen.trials, report)
             except _TimeIsOver as over:  # read the stored runs again, for the result at this number of runs
-                result = _resumed(task, planned, mechanism, claim, over.trials, bar)
+                result = _resumed(task, planned, mechanism, claim, over.args[0], bar)
     finally:
         if isinstance(mechanism, IsolatedMechanism):
             # starting a worker may take longer than its runs, so the workers of the last four cells wait
@@ -132,11 +132,7 @@ def _resumed(
 
 
 class _TimeIsOver(Exception):
-    """Raised between two blocks if the time of a round is over."""
-
-    def __init__(self, trials: int) -> None:
-        super().__init__(trials)
-        self.trials = trials
+    """Raised with the number of runs so far, between two blocks, if the time of a round is over."""
 
 
 def seeded(planned: PlannedAudit, seed: int | None) -> PlannedAudit:

@@ -6,6 +6,7 @@ import fnmatch
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint, nearest
 
+T = TypeVar("T")
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -112,19 +114,26 @@ def read_text(text: str, file: Path) -> PlannedAudit:
 def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[PlannedAudit]:
     """Return the audits whose names match a pattern, in their original order; all audits if there is no pattern."""
     names = [audit.config.name for audit in audits]
+    return matching([([audit.config.name], audit) for audit in audits], patterns, "no audit has", "audits", names)
+
+
+def matching(
+    named: Sequence[tuple[Sequence[str], T]], patterns: Sequence[str], problem: str, kind: str, known: Sequence[str]
+) -> list[T]:
+    """Return the things one of whose names matches a pattern; all things if there is no pattern."""
+
+    def fits(names: Sequence[str], pattern: str) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for name in names)
+
     problems = [
-        f"--only {pattern}: no audit has this name; "
-        + hint(pattern, names, f"the audits are {shortened(', '.join(names))}")
+        f"--only {pattern}: {problem} this name; "
+        + hint(pattern, known, f"the {kind} are {shortened(', '.join(known))}")
         for pattern in patterns
-        if not fnmatch.filter(names, pattern)
+        if not any(fits(names, pattern) for names, _ in named)
     ]
     if problems:
         raise ConfigError(*problems)
-    return [
-        audit
-        for audit in audits
-        if not patterns or any(fnmatch.fnmatchcase(audit.config.name, pattern) for pattern in patterns)
-    ]
+    return [one for names, one in named if not patterns or any(fits(names, pattern) for pattern in patterns)]
 
 
 def _text_of(file: Path) -> str:
@@ -232,6 +241,5 @@ def _audits(text: str, file: Path, *, data: bool = True) -> list[PlannedAudit]:
 
 def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     """Keep one error for each place, because a value that fits no member of a union fails once for each member."""
-    return list({e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}.values())[
-        ::-1
-    ]
+    first = {e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}
+    return list(first.values())[::-1]

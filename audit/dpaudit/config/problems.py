@@ -42,13 +42,7 @@ _KINDS = {
 """Words for kinds of errors of pydantic.  The names in braces are those of pydantic's limits."""
 
 
-def explained(
-    error: ErrorDetails,
-    base: Place,
-    lines: Lines,
-    file: Path,
-    model: type[BaseModel] = AuditConfig,
-) -> str:
+def explained(error: ErrorDetails, base: Place, lines: Lines, file: Path, model: type[BaseModel] = AuditConfig) -> str:
     """Return a message about a wrong value, as `file:line: key must be ..., got ...`."""
     location = (*base, *error["loc"])
     written = location

@@ -10,7 +10,6 @@ import importlib.util
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from importlib import import_module, metadata
 from pathlib import Path
 
@@ -18,12 +17,11 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from pydantic import ValidationError
 
-from dpaudit.config.files import read_yaml
+from dpaudit.config.files import matching, read_yaml
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import explained
 from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig
-from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign, JsonObject
 
@@ -88,14 +86,11 @@ def read_catalogue(name: str) -> Catalogue:
     try:
         config = CatalogueConfig.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(*(explained(one, (), lines, file, CatalogueConfig) for one in _distinct(error))) from None
+        # a value that fits no member of a union fails once for each member
+        distinct = {one["loc"][:3]: one for one in error.errors()}.values()
+        raise ConfigError(*(explained(one, (), lines, file, CatalogueConfig) for one in distinct)) from None
     starts = tuple(lines.get(("entries", index), 1) for index in range(len(config.entries)))
     return Catalogue(file=file, config=config, lines=starts)
-
-
-def _distinct(error: ValidationError) -> list[Foreign]:
-    """Keep one error for each entry and key, because a value that fits no member of a union fails once for each."""
-    return list({one["loc"][:3]: one for one in error.errors()}.values())
 
 
 def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapping[str, Foreign]) -> list[Cell]:
@@ -123,19 +118,8 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
 def only_matching(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
     """Return the cells whose title or constructor matches a pattern; all cells if there is no pattern."""
     names = list(dict.fromkeys(cell.constructor for cell in cells))
-    problems = [
-        f"--only {pattern}: no cell and no constructor has this name; "
-        + hint(pattern, names, f"the constructors are {shortened(', '.join(names), 150)}")
-        for pattern in patterns
-        if not any(_matches(cell, pattern) for cell in cells)
-    ]
-    if problems:
-        raise ConfigError(*problems)
-    return [cell for cell in cells if not patterns or any(_matches(cell, pattern) for pattern in patterns)]
-
-
-def _matches(cell: Cell, pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (cell.title, cell.constructor, cell.name))
+    named = [((cell.title, cell.constructor, cell.name), cell) for cell in cells]
+    return matching(named, patterns, "no cell and no constructor has", "constructors", names)
 
 
 def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
@@ -160,41 +144,24 @@ def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Fo
 
 
 def _cells(
-    catalogue: Catalogue,
-    entry: EntryConfig,
-    line: int,
-    version: str,
-    pinned: bool,
-    settings: Mapping[str, Foreign],
+    catalogue: Catalogue, entry: EntryConfig, line: int, version: str, pinned: bool, settings: Mapping[str, Foreign]
 ) -> Iterable[Cell]:
     axes = entry.axes()
     used: set[str] = set()
     needs = _environment(catalogue.config, entry, version) if pinned else {}
     for labels in itertools.product(*axes.values()):
-        values = {axis: axes[axis][label] for axis, label in zip(axes, labels, strict=True)}
+        chosen = dict(zip(axes, labels, strict=True))
+        values = {axis: axes[axis][label] for axis, label in chosen.items()}
         title = "-".join([entry.title, *labels])
-        mechanism = {
-            "library": catalogue.config.library,
-            "call": entry.call,
-            "d_in": _filled(entry.d_in, values, used),
-            **needs,
-        }
+        d_in = _filled(entry.d_in, values, used)
+        mechanism = {"library": catalogue.config.library, "call": entry.call, "d_in": d_in, **needs}
         if entry.arguments is not None:
             mechanism["arguments"] = _filled(entry.arguments, values, used)
         if unused := [axis for axis in axes if axis not in used]:
             raise ValueError(f"grid: the axis {unused[0]} is not used; write ${unused[0]} in the arguments")
-        planned = PlannedAudit(
-            file=catalogue.file,
-            line=line,
-            config=_config({"name": f"{title}-{version}", "mechanism": mechanism, **settings}),
-        )
-        yield Cell(
-            title=title,
-            constructor=entry.title,
-            values=dict(zip(axes, labels, strict=True)),
-            version=version,
-            planned=planned,
-        )
+        config = _config({"name": f"{title}-{version}", "mechanism": mechanism, **settings})
+        planned = PlannedAudit(file=catalogue.file, line=line, config=config)
+        yield Cell(title=title, constructor=entry.title, values=chosen, version=version, planned=planned)
 
 
 def _config(values: Mapping[str, Foreign]) -> AuditConfig:

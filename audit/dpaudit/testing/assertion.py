@@ -74,7 +74,8 @@ def assert_private(
     claim, sought = claim_of("claim", claim), sought_of(detect)
     if (outcome := allowance.again(str(claim))) is None:
         chain = allowance.next_chain(str(claim))
-        name = name or _name(allowance)
+        test = allowance.node.rsplit("/", 1)[-1]
+        name = name or (test if allowance.calls == 1 else f"{test} ({allowance.calls})")
         violations = violations_of(claim, sought)
         if session.instead is not None:
             session.instead(allowance, mechanism, pairs, attacks, claim=claim, name=name, violations=violations)
@@ -120,11 +121,6 @@ def _allowance(given: Mapping[str, Any]) -> Allowance:
     settings = Settings(**{"seed": fresh_seed(), **own})
     whole = settings.false_alarm * math.pi**2 / 6  # the only call has the share 6 / pi^2, so it gets the whole budget
     return Allowance(node="", share=whole, settings=settings)
-
-
-def _name(allowance: Allowance) -> str:
-    test = allowance.node.rsplit("/", 1)[-1]
-    return test if allowance.calls == 1 else f"{test} ({allowance.calls})"
 
 
 def _confidence(significance: float) -> float:
