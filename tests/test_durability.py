@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.result.atomic_write import write_placed, write_whole
-from dpaudit.sampling.store import Store, seed_of
-from dpaudit.sampling.store_file import opened
+from dpaudit.sampling.store import Store, opened, seed_of
 
 from .stores import block
 

@@ -24,8 +24,7 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling.output_fingerprint import OutputsFingerprint
-from dpaudit.sampling.store import Store, StoreError
-from dpaudit.sampling.store_file import APPLICATION
+from dpaudit.sampling.store import APPLICATION, Store, StoreError
 
 from .stores import PAIRS, block, stored
 from .unseeded import audit_unseeded
@@ -235,7 +234,7 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
         "pipe": "is not a regular file",
         "other": "is not a store of trials, and was left as it is",
         "mine": "is an SQLite database, but not a store of trials",
-        "newer": "has store format 99; this version of dpaudit reads format 4",
+        "newer": "has store format 99; this version of dpaudit reads format 5",
         "link": "is a symbolic link to .*Name the target file itself",
         "planted": "is a symbolic link to .*Name the target file itself",
     }.items():

@@ -12,7 +12,7 @@ import pytest
 
 from dpaudit.cli import sweep_file, sweep_rounds
 from dpaudit.mechanisms import MechanismError
-from dpaudit.sampling.store_file import OtherAudit, StoreError, StoreRefused
+from dpaudit.sampling.store import OtherAudit, StoreError, StoreRefused
 
 from .replaced_audits import Audits, prose, replaced_audits, states, swept, written
 

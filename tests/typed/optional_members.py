@@ -25,7 +25,6 @@ from dpaudit.learning.members import (
     HasSuits,
 )
 from dpaudit.mechanisms import Mechanism
-from dpaudit.mechanisms.members import HasAddress, HasChangedDataset, HasClaim, HasMovedTo
 from dpaudit.numerics.arrays import Array
 
 Rows = Sequence[float]
@@ -161,28 +160,14 @@ def release(dataset: Rows, n: int, rng: np.random.Generator) -> Array:
 lists: Mechanism = Lists()
 arrays: Mechanism = Arrays()
 decorated: Mechanism = release
-text_claim: HasClaim = Lists()
-object_claim: HasClaim = Arrays()
-address: HasAddress = Lists()
-changed_dataset: HasChangedDataset = Lists()
-moved_to: HasMovedTo = Lists()
 
 
 class OneByOne:
-    claim = 1.0
-    address = 2
-    changed_dataset = "no"
-    moved_to = None
-
     def sample(self, dataset: Rows, rng: np.random.Generator) -> float:
         return 0.0
 
 
 one_by_one: Mechanism = OneByOne()  # type: ignore[assignment]
-wrong_claim: HasClaim = OneByOne()  # type: ignore[assignment]
-wrong_address: HasAddress = OneByOne()  # type: ignore[assignment]
-wrong_changed: HasChangedDataset = OneByOne()  # type: ignore[assignment]
-wrong_moved: HasMovedTo = OneByOne()  # type: ignore[assignment]
 
 
 @batched  # type: ignore[arg-type]

@@ -40,14 +40,11 @@ from itertools import repeat
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Flags, Integers
 
 Point = TypeVar("Point")
 Number = TypeVar("Number", int, float)
-Flags = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 Elements = TypeVar("Elements", Array, Integers)
 
 
@@ -77,20 +74,12 @@ def bisect(
     close: Callable[[float, float], bool] | None = None,
     mean: Callable[[float, float], float] = arithmetic_mean,
 ) -> Bracket[float]:
-    """Locate the number at which a condition changes from true to false.
-
-    Returns:
-        The final bracket of the bisection.
-    """
+    """Locate the number at which a condition changes from true to false."""
     return _bisect(holds, inside, outside, steps, close, mean)
 
 
 def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
-    """Locate the integer at which a condition changes from true to false.
-
-    Returns:
-        The final bracket of the bisection, whose ends differ by 1.
-    """
+    """Locate the integer at which a condition changes from true to false; the ends of the bracket differ by 1."""
     return _bisect(holds, inside, outside, None, None, lambda a, b: (a + b) // 2)
 
 
@@ -123,20 +112,12 @@ def bisect_each(
     steps: int | None = None,
     close: Callable[[Array, Array], Flags] | None = None,
 ) -> Bracket[Array]:
-    """Apply `bisect` to each element of an array independently.
-
-    Returns:
-        The final bracket of each element, as two arrays of the same shape as `inside`.
-    """
+    """Apply `bisect` to each element of an array independently."""
     return _bisect_each(holds, inside, outside, steps, close, lambda a, b: (a + b) / 2)
 
 
 def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
-    """Apply `bisect_integers` to each element of an array independently.
-
-    Returns:
-        The final bracket of each element, as two arrays of the same shape as `inside`.
-    """
+    """Apply `bisect_integers` to each element of an array independently."""
     return _bisect_each(holds, inside, outside, None, None, lambda a, b: (a + b) >> 1)
 
 

@@ -30,13 +30,10 @@ def linear(rows: Array, slopes: Array) -> Array:
 
 
 def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
-    """Fit a logistic regression that separates rows of d0 from rows of d1.
+    """Return the d coefficients and the intercept of the log-odds that a row belongs to d1.
 
     The loss function is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  This function does
     not check its arguments, because checks such as those of scikit-learn would take longer than the fit.
-
-    Returns:
-        The d coefficients and the intercept of the log-odds that a row belongs to d1.
     """
     n, columns = rows.shape
     close = _CLOSE if n <= _MIN_ROWS_OF_CLOSE else n * _CLOSE_EACH

@@ -102,11 +102,7 @@ def _keeping_pools() -> Iterator[None]:
 
 
 def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
-    """Call a function on each value in the workers of the current backend.
-
-    Returns:
-        The results, in the order of `values`.
-    """
+    """Call a function on each value in the workers of the current backend, and return the results in order."""
     from joblib import delayed
 
     if jobs == 1:

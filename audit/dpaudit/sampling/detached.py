@@ -107,11 +107,7 @@ class Dataset:
 
 
 def detached_batch(outputs: Foreign) -> RawOutputs:
-    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other.
-
-    Returns:
-        An equal sequence: a list for a list or a tuple, and a copy of the same type for any other sequence.
-    """
+    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
     if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")
     if not isinstance(outputs, (list, tuple)) and not (type(outputs) is np.ndarray and outputs.ndim == 1):

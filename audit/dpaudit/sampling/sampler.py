@@ -103,11 +103,7 @@ class Sampler:
         return max(1, int(effective_n_jobs(self.jobs)))
 
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Make the trials [start, stop) of a pair, or read them from the store.
-
-        Returns:
-            The outcomes on d0 and on d1.  A stored block may contain only the first of these trials.
-        """
+        """Make the trials [start, stop) of a pair, or read the stored block, which may hold only the first of them."""
         kept = self.store.get(pair, start, stop) if self.store is not None else None
         if kept is not None and self.store is not None:
             recorded = self.store.side_effects(pair, start)

@@ -26,11 +26,7 @@ MAX_LINE = 2**20  # characters of a line of scores
 
 
 def check_trials(given: object, name: str = "trials") -> int:
-    """Check a number of runs per dataset and return it as an int.
-
-    Returns:
-        The number.
-    """
+    """Check a number of runs per dataset and return it as an int."""
     if not _is_number(given):
         raise TypeError(_about(name, f"must be a whole number, got {shown(given)}"))
     if not given >= MIN_TRIALS:
@@ -120,11 +116,7 @@ _AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})")
 
 
 def check_memory(given: object, name: str = "memory") -> int | None:
-    """Check a memory limit and return it in bytes.
-
-    Returns:
-        The number of bytes; None for no limit.
-    """
+    """Check a memory limit, such as "2 GB" or a number of bytes, and return it in bytes; None for no limit."""
     if given is None:
         return None
     allowed = f'{name} must be text such as "2 GB" or "512 MB", or a whole number of bytes'.lstrip()

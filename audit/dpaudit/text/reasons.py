@@ -57,11 +57,7 @@ class Reason(str):
 
     @classmethod
     def that(cls, sign: str, about: About) -> Self:
-        """Combine an observation with its consequence.
-
-        Returns:
-            The warning "SIGN: CONSEQUENCE".
-        """
+        """Combine an observation with its consequence: "SIGN: CONSEQUENCE"."""
         return cls(f"{sign}: {about.value}", about)
 
 

@@ -52,9 +52,9 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.confident import wrong_share
-from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.numerics.arrays import Array, Flags, Integers
 from dpaudit.numerics.binomials import log_choose
-from dpaudit.numerics.bisect import Flags, bisect_each
+from dpaudit.numerics.bisect import bisect_each
 from dpaudit.numerics.caches import kept, read_only
 
 _DRAWS = 40_000
