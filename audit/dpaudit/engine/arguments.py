@@ -141,11 +141,7 @@ def execution_settings_of(settings: AuditSettings) -> ExecutionSettings:
 
 
 def limited(mechanism: object, settings: AuditSettings) -> object:
-    """Return the mechanism with the memory limit of the audit.
-
-    This function sets the memory limit of commands and isolated mechanisms.  For other mechanisms, the worker processes
-    of the audit set the limit.
-    """
+    """Return the mechanism with the memory limit of the audit, which worker processes set for Python mechanisms."""
     if (memory := check_memory(settings.memory)) is None:
         return mechanism
     check_supported()

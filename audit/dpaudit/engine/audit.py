@@ -272,11 +272,7 @@ _BY_METHOD: dict[str, Callable[[SequentialAudit], SequentialAudit | FixedAudit]]
 
 
 def _hinted(result: AuditResult) -> AuditResult:
-    """Add a warning to a result if nothing in it distinguishes d0 from d1, as if the mechanism ignored its dataset.
-
-    There is no warning if the runs are so few that attacks might learn nothing even if the mechanism is at the limit of
-    its claim.
-    """
+    """Add a warning if nothing in enough runs distinguishes d0 from d1, as if the mechanism ignored its dataset."""
     losses = [row.log_loss for row in result.attacks if not math.isnan(row.log_loss)]
     # Chance may give an attack a total advantage of some nats over a guess, whose log-loss is ln 2.
     # At the limit of the claim, the best attack gains at least TV^2 / 2 nats per output on average.

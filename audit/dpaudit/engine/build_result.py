@@ -30,7 +30,6 @@ from dpaudit.inference.power import (
 from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import p_value_of, strategy
-from dpaudit.result.confirmation import fresh_runs
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
@@ -98,11 +97,7 @@ class _Sequential:
         return least_detectable(self.run.tested, self.margin)
 
     def e_value(self, *, bounds_valid: bool) -> float:
-        """Return the final wealth as an e-value against the claim.
-
-        After a failure, it is the wealth before the failed run, which is no stopping time, so min(wealth, 1) is
-        returned.
-        """
+        """Return the final wealth; after a failure at most 1, because the moment before it is no stopping time."""
         if not bounds_valid:
             return 1.0
         wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
@@ -214,12 +209,13 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
         judgement = judgement_of(fresh.confirmation, collector.seen[method.pair])
         if collector.void:  # scores may have become void among the fresh runs
             dependent = collector.dependence()
+    counted = fresh.confirmation.counts.n0 if fresh and fresh.confirmation.counts else 0
     detectable = detectable_row(
         method.least() if method.shown and not judgement.doubts else None,
         method.where or "on this pair",
         "the attack is optimal",
         shown=method.shown,
-        largest_epsilon=largest_epsilon(max(evidence.trials, fresh_runs(evidence)), significance=1 - confidence),
+        largest_epsilon=largest_epsilon(max(evidence.trials, counted), significance=1 - confidence),
     )
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
@@ -44,8 +43,8 @@ class Progress:
 
 
 ProgressCallback = Callable[[Progress], None]
-Bet = Callable[[tuple[Array, Array] | None], None]
-"""A function that gets the scores of a block, or None if there is no score yet, before attacks learn from the block."""
+Bet = Callable[[int, tuple[Array, Array] | None], None]
+"""A function of a pair and the scores of a block (None without a score), called before attacks learn from the block."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,10 +146,7 @@ class Collector:
         return memory.first[: memory.length]
 
     def dependence(self) -> list[Reason]:
-        """Return the reasons why the guarantee does not hold, such as runs that depend on each other.
-
-        The tests on all pairs together have the significance level `inference.independence.SUSPICIOUS`.
-        """
+        """Return why the guarantee does not hold; the tests on all pairs together have the level `SUSPICIOUS`."""
         if self.void:
             return [Reason.that(self.void, About.VOID)]
         found: list[str] = []
@@ -199,8 +195,7 @@ class Collector:
     def observe(self, pair: int, runs: int) -> None:
         """Make further runs of a pair after a refutation, up to a total of `runs` on each dataset.
 
-        These runs serve the tests of independence, and attacks learn from them.  They are not evidence, and a failure
-        among them only ends them.
+        They serve the tests of independence and the attacks, and are no evidence.  A failure only ends them.
         """
         start, learner = self.spent[pair], self.learners[pair]
         store, self.sampler.store = self.sampler.store, None  # not stored: an audit that resumes may make other blocks
@@ -235,22 +230,17 @@ class Collector:
         finally:
             self.allowed = allowed
 
-    def learn(self, turn: Callable[[], Turn | None], bet: Callable[..., None] | None = None) -> Iterator[Turn]:
+    def learn(self, turn: Callable[[], Turn | None], bet: Bet | None = None) -> Iterator[Turn]:
         """Yield each step of the loop of an audit or a replay, after the learner has learned from its block."""
         while self.open and (now := turn()) is not None:
-            now.learned = self.learn_block(now.pair, None if bet is None else partial(bet, now.pair), near=now.near)
+            learner, block = self.learners[now.pair], self.next_block(now.pair, near=now.near)
+            for outputs0, outputs1 in block:
+                scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also updates the weights
+                if bet is not None:
+                    bet(now.pair, scores)
+                learner.learn(outputs0, outputs1)
+            now.learned = bool(block)
             yield now
-
-    def learn_block(self, pair: int, bet: Bet | None = None, *, near: bool = False) -> bool:
-        """Make the next block of a pair, bet on its scores, and learn from it; return whether it has outputs."""
-        learner = self.learners[pair]
-        block = self.next_block(pair, near=near)
-        for outputs0, outputs1 in block:
-            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also updates the weights
-            if bet is not None:
-                bet(scores)
-            learner.learn(outputs0, outputs1)
-        return bool(block)
 
     def next_block(self, pair: int, *, near: bool = False) -> list[Block]:
         """Make the next block of a pair whose score is still refitted.  It ends where scores are refitted."""

@@ -106,11 +106,7 @@ def fewest_scores(
     independence: Independence = LEFT_OUT,
     confidence: float = DEFAULTS.confidence,
 ) -> int | None:
-    """Compute the smallest number of scores with which `audit_scores` refutes a claim if every guess is right.
-
-    Returns:
-        The number, as in `plan_scores`; None if `MAX_SCORES` scores are too few.
-    """
+    """Compute the smallest number of scores with which `audit_scores` refutes a claim if every guess is right."""
     check_independence(independence)
     check_confidence(confidence)
     claimed = claim_of("claim", claim)

@@ -92,10 +92,9 @@ def training_words(mechanism: object) -> str:
 
 
 def with_training(result: AuditResult, mechanism: object, pairs: Sequence[Pair]) -> AuditResult:
-    """Return the result with a record of the training; the same result if the mechanism does not describe a training.
+    """Add a record of the training that a mechanism describes, and the warnings of its optional method `doubts`.
 
-    The histograms show the scores on the pair with the most counted outputs.  The warnings include those of the
-    mechanism's optional method `doubts`, for example about a canary without gradient.
+    The histograms show the scores on the pair with the most counted outputs.
     """
     words = training_words(mechanism)
     if not words:

@@ -155,11 +155,9 @@ def _is_number(value: Any) -> bool:
 
 
 def copied(given: Given) -> tuple[str, ...]:
-    """Return the reason why the scores must contain copies; empty if the test finds no copies.
+    """Return the reason why the scores must contain copies, which are not independent; empty if there is none.
 
-    Copies are not independent runs, and their coins are not independent.  So no choice of `independence` allows them.
-    A mechanism may also repeat scores, but it repeats different scores different numbers of times.  The test accepts
-    such scores.
+    A mechanism may also repeat scores, but it repeats different scores different numbers of times.
     """
     if given.numbers is not None:
         sides = [np.unique(side, return_counts=True)[1] for side in given.numbers]

@@ -195,10 +195,7 @@ def _written(value: object) -> str:
 
 
 def _cut(one: float, other: float) -> str:
-    """Write the midpoint of two numbers, with at least four digits and enough digits to separate the numbers.
-
-    If no float is the midpoint, write the second number, which lies outside the region.
-    """
+    """Write the midpoint of two numbers with enough digits to separate them, or else the number outside the region."""
     if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > _EXACT:
         return str(int(other))
     low, high = sorted((float(one), float(other)))

@@ -161,10 +161,7 @@ def _row(counts: Counts) -> str:
 def compared(
     found: Replay, origin: str, claim: TradeoffFunction, violations: Sequence[TradeoffFunction] | None
 ) -> Replay:
-    """Return a replay with the differences between its result and the "config" or "test" that it ran.
-
-    The violations are those that the audit should detect, because the bets depend on them; None compares none.
-    """
+    """Return a replay with the differences between its result and the "config" or "test" that it ran."""
     differences = tuple(_differences(found, claim, violations))
     return replace(found, differences=differences, origin=origin)
 

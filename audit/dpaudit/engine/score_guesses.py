@@ -290,9 +290,7 @@ def signs_of_dependence(
         Each of the two tests warns if its p-value is at most half of this level, by the theorem of
         `inference.scores.exchangeability`.
 
-    A reason makes the result inconclusive.  The bounds of `independence="canaries"` hold only under independence, so a
-    refutation or a bound would have no guarantee after the test has rejected this assumption.  No reason does not
-    confirm the assumption: a state that all canaries of one run share cannot be seen in this run.
+    No reason does not confirm independence: a state that all canaries of one run share cannot be seen in this run.
     """
     found = []
     rng = stream(seed, "dependence")

@@ -75,11 +75,7 @@ _THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
 
 
 def nothing_varied(collector: Collector) -> list[str]:
-    """Explain why an audit could find no violation, if the outputs never varied on any pair.
-
-    Returns:
-        A list of one reason; empty if some outputs varied, or if there were too few outputs.
-    """
+    """Explain why an audit could find no violation, if enough outputs never varied on any pair; else return []."""
     seen = [sides for sides in collector.seen if sides[0].runs]
     if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
         return []

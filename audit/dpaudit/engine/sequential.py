@@ -194,10 +194,7 @@ class SequentialAudit:
 
     @property
     def accusing_log_e(self) -> dict[int, float]:
-        """Pair index -> log-wealth of the pair; at least that of the audit for the last late bet of a refutation.
-
-        Such a refutation rests on the pairs of the late bets, although the usual bets may have won less there.
-        """
+        """Pair index -> log-wealth of the pair; at least that of the audit for the last late bet of a refutation."""
         found = dict(enumerate(self.pair_log_e))
         if self.refuted and self._late is not None and (last := self._late.pair) is not None:
             found |= {pair: max(found[pair], _SOME) for pair in self._late.pairs}
@@ -295,10 +292,7 @@ class SequentialAudit:
 
 
 def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
-    """Return a key of d0 and of d1 for each pair.  Equal keys mean equal datasets, so that scores are learned together.
-
-    A dataset that cannot be read counts as different from all others.
-    """
+    """Return a key of d0 and of d1 for each pair; scores are learned together on datasets with equal keys."""
 
     def of(dataset: Dataset, place: tuple[int, int]) -> Hashable:
         if len(pairs) > 1:

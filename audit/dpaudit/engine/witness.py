@@ -143,10 +143,7 @@ def _prior(k: int, n: int) -> tuple[float, float]:
 def _chosen(
     learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunction, violated: bool
 ) -> CountedRegion | None:
-    """Return the region whose counts are the least likely under the claim; None if no region has outputs on both sides.
-
-    If no region's counts exceed what the claim allows, return the region closest to the claim's curve.
-    """
+    """Return the region whose counts are the least likely under the claim, or else the closest to its curve."""
     n0, n1 = (int(side.sum()) for side in scores)
     if n0 == 0 or n1 == 0:
         return None

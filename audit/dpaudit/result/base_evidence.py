@@ -111,10 +111,7 @@ class Evidence(ABC):
         )
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Whether the evidence refutes a claim.
-
-        The probability that the evidence refutes a true claim is at most 1 - confidence.
-        """
+        """Whether the evidence refutes a claim; if it is true, this has probability at most 1 - confidence."""
         return self.p_value(claim) <= 1 - confidence
 
     @abstractmethod
@@ -126,10 +123,7 @@ class Evidence(ABC):
         """Return a lower bound on epsilon (nats): the mechanism is not (epsilon, delta)-DP for any smaller epsilon."""
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band | None:
-        """Return the attack's observed curve with the upper bound on the mechanism's curve; None if it is unknown.
-
-        `bounds_valid`: Whether the audit certifies anything.  Otherwise, the bound is the trivial one.
-        """
+        """Return the attack's observed curve with the bound on the mechanism's curve, or the trivial bound; or None."""
         return None
 
     def pair_log_e(self, claim: TradeoffFunction) -> list[float] | None:

@@ -25,10 +25,7 @@ _LARGEST = 1e300  # larger e-values may be written as inf
 
 
 def contradictions(result: AuditResult) -> list[str]:
-    """Describe the statements of a result that contradict each other or its counts; an empty list if there are none.
-
-    Another version of dpaudit may compute other numbers from the same counts; see `unchecked`.
-    """
+    """Describe the statements of a result that contradict each other or its counts; see also `unchecked`."""
     found = list(_of_verdict(result))
     return [*found, *_differences(result)] if _version(result) == __version__ else found
 

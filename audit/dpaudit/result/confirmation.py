@@ -106,10 +106,6 @@ class Confirmation:
             raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
         outcome, stated, p_value = values["outcome"], values.get("counts"), float(values["p_value"])
         counts = None if stated is None else _counts(stated)
-        if counts is None and outcome in ("confirmed", "consistent"):
-            raise ValueError(f"a confirmation must have counts if its outcome is {outcome!r}")
-        if not 0 <= p_value <= 1:
-            raise ValueError(f"the p-value of a confirmation must be between 0 and 1, got {p_value}")
         return cls(
             outcome=outcome,
             runs=int(values["runs"]),
@@ -145,12 +141,6 @@ def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
     y = counts.n1 - counts.false_negatives
     exact = exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
     return min(1.0, exact * (1 + ONE_SEQUENCE))
-
-
-def fresh_runs(evidence: object) -> int:
-    """Return the number of counted fresh runs on each dataset; 0 if the evidence records none."""
-    found: Confirmation | None = getattr(evidence, "confirmation", None)  # only evidence of pairs may have one
-    return 0 if found is None or found.counts is None else found.counts.n0
 
 
 def fingerprint(counts: Histogram, found: Confirmation | None) -> str:
