@@ -109,7 +109,7 @@ def test_uses_of_records_are_counted() -> None:
         (lambda: canaries.dirac(-1), "canaries must be a whole number >= 1, got -1"),
         (lambda: canaries.dirac(2.5), "canaries must be a whole number >= 1, got 2.5"),  # type: ignore[arg-type]
         (lambda: canaries.blank(MODEL, START[:5]), r"start must have 18 weights, got shape \(5,\)"),
-        (lambda: canaries.blank(MODEL, "zero"), "start must have 18 weights, got 'zero'"),  # type: ignore[arg-type]
+        (lambda: canaries.blank(MODEL, "zero"), "start must be an array of numbers, got 'zero'"),  # type: ignore[arg-type]
         (
             lambda: canaries.least_likely(MODEL, START, np.zeros((2, 4))),
             r"features must be \(n, 3\), got shape \(2, 4\)",

@@ -12,7 +12,7 @@ import pytest
 
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched, training
 from dpaudit.training import canaries, reference, views
-from dpaudit.training.designs import effect
+from dpaudit.training.designs import checks
 
 SURE = 1 - 1e-6
 MODEL = reference.Model((2, 2), spare=1)
@@ -88,10 +88,10 @@ def test_only_many_equal_models_make_an_audit_inconclusive() -> None:
     strong = audited(lambda dataset, rng: float(rng.normal()), "gaussian(mu=0.1)")
     assert strong.verdict is Verdict.NO_VIOLATION  # 340 models would be needed
     assert warned(strong, "with the same seed, 2 models have the same output on d0")
-    assert effect.enough_equal(GaussianDP(0.1), 400) == 340
-    assert effect.enough_equal(GaussianDP(0.1), 339) == 0
-    assert effect.enough_equal(None, 100) == effect.enough_equal(GaussianDP(0), 100) == 0
-    assert effect.enough_equal(PureDP(1000.0), 100) == 1
+    assert checks.enough_equal(GaussianDP(0.1), 400) == 340
+    assert checks.enough_equal(GaussianDP(0.1), 339) == 0
+    assert checks.enough_equal(None, 100) == checks.enough_equal(GaussianDP(0), 100) == 0
+    assert checks.enough_equal(PureDP(1000.0), 100) == 1
     seldom = audited(rarely, "gaussian(mu=0.5)", models=300, seed=5)
     assert seldom.verdict is Verdict.NO_VIOLATION
     assert not warned(seldom, "same output on d0 as on d1")  # a later model differs

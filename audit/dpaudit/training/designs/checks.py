@@ -32,15 +32,7 @@ from dpaudit.text.reasons import About, Reason, is_about
 from dpaudit.values.content import key
 
 _MAX_TESTED = 4000  # maximum number of runs on each dataset that are tested for dependence, as in `audit`
-_MAX_COLUMNS = 16  # maximum number of an output's components that are tested for dependence
-_MAX_STRETCHED = 600  # maximum number of runs among which stretches of equal outputs are counted
 _SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
-
-ALL_DIVERGED = "all scores are nan, so every model diverged: use a smaller learning rate, or check the loss"
-
-LOWEST = -np.inf
-"""The score of a diverged model.  This score depends neither on the dataset nor on a coin, so guarantees hold."""
-
 
 MODELS, CANARIES = ("on d0", "on d1"), ("without the canary", "with the canary")
 """Names of the two sides of scores, for `no_effect`."""
@@ -50,12 +42,24 @@ _HARDLY = 3.0  # below this rank statistic, scores are hardly higher with the ca
 _MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
 
 
-def with_warnings(result: AuditResult, found: Iterable[str]) -> AuditResult:
-    """Put further warnings before the warnings of the result.
+def described(
+    result: AuditResult,
+    found: Iterable[str],
+    design: Design,
+    train: object,
+    canary: str,
+    out: Sequence[object] | AnyArray,
+    into: Sequence[object] | AnyArray,
+) -> AuditResult:
+    """Add warnings to a result, and the record of the audited training with its scores.
 
-    The last warning must remain the reason of an inconclusive verdict.
+    The last warning of the result must remain the reason of an inconclusive verdict.
     """
-    return dataclasses.replace(result, warnings=(*map(Reason.of, found), *result.warnings))
+    values, others = numbers(out), numbers(into)
+    edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
+    words = training_words(train)
+    record = TrainingRecord(design=design, training=words, canary=canary, edges=edges, out=first, into=second)
+    return dataclasses.replace(result, warnings=(*map(Reason.of, found), *result.warnings), training=record)
 
 
 def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
@@ -75,26 +79,6 @@ def too_few(result: AuditResult, given: int, what: str, independence: Independen
     return (
         f"{given:,} {what} could not refute {result.claim.label}, whatever their scores: "
         f"at {result.confidence} confidence {needed}",
-    )
-
-
-def record_of(
-    design: Design,
-    train: object,
-    canary: str,
-    out: Sequence[object] | AnyArray,
-    into: Sequence[object] | AnyArray,
-) -> TrainingRecord:
-    """Return the record of the audit for its result."""
-    values, others = numbers(out), numbers(into)
-    edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
-    return TrainingRecord(
-        design=design,
-        training=training_words(train),
-        canary=canary,
-        edges=edges,
-        out=first,
-        into=second,
     )
 
 
@@ -163,7 +147,7 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
 
 
 def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:
-    """Test whether equal outputs follow each other too often.
+    """Test whether equal outputs follow each other too often among the first 600 runs on each dataset.
 
     The p-values of the two datasets are combined, so that the test has power with few models.
 
@@ -171,7 +155,7 @@ def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significanc
         If p and q are p-values that are independent, P[p q <= x] <= x (1 - log x).
     """
     product, equal = 1.0, 0
-    for keys in (keys0[:_MAX_STRETCHED], keys1[:_MAX_STRETCHED]):
+    for keys in (keys0[:600], keys1[:600]):
         follows = sum(one == other for one, other in pairwise(keys))
         if follows:
             product *= few_stretches(len(keys) - follows, list(Counter(keys).values()))
@@ -182,9 +166,9 @@ def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significanc
 
 
 def _columns(outputs: AnyArray) -> Array:
-    """Return the first numbers of each output, (n, k); if outputs are not numbers, return the ranks of their texts."""
+    """Return the first 16 numbers of each output, (n, k), or the ranks of the texts of outputs that are no numbers."""
     if outputs.dtype.kind in "biuf":
-        return outputs.reshape(len(outputs), -1)[:, :_MAX_COLUMNS].astype(np.float64)
+        return outputs.reshape(len(outputs), -1)[:, :16].astype(np.float64)
     ranks = np.unique([repr(key(output)) for output in outputs], return_inverse=True)[1]
     return ranks.reshape(-1, 1).astype(np.float64)
 
@@ -214,11 +198,14 @@ def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
 
 
 def without_nan(scores: Array, side: int) -> tuple[Array, tuple[str, ...]]:
-    """Return the scores, with the lowest score for diverged models, and a warning if any model diverged."""
+    """Return the scores, with the lowest score for diverged models, and a warning if any model diverged.
+
+    The lowest score depends neither on the dataset nor on a coin, so guarantees hold.
+    """
     diverged = np.isnan(scores)
     if not diverged.any():
         return scores, ()
-    return np.where(diverged, LOWEST, scores), (
+    return np.where(diverged, -np.inf, scores), (
         f"{int(diverged.sum()):,} of {len(scores):,} models on d{side} diverged (their score is nan) and got "
         "the lowest score; a smaller learning rate avoids this",
     )
