@@ -141,10 +141,7 @@ class CommandMechanism(Program):
     def _answered(
         self, dataset: Dataset, n: int, rng: np.random.Generator, outcomes: bool = False
     ) -> tuple[JsonObject, list[Output], float]:
-        """Return the program's answer, its n outputs, and the time from request to answer in seconds.
-
-        With `outcomes`, an error that the program reports takes the place of the outputs.
-        """
+        """Return the program's answer, its outputs or (with `outcomes`) the error that it reports, and the seconds."""
         seed = int(rng.integers(SEEDS))
         try:
             request = json.dumps(_plain({"dataset": dataset, "n": n, "seed": seed}), allow_nan=False)

@@ -58,8 +58,5 @@ def watch(group: int) -> None:
 
 
 def leave(group: int) -> None:
-    """Forget a process group that has been killed.
-
-    Call this function before the group's leader is reaped, because the system may reuse the number afterwards.
-    """
+    """Forget a group that has been killed, before its leader is reaped and its number may be used again."""
     _guardian.write("leave", group, start=False)

@@ -73,10 +73,7 @@ def index_settings() -> dict[str, str]:
 
 
 def variables() -> dict[str, str]:
-    """Return the environment variables for uv: those of this process, and settings of pip that these leave open.
-
-    If a settings file of uv names indexes, those of pip do not count.
-    """
+    """Return the environment variables for uv: those of this process, and settings of pip that these leave open."""
     settings = _pip_settings()
     if any("index" in text for text in _uv_files().values()):
         settings = {name: value for name, value in settings.items() if "index" not in name}
@@ -177,10 +174,7 @@ class Releases:
 
 
 def released(package: str, python_version: str | None = None) -> Releases:
-    """Ask pip for the releases of a package, in the indexes from which uv installs it.
-
-    Releases that need another Python are listed only in `unsupported`.
-    """
+    """Ask pip for the releases of a package, in the indexes from which uv installs it."""
     if find_spec("pip") is None:
         raise MechanismError(f"pip lists the releases, but {sys.executable} has no pip; run `python -m ensurepip`")
     version = python_version or this_version()

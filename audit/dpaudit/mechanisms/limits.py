@@ -162,10 +162,7 @@ def memory_limited(memory: int | None) -> Iterator[None]:
 def limited_command(
     command: Sequence[str], memory: int, *, cwd: Path | None, env: Mapping[str, str] | None
 ) -> list[str]:
-    """Return a command that starts a program with a limited address space.
-
-    A shell sets the limit and then replaces itself by the program.  It never interprets the words of the command.
-    """
+    """Return a command by which a shell sets a limit, and then replaces itself by the program."""
     check_supported()
     program = command[0]
     path = (env or {}).get("PATH", os.environ.get("PATH"))

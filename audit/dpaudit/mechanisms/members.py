@@ -45,7 +45,7 @@ def named(mechanism: object) -> str:
 
 
 def audited_class(mechanism: object) -> object:
-    """Return the user's class that a mechanism of dpaudit calls, or None if the mechanism is the audited code itself."""
+    """Return the user's class that a mechanism of dpaudit calls, or None if the mechanism is the audited code."""
     ours = type(mechanism).__module__.startswith("dpaudit.")
     return getattr(mechanism, "audited_class", None) if ours else None
 

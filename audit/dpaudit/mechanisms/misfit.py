@@ -59,10 +59,7 @@ def _question(word: str, known: Iterable[str]) -> str:
 
 
 def misfit(found: Foreign, batched: bool = False) -> str:
-    """Return why an object is not a mechanism, as words that follow the object's name in a message.
-
-    The result is "" if the object is a mechanism or has an unknown signature.
-    """
+    """Return why an object is not a mechanism, as words that follow its name in a message, or ""."""
     if isinstance(found, type):
         return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"
     many = getattr(found, "sample", found if batched else None)

@@ -65,6 +65,14 @@ def exits_refused() -> Iterator[None]:
             vars(module).update(functions)
 
 
+def current_folder() -> str:
+    """Return the working directory, which foreign code may change or remove."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return "a folder that no longer exists"
+
+
 def copies() -> int:
     """Return the number of copies that were ended so far; copies that end at the same time may count as one."""
     return int.from_bytes(_copies, "little")
@@ -102,10 +110,7 @@ def own_error_state() -> Iterator[None]:
 
 @contextmanager
 def foreign_error_state() -> Iterator[None]:
-    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end.
-
-    Foreign code may also lower the recursion limit so far that dpaudit could not write a result.
-    """
+    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end."""
     global _foreign
     limit = sys.getrecursionlimit()
     with np.errstate(**_foreign):
@@ -113,4 +118,4 @@ def foreign_error_state() -> Iterator[None]:
             yield
         finally:
             _foreign = {**np.geterr()}
-            sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))
+            sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))  # writing a result needs some depth

@@ -282,11 +282,7 @@ class Program:
         raise NotImplementedError
 
     def _child(self) -> Child:
-        """Return this process's program, and start it if it is not running.
-
-        A worker gets a new copy of the mechanism with each task.  So programs belong to the process and not to the
-        object.  If too many programs run, the least recently used program is ended.
-        """
+        """Return this process's program.  It is no part of the object, which each task of a worker copies."""
         with _running_lock:
             child = _running.pop(self._key, None)
             if child is None or not child.usable:

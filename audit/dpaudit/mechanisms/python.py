@@ -18,7 +18,7 @@ from types import ModuleType
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.limits import RunTimeout, advice, memory_limited, timeout_after
 from dpaudit.mechanisms.misfit import checked_file, misfit, object_named
-from dpaudit.mechanisms.own_process import foreign_error_state, only_this_process
+from dpaudit.mechanisms.own_process import current_folder, foreign_error_state, only_this_process
 from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.raised import raised
 from dpaudit.text.masking import masked_values
@@ -28,10 +28,7 @@ from dpaudit.values import Foreign, Parameters
 
 @dataclass(frozen=True)
 class PythonMechanism:
-    """A mechanism that is named by an address.
-
-    Each process loads the mechanism before the first use.  So the mechanism need not be picklable.
-    """
+    """A mechanism that is named by an address, and that each process loads before the first use."""
 
     address: str
     params: Parameters | None = None
@@ -44,12 +41,8 @@ class PythonMechanism:
 
     @cached_property
     def loaded(self) -> Foreign:
-        """The mechanism object.
-
-        Loading runs the user's code.  All exceptions of this code, even `SystemExit`, become a MechanismError.  The
-        working directory is restored afterwards.  If the code forks, the copy of this process ends.
-        """
-        before = _folder()
+        """The mechanism object.  All exceptions of the user's code, even `SystemExit`, become a MechanismError."""
+        before = current_folder()
         try:
             with (
                 foreign_error_state(),
@@ -67,7 +60,7 @@ class PythonMechanism:
         except BaseException as error:
             raise MechanismError(f"loading {self.address} {_did(error)}") from error
         finally:
-            if (moved := _folder()) != before:
+            if (moved := current_folder()) != before:
                 self.__dict__["_moved_to"] = moved
                 with suppress(OSError):
                     os.chdir(before)
@@ -105,13 +98,6 @@ class PythonMechanism:
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "a folder that no longer exists"
 
 
 def _module(name: str, folder: Path) -> ModuleType:

@@ -85,10 +85,7 @@ def about_memory(error: BaseException | None) -> bool:
 
 
 def of_machine(error: BaseException | None, limited: bool = False) -> bool:
-    """Whether an error or one of its causes says that memory, disk space or file handles have run out.
-
-    Such an error is no output of the mechanism: it depends on other programs, and on what earlier runs have left.
-    """
+    """Whether an error says that memory, disk space or handles have run out, which depends on other programs."""
     return _reports(error, _NOTHING_LEFT, _NO_MEMORY if limited else _MEMORY_GONE)
 
 

@@ -71,10 +71,7 @@ def is_bare_name(requirement: str) -> bool:
 
 
 def wrong_version(packages: Mapping[str, str], package: str, version: str) -> str:
-    """Say that an environment holds another version of a package than the installer was asked for; "" if it does not.
-
-    `x==1.0` also allows the local version 1.0+cpu.
-    """
+    """Say that an environment holds another version than the installer was asked for; x==1.0 allows 1.0+cpu."""
     found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
     if found is not None and Version(found) == Version(version):
         return ""

@@ -175,10 +175,7 @@ def _encode_int(value: int, out: bytearray) -> None:
 
 
 def _encode_list(value: Foreign, out: bytearray) -> None:
-    """Encode a list of one numeric type as one block, because most mechanisms return thousands of such numbers.
-
-    A repeated text of a list of texts is encoded once, because a column of a table has many rows but few categories.
-    """
+    """Encode a list of one type as one block, and a repeated text once, because lists may be long."""
     kinds = set(map(type, value))
     if len(kinds) == 1:
         (kind,) = kinds

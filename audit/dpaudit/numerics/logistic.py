@@ -82,11 +82,7 @@ def _log_loss(margins: Array, n0: int) -> float:
 
 
 def _weighted_products(x: Array, weights: Array) -> Array:
-    """Return the sum over i of weights[i] * outer(x[:, i], x[:, i]), for weights >= 0.
-
-    A product of an array with its own transpose takes half the time of another product.  Few numbers at a time fit into
-    the processor's cache.
-    """
+    """Return the sum over i of weights[i] * outer(x[:, i], x[:, i]), in half the time of other products."""
     roots = np.sqrt(weights)
     size = max(1, _NUMBERS_AT_ONCE // len(x))
     total = np.zeros((len(x), len(x)))

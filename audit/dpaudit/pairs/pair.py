@@ -64,10 +64,7 @@ class Pair:
 
 
 def check_relation(pair: Pair) -> None:
-    """Check that the records of a pair of datasets do not contradict the stated neighbouring relation.
-
-    A claim is about neighbours only, so other datasets could refute a true claim.
-    """
+    """Refuse a pair whose records contradict the stated relation, because a claim is about neighbours only."""
     if words := contradiction(pair):
         raise ValueError(
             f"{words}.  Change the datasets or the relation.  If an item is not a record, or a person has several "
@@ -76,10 +73,7 @@ def check_relation(pair: Pair) -> None:
 
 
 def contradiction(pair: Pair) -> str:
-    """Return why the records of a pair of datasets contradict the stated neighbouring relation.
-
-    The check compares the numbers of records, and the records of lists and tuples regardless of their order.
-    """
+    """Return why the records of a pair of datasets contradict the stated neighbouring relation."""
     n0, n1 = number_of_records(pair.d0), number_of_records(pair.d1)
     if n0 is None or n1 is None:
         return ""
@@ -118,10 +112,7 @@ def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
 
 
 def without_shared_ends(d0: Dataset, d1: Dataset) -> tuple[Dataset, Dataset]:
-    """Return two lists without the objects that they share at the beginning and at the end.
-
-    Neighbours that were made from one file share nearly all records.
-    """
+    """Return two lists without the objects that they share at the beginning and at the end."""
     for _ in range(2):
         shared = next((i for i, (x, y) in enumerate(zip(d0, d1, strict=False)) if x is not y), min(len(d0), len(d1)))
         d0, d1 = d0[shared:][::-1], d1[shared:][::-1]
@@ -138,10 +129,7 @@ def _record(record: object) -> object:
 
 
 def number_of_records(dataset: Dataset) -> int | None:
-    """Return the number of records of a dataset, or None if the dataset is not a sized collection.
-
-    Text, bytes and mappings also have a length, but the length is not the number of records.
-    """
+    """Return the number of records of a dataset; None for text, mappings and what is no sized collection."""
     shape = getattr(dataset, "shape", None)
     if shape is not None:
         return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
@@ -151,10 +139,7 @@ def number_of_records(dataset: Dataset) -> int | None:
 
 
 def distinct(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the pairs, and number names that occur repeatedly, such as "one above (2)".
-
-    Results refer to pairs by name, so names must be distinct.
-    """
+    """Return the pairs, and number names that occur repeatedly, such as "one above (2)"."""
     found: dict[str, Pair] = {}
     for pair in pairs:
         name, number = str(pair), 1

@@ -272,10 +272,7 @@ class SearchPairs:
         yield [base] * half + [less] * (d - half), [less] * half + [base] * (d - half), "extremes"
 
     def _neighbouring(self, bases: Sequence[float]) -> Iterator[Pair]:
-        """Yield pairs of vectors that differ by a small amount in one value.
-
-        A mechanism may map such close values to unrelated categories or hashes.
-        """
+        """Yield pairs that differ little in one value, as a mechanism may map close values to unrelated categories."""
         low, high = self.bounds or (0.0, 2.0)
         for base in bases:
             near = base + (1 if self.whole else (high - low) / 100)

@@ -33,10 +33,7 @@ class BackendError(Exception):
 
 @contextmanager
 def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
-    """Make audits inside the `with` block use the workers of a backend, unless their `jobs` is 1.
-
-    Neither verdicts nor counts depend on the backend.  dpaudit and the mechanism must be importable on the workers.
-    """
+    """Make audits inside the `with` block use the workers of a backend, unless their `jobs` is 1."""
     check_choice(name, BACKENDS, "backend", lead="one of ")
     if name == "loky":
         if scheduler is not None:
@@ -209,10 +206,7 @@ def _end_with(parent: int) -> None:
 
 
 def dask_workers() -> frozenset[str]:
-    """Return the addresses of the workers of the current Dask cluster, or an empty set for another backend.
-
-    Dask silently retries the runs of a dead worker.  The other backends raise an exception.
-    """
+    """Return the workers of the current Dask cluster, which silently retries the runs of a dead one; or nothing."""
     from joblib.parallel import get_active_backend
 
     client = getattr(get_active_backend()[0], "client", None)

@@ -80,10 +80,7 @@ class Copied:
 
 
 def sent(mechanism: object) -> object:
-    """Return a form of the mechanism for new processes.  Call this function before the first run.
-
-    A mechanism of a module is imported again by its name.  Any other mechanism is copied, with all that it holds.
-    """
+    """Return a form of the mechanism for new processes. Call this function before the first run."""
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
     if isinstance(mechanism, PythonMechanism):
@@ -97,11 +94,7 @@ def sent(mechanism: object) -> object:
 
 
 def _copy(mechanism: object) -> bytes:
-    """Pickle a mechanism.
-
-    Its random generators get new seeds on loading, or all processes would repeat each other.  Its locks are free, and
-    the caches of its own functions are empty.
-    """
+    """Pickle a mechanism with new seeds for its generators on loading, free locks and empty caches."""
 
     class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
         def reducer_override(self, obj: Foreign) -> Foreign:

@@ -91,11 +91,7 @@ def mechanism_name(mechanism: object) -> str:
 def with_settings(
     parts: Identity, seed: int, execution: ExecutionSettings, detect: str | None = None
 ) -> dict[str, str | Secret]:
-    """Add the other parts that determine the outputs, and the planned violation.
-
-    The planned violation determines the bets, so it must be chosen before the outputs.  Bug-fix releases of Python and
-    numpy keep the outputs of a seed.
-    """
+    """Add the other parts that determine the outputs, and the planned violation, which determines the bets."""
     return {
         **parts,
         "seed": str(seed),

@@ -26,11 +26,7 @@ def encoded(sides: Sequence[RawOutputs]) -> bytes:
 
 
 class OutputsFingerprint:
-    """A BLAKE2b hash of all blocks, in order.
-
-    Each block is encoded as in a store: [outputs of d0, outputs of d1] (see `sampling.store`).  The index of the pair
-    and the index of the first trial precede the block.  Each index has 8 bytes, little-endian.
-    """
+    """A BLAKE2b hash of all blocks, in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=_BYTES)
@@ -180,10 +176,7 @@ def _in_short(entry: Output) -> Output:
 
 
 class Beginning:
-    """Fingerprints of the first outputs of the first pair.
-
-    The first outputs depend neither on the length of the audit nor on later blocks.
-    """
+    """Fingerprints of the first outputs of the first pair, which do not depend on the length of the audit."""
 
     def __init__(self) -> None:
         self._sides = _Side(), _Side()
@@ -197,12 +190,7 @@ class Beginning:
                 order.add(outputs)
 
     def fingerprints(self) -> list[str]:
-        """Return fingerprints of the outputs of each dataset, and of the order of their numbers, where unmistakable.
-
-        If neither dataset has unmistakable outputs, one fingerprint covers the outputs of both together.  Two
-        independent audits may share this fingerprint if their outputs hardly vary.  So a comparison must err on the
-        safe side.
-        """
+        """Return fingerprints of the unmistakable outputs and orders of each dataset, or one of both together."""
         found = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
         orders = [f"order {index}:{order}" for index, order in enumerate(self._orders) if order.unmistakable]
         return [*(found or [":".join(map(str, self._sides))]), *orders]

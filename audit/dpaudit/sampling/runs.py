@@ -86,11 +86,7 @@ class ExecutionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs [start, stop) of one side of a pair: a task for any process.
-
-    Each run gets a new copy of the dataset, and each output is copied as soon as the run returns it.  So later changes
-    by the mechanism have no effect.
-    """
+    """Runs [start, stop) of one side of a pair: a task for any process.  Each run gets a new copy of the dataset."""
 
     mechanism: object
     dataset: Dataset
@@ -103,10 +99,7 @@ class Runs:
     beside: Dataset | None = None
 
     def __call__(self) -> Outcome:
-        """Make the runs.  Among the mechanism's exceptions, only KeyboardInterrupt propagates.
-
-        Call this method inside `kept_global_randomness`.
-        """
+        """Make the runs, inside `kept_global_randomness`.  Only KeyboardInterrupt propagates."""
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with (
@@ -182,11 +175,7 @@ class Runs:
     def _one_by_one_elsewhere(
         self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
     ) -> Outcome:
-        """Make runs one by one in another process, and get their times, or the exceptions that are outcomes.
-
-        A failure ends the other process, and a new process is slower at first.  So a retry after a failure on one
-        dataset would change later times, and failed runs are not retried.
-        """
+        """Make runs one by one in another process, without retries, as a new process would be slower at first."""
         outputs: list[Output] = []
         timed, outcomes = self.execution.observe_time, self.execution.failures == "outcome"
         for run in range(self.start, self.stop):
@@ -266,10 +255,7 @@ class Runs:
         )
 
     def _out_of_memory(self, error: BaseException | None) -> bool:
-        """Whether a run exceeded the memory limit.
-
-        Such a run is neither retried nor an outcome, because earlier runs determine how much memory is left.
-        """
+        """Whether a run exceeded the memory limit: earlier runs determine how much memory is left."""
         return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:

@@ -30,11 +30,7 @@ from dpaudit.values import Foreign, RawOutputs
 
 
 def generator_in(value: Foreign) -> str:
-    """Return the type of a random generator inside `value`, or "" if there is none.
-
-    Copies of one generator yield the same numbers.  So a dataset must not contain a generator.  A generator that a deep
-    copy shares with the original is allowed.
-    """
+    """Return the type of a random generator inside `value`, whose copies would repeat its numbers, or ""."""
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""
     with contextlib.suppress(RecursionError):  # the value contains itself or is deeply nested

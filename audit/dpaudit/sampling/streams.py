@@ -85,11 +85,7 @@ def fresh_seed() -> int:
 
 @contextmanager
 def kept_global_randomness() -> Iterator[None]:
-    """Restore the global random state, and numpy's error state, at the end of the `with` block.
-
-    The state covers `random`, the functions of `numpy.random` and, if torch is loaded, its CPU generator.  Without
-    this restoration, an attack that calls `np.random.seed` could make a mechanism repeat learned outputs.
-    """
+    """Restore the global random state and numpy's error state: an attack's seed must not reach a mechanism."""
     put_back = global_randomness()
     try:
         with foreign_error_state():

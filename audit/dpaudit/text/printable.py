@@ -30,11 +30,7 @@ def one_line(text: str) -> str:
 
 
 def joined(text: str) -> str:
-    """Join indented lines of a message with spaces, and escape all else like `one_line`.
-
-    Messages of `dpaudit` indent all lines after the first.  Line breaks of foreign text are escaped, so that no wrapped
-    line begins with such text.
-    """
+    """Join the indented lines of a message of dpaudit with spaces, and escape all else like `one_line`."""
     return one_line(re.sub(r"\n +", " ", text))
 
 

@@ -81,10 +81,7 @@ def is_about(warning: str, about: About) -> bool:
 
 
 def concerns_verdict(warning: str) -> bool:
-    """Return whether a warning concerns the validity or the meaning of a verdict.
-
-    Other warnings report side effects of a mechanism that `dpaudit` undid, or that only prevent an exact repetition.
-    """
+    """Whether a warning concerns a verdict, rather than side effects that dpaudit undid or exact repetition."""
     return not warning.startswith(_HARMLESS)
 
 
