@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import errno
 from pathlib import Path
 from typing import Any
 
@@ -147,15 +146,6 @@ def test_a_cause_that_is_the_machine_is_no_outcome() -> None:
     assert len(found.mechanism.sample(succeeds, 1, np.random.default_rng(0))[0]) == 20
     with pytest.raises(MechanismError, match="the fit failed"):
         audit(found.mechanism, found.claim, Pair(fails, succeeds), trials=60, seed=1)
-
-
-@pytest.mark.parametrize("error", [MemoryError("no"), OSError(errno.ENOSPC, "no space")])
-def test_a_fit_that_the_machine_cannot_make_is_refused_in_one_sentence(error: Exception) -> None:
-    def fit(made: Any, table: Any) -> None:
-        raise error
-
-    with pytest.raises(UnknownSubject, match=rf"fitting Copies raised {type(error).__name__}: .*no.*is no output"):
-        subject(fit=fit)
 
 
 def test_a_missing_package_is_no_outcome() -> None:
