@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from textwrap import indent
 
 import numpy as np
 
@@ -177,5 +176,6 @@ def answer_of(child: Child, request: dict[str, object], timeout: float | None, a
     except ValueError as error:
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
     if "error" in found:
-        raise child.failed(f"raised {found['error']}{indent(chr(10) + found['traceback'].rstrip(), '    ')}")
+        lines = "".join(f"\n    {line}" for line in found["traceback"].splitlines())
+        raise child.failed(f"raised {found['error']}{lines}")
     return found

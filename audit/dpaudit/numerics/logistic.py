@@ -8,7 +8,6 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-_MAX_STEPS = 30  # maximum number of steps of Newton's method in one fit
 _CLOSE = 1e-4  # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this
 _MIN_ROWS_OF_CLOSE = 100_000  # above this number of rows, `_CLOSE_EACH` replaces `_CLOSE`
 # nats for each row; the last step of Newton's method leaves about the square of this, far less than the error of a
@@ -51,7 +50,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
         there = guess @ x
         if (then := loss(guess, there)) < now:
             beta, margins, now = guess, there, then
-    for _ in range(_MAX_STEPS):
+    for _ in range(30):  # steps of Newton's method
         chance = 0.5 * (1 + np.tanh(0.5 * margins))
         curvature = _weighted_products(x, chance * (1 - chance))
         curvature[np.diag_indices(columns + 1)] += penalty

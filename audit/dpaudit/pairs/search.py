@@ -29,12 +29,10 @@ from dpaudit.text.spelling import relation_meant
 from dpaudit.values import Dataset, Record
 from dpaudit.values.content import key
 
-_MAX_ROWS = 10
-
 
 def tiny_tables(schema: Schema, relation: str, size: int, *, unusual: bool) -> Iterator[Pair]:
     """Yield pairs of tables, the most promising pairs first."""
-    rows, most = of_table(schema), min(size, _MAX_ROWS)
+    rows, most = of_table(schema), min(size, 10)
     numbers = [column for column, entries in schema.items() if numeric(entries)]
     low, high = rows.low, rows.high
     many, few = [low] * (most - 1), [low] * max(1, min(4, most - 1))

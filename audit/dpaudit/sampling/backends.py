@@ -104,22 +104,16 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
 
     if jobs == 1:
         return _in_one_worker(function, values)
-    pools = _kept.get()
-    parallel = pools.pop(jobs, None) if pools is not None else None
-    if parallel is None:
-        parallel = _parallel(jobs)
-        if pools is not None:
-            parallel.__enter__()
+    calls, pools = [delayed(function)(value) for value in values], _kept.get()
+    if pools is None:
+        return list(_parallel(jobs)(calls))
     try:
-        found: list[Answer] = parallel(delayed(function)(value) for value in values)
+        pool = pools[jobs] = pools.get(jobs) or _parallel(jobs).__enter__()
+        return list(pool(calls))
     except BaseException:
-        if pools is not None:  # the next call gets new workers
-            with suppress(Exception):
-                parallel.__exit__(None, None, None)
+        with suppress(Exception):  # the next call gets new workers
+            pools.pop(jobs).__exit__(None, None, None)
         raise
-    if pools is not None:
-        pools[jobs] = parallel
-    return found
 
 
 def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -> list[Answer]:

@@ -30,7 +30,6 @@ from dpaudit.text.version import __version__
 _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 _KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
 _NOT_COMPARED = ", without what cannot be compared: "
-_MAX_LINES = 30  # maximum number of differences in a message
 # Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
 # scores for the same canaries and the same coins.
 _MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
@@ -164,7 +163,7 @@ def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = 
         f"{_short(name)} ({_shown(there.get(name), 'one value')} {where}, {_shown(here.get(name), 'another')} now)"
         for name in names
     ]
-    return [*found[:_MAX_LINES], *([f"{len(names) - _MAX_LINES} more"] if len(names) > _MAX_LINES else [])]
+    return found if len(found) <= 30 else [*found[:30], f"{len(found) - 30} more"]
 
 
 def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

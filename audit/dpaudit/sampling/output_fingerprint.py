@@ -14,8 +14,6 @@ from dpaudit.mechanisms import wire
 from dpaudit.outputs import Raised, Timed
 from dpaudit.values import Output, RawOutputs
 
-_BYTES = 32
-
 wire.register(Raised, lambda value: [value.type, value.message], lambda kind, text: Raised(str(kind), str(text)))
 wire.register(Timed, lambda value: [value.output, value.seconds], lambda output, time: Timed(output, float(time)))
 
@@ -29,7 +27,7 @@ class OutputsFingerprint:
     """A BLAKE2b hash of all blocks, in order."""
 
     def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=_BYTES)
+        self._hash = hashlib.blake2b(digest_size=32)
         self._complete = True
 
     def add(self, pair: int, start: int, sides: Sequence[RawOutputs]) -> None:
@@ -46,13 +44,11 @@ class OutputsFingerprint:
             self._hash.update(body)
 
     def __str__(self) -> str:
-        """Return `blake2b:` and 64 hexadecimal digits, or "" if an output has no encoding as bytes."""
         return f"blake2b:{self._hash.hexdigest()}" if self._complete else ""
 
 
 _LOG_ORDERS = math.log(1e9)  # minimum log number of orders; a repetition by chance then has probability <= 1e-9
 _ORDERED = 20  # outputs per dataset whose order is compared; distinct numbers have 20! > 10**18 orders
-_MAX_COLUMNS = 8  # maximum number of columns whose order is compared
 _MAX_OUTPUTS = 20_000  # maximum number of outputs per dataset in the fingerprint; reached if the outputs hardly vary
 
 
@@ -76,7 +72,6 @@ class _Side:
     _hash: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
     def add(self, outputs: Iterable[Output]) -> None:
-        """Add outputs until the sequence is unmistakable, and ignore the rest."""
         for output in outputs:
             if self.unmistakable or self.count >= _MAX_OUTPUTS:
                 return
@@ -88,7 +83,6 @@ class _Side:
 
     @property
     def unmistakable(self) -> bool:
-        """Whether these outputs have at least 10**9 distinct orders."""
         return self.log_orders >= _LOG_ORDERS
 
     def __str__(self) -> str:
@@ -117,7 +111,6 @@ class _Order:
     numeric: bool = True  # whether all outputs so far were numbers, equally many in each
 
     def add(self, outputs: Iterable[Output]) -> None:
-        """Add outputs until there are 20, and ignore the rest."""
         for output in outputs:
             if not self.numeric or len(self.rows) >= _ORDERED:
                 return
@@ -127,7 +120,6 @@ class _Order:
 
     @property
     def unmistakable(self) -> bool:
-        """Whether there are 20 outputs, and the numbers of a column have at least 10**9 distinct orders."""
         if not self.numeric or len(self.rows) < _ORDERED:
             return False
         return max(map(_log_orders, zip(*self.rows, strict=True))) >= _LOG_ORDERS
@@ -148,7 +140,7 @@ def _numbers(output: Output) -> tuple[float, ...]:
     if type(output) in (int, float):
         return (float(output),) if type(output) is float or abs(output) < 2**53 else ()
     if _is_array(output) and output.dtype.kind in "fiu":
-        return tuple(np.ravel(output)[:_MAX_COLUMNS].astype(np.float64).tolist())
+        return tuple(np.ravel(output)[:8].astype(np.float64).tolist())
     return ()
 
 

@@ -25,9 +25,7 @@ from dpaudit.settings.audit import DEFAULTS, Failures
 from dpaudit.settings.limits import check_memory
 from dpaudit.values import Foreign, Output, RawOutputs
 
-ATTEMPTS = 10  # maximum number of attempts at one run if failures="retry"
-# Changes of the dataset are checked after each of the first runs, and later after runs whose index is a power of 2.
-_FIRST_RUNS = 8
+_FIRST_RUNS = 8  # changes of the dataset are checked after these, and later after runs whose index is a power of 2
 
 
 @contextmanager
@@ -54,21 +52,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """The settings for the execution of runs: observation of time, failures, timeout and memory.
+    """The settings for the execution of runs; the docstring of `dpaudit.audit` explains them."""
 
-    Args:
-        observe_time: Whether the attacker sees the time of each run.  The outputs are then of the class `Timed`.
-        failures: With "stop", a failing run ends the runs of its pair.  With "retry", the run is retried.  With
-            "outcome", the attacker sees the failure as an output of the class `Raised`.
-        timeout: Maximum duration of a run, or of a call of a batched mechanism, in seconds.  None means no limit.
-        memory: Maximum memory that runs may add to their process, in bytes.  None means no limit.  Runs with a limit
-            execute in other processes.  Commands and isolated mechanisms have their own limits.
-    """
-
-    observe_time: bool = DEFAULTS.observe_time
+    observe_time: bool = DEFAULTS.observe_time  # the outputs are of the class `Timed`
     failures: Failures = DEFAULTS.failures
-    timeout: float | None = DEFAULTS.timeout
-    memory: int | None = None
+    timeout: float | None = DEFAULTS.timeout  # of a run, or of a call of a batched mechanism, in seconds
+    memory: int | None = None  # bytes that runs may add to their process; programs have their own limits
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", check_memory(self.memory))
@@ -81,7 +70,7 @@ class ExecutionSettings:
     @property
     def attempts(self) -> int:
         """Maximum number of attempts at one run."""
-        return ATTEMPTS if self.failures == "retry" else 1
+        return 10 if self.failures == "retry" else 1
 
 
 @dataclass(frozen=True, slots=True)

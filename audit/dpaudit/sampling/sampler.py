@@ -53,18 +53,11 @@ _WORTH_SENDING = 0.02  # minimum seconds of work that justify other processes; l
 
 @dataclass
 class Sampler:
-    """Makes the trials of one mechanism.
+    """Makes the trials of one mechanism on copies of the datasets.
 
     The address (seed, pair, side, t) determines the random numbers of trial t of a side, in every process.  A batched
     mechanism uses one stream for all runs of a call.  So its outputs also depend on the division of runs into calls.
     The first call starts at the start of the caller's block, and each call makes at most CHUNK runs.
-
-    The sampler copies the datasets at its creation.  So later changes to the originals have no effect.
-
-    Attributes:
-        side_effects: The side effects so far, on d0 and on d1.
-        seconds_per_run: Duration of the latest runs in this process, divided by their number; 0 with workers.
-        clock: How running times were measured so far, one of `mechanisms.timing.CLOCKS`; "" if they were not observed.
     """
 
     mechanism: object
@@ -74,8 +67,8 @@ class Sampler:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     store: Store | None = None
     side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
-    clock: str = field(default="", init=False)
-    seconds_per_run: float = field(default=0.0, init=False)
+    clock: str = field(default="", init=False)  # one of `mechanisms.protocol.CLOCKS`, if running times are observed
+    seconds_per_run: float = field(default=0.0, init=False)  # of the latest runs in this process; 0 with workers
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
     _types: list[set[str]] = field(init=False)  # types of the outputs of shared calls, for each pair
 
@@ -158,8 +151,6 @@ class Sampler:
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         """Make trials one by one, with the two runs of each trial in random order.
-
-        Mechanisms in other processes get one request for each run.
 
         Clocks, caches and load drift, and the effect of this drift on the times must not depend on the dataset.
         """

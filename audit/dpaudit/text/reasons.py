@@ -23,7 +23,6 @@ class About(enum.Enum):
     OTHER = ""
 
 
-_NO_GUARANTEE = "no guarantee holds"
 NOTHING_HOLDS = frozenset({About.DEPENDENT, About.VOID})
 """Subjects that invalidate the counts.  After such a warning, the counts prove nothing."""
 
@@ -75,8 +74,6 @@ def is_about(warning: str, about: About) -> bool:
     """Return whether a warning has the given subject."""
     if isinstance(warning, Reason):
         return warning.about is about
-    if about is About.DEPENDENT:  # earlier versions ended this warning differently
-        return _NO_GUARANTEE in warning and About.VOID.value not in warning
     return about is not About.OTHER and about.value in warning
 
 
@@ -92,4 +89,4 @@ def nothing_holds(warning: str) -> bool:
 
 def sign(warning: str) -> str:
     """Return the observation of a warning without its consequence."""
-    return warning.split(f": {_NO_GUARANTEE}")[0]
+    return warning.split(": no guarantee holds")[0]
