@@ -133,9 +133,7 @@ class CommandMechanism(Program):
         one = times[0] if isinstance(times, list) and len(times) == 1 else None
         if type(one) not in (int, float) or not 0 <= one < 1e300:
             allowed = "a list with one finite number >= 0, as n = 1"
-            raise self._child().failed(
-                f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}'
-            )
+            raise self._child().failed(f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}')
         return Run(output, None, float(one), REPORTED)
 
     def _answered(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import os
 import pkgutil
@@ -15,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from dpaudit.mechanisms import members
+from dpaudit.mechanisms import members, worker
 from dpaudit.mechanisms.limits import RunTimeout, advice, memory_limited, timeout_after
 from dpaudit.mechanisms.misfit import checked_file, misfit, object_named
 from dpaudit.mechanisms.own_process import current_folder, foreign_error_state, only_this_process
@@ -110,16 +109,7 @@ def _module(name: str, folder: Path) -> ModuleType:
             raise MechanismError(str(error)) from None
         key = module_key(path)
         if key not in sys.modules:
-            spec = importlib.util.spec_from_file_location(key, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[key] = module
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                del sys.modules[key]
-                raise
+            worker.from_file(key, str(path))
         return sys.modules[key]
     except (MechanismError, KeyboardInterrupt):
         raise

@@ -39,22 +39,28 @@ if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, Output, Parameters, RawOutputs
 
 
-def _beside(name: str) -> object:
-    """Load a module from the folder of this file, because the environment has no package `dpaudit`."""
-    spec = importlib.util.spec_from_file_location(
-        "_dpaudit_" + name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
-    )
+def from_file(key: str, path: str) -> object:
+    """Load a module from a file, such as a module of dpaudit in an environment that has no package `dpaudit`."""
+    spec = importlib.util.spec_from_file_location(key, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[key] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[key]
+        raise
     return module
 
 
 if TYPE_CHECKING or __name__ != "__main__":
     from dpaudit.mechanisms import misfit, raised, wire
 else:
-    misfit, raised, wire = map(_beside, ("misfit", "raised", "wire"))
+    _folder = os.path.dirname(os.path.abspath(__file__))
+    misfit, raised, wire = (
+        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py")) for name in ("misfit", "raised", "wire")
+    )
 
 _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types of immutable values
 
@@ -180,14 +186,7 @@ def _module(name: str, folder: str) -> object:
         sys.path.append(beside)  # at the end, so that a user's random.py does not replace Python's module
     if not name.endswith(".py"):
         return importlib.import_module(name)
-    path = misfit.checked_file(name, folder)
-    spec = importlib.util.spec_from_file_location("_dpaudit_mechanism", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["_dpaudit_mechanism"] = module
-    spec.loader.exec_module(module)
-    return module
+    return from_file("_dpaudit_mechanism", misfit.checked_file(name, folder))
 
 
 def _seeded(seed: int) -> object:

@@ -16,7 +16,7 @@ import operator
 import pickle
 import types
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import numpy as np
 
@@ -58,23 +58,11 @@ def immutable(value: Foreign) -> bool:
 
 def detached(value: Foreign) -> Foreign:
     """Return an equal value of the same type that shares no mutable object with `value`."""
-    kind = type(value)
-    if kind in IMMUTABLE:
-        return value
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return value.copy(order="K")
     try:
-        if kind is list:
-            return value.copy() if IMMUTABLE.issuperset(map(type, value)) else [detached(item) for item in value]
-        if kind is dict:
-            if IMMUTABLE.issuperset(map(type, value)) and IMMUTABLE.issuperset(map(type, value.values())):
-                return value.copy()
-            return {detached(key): detached(item) for key, item in value.items()}
-        if kind is tuple:
-            return value if immutable(value) else tuple(detached(item) for item in value)
-    except RecursionError:  # the value contains itself or is deeply nested
-        pass
-    return value if immutable(value) else _deep(value)()
+        return _copier(value)()
+    except Exception as error:
+        words = "it is nested too deeply" if isinstance(error, RecursionError) else in_words(error)
+        raise NotCopyable(f"a {type(value).__module__}.{type(value).__qualname__} cannot be copied ({words})") from None
 
 
 class Dataset:
@@ -195,42 +183,29 @@ def _copier(value: Foreign) -> Callable[[], Foreign]:
         return lambda: value
     if kind is np.ndarray and not value.dtype.hasobject:
         return value.copy if value.flags.c_contiguous else lambda: value.copy(order="K")
-    parts = (*value, *value.values()) if kind is dict else value
-    if kind in (list, dict, set) and all(map(immutable, parts)):
-        copied: Callable[[], Foreign] = value.copy
-        return copied
+    if kind in (list, dict, set):
+        parts = (*value, *value.values()) if kind is dict else value
+        if IMMUTABLE.issuperset(map(type, parts)) or all(map(immutable, parts)):
+            copied: Callable[[], Foreign] = value.copy
+            return copied
     with suppress(RecursionError):  # the value contains itself or is deeply nested
         if plain(value):
             return _pickled(value)
     return _deep(value)
 
 
-def _deep(value: object) -> Callable[[], Foreign]:
-    """Return a function that makes deep copies, and make one copy immediately to detect a failure early."""
-    kind = type(value)
-    package = kind.__module__.partition(".")[0]
+def _deep(value: Foreign) -> Callable[[], Foreign]:
+    package = type(value).__module__.partition(".")[0]
     if package == "torch" and hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
         value = value.detach()
     if package == "pandas" and _holds_mutable_cells(value):  # a deep copy in pandas copies only references to the cells
         return _pickled(value)
-    with _explained(value):
-        copy.deepcopy(value)
     return lambda: copy.deepcopy(value)
 
 
 def _pickled(value: object) -> Callable[[], Foreign]:
-    with _explained(value):
-        kept = pickle.dumps(value)
+    kept = pickle.dumps(value)
     return lambda: pickle.loads(kept)
-
-
-@contextmanager
-def _explained(value: object) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        words = "it is nested too deeply" if isinstance(error, RecursionError) else in_words(error)
-        raise NotCopyable(f"a {type(value).__module__}.{type(value).__qualname__} cannot be copied ({words})") from None
 
 
 def _holds_mutable_cells(frame: Foreign) -> bool:
