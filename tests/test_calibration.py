@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
+import re
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -156,57 +157,37 @@ def test_audits_of_other_code_are_not_counted(calibration: Any) -> None:
     assert len(made) == 3
 
 
-def test_a_command_stops_if_the_code_changes_meanwhile(calibration: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = importlib.import_module("calibration_parts.results")
-    times, made = itertools.count(int(results.BEGAN) + 1), list[tuple[str, int]]()
-    row = rows_of(made, set())[0]
-    audits = results.Audits(calibration.Store(None), [row])
-    monkeypatch.setattr(results, "newest", lambda names=(): float(next(times)))
-    audits.make(row, 1, jobs=1)  # a file is newer, but its code is the same
-    monkeypatch.setattr(results, "versions", lambda: VERSIONS | {"code": "of another version"})
-    with pytest.raises(results.CodeChangedError, match="changed during the command"):
-        audits.make(row, 2, jobs=1)
-    assert len(audits.found(row)) == 1
-    with pytest.raises(results.CodeChangedError):  # dpaudit may have been imported before the change
-        results.Audits(calibration.Store(None), [row])
+@pytest.fixture(autouse=True)
+def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("benchmarks", "docs"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
 
 
-def test_versions_name_the_code_and_the_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    code = part("code", monkeypatch)
-    monkeypatch.setattr(code, "PACKAGES", [tmp_path])
-    (tmp_path / "some.py").write_text("x = 1\n")
-    assert code.versions().keys() == VERSIONS.keys()
-    assert code.versions()["code"] == code.digest([tmp_path / "some.py"])
-    assert code.newest() == (tmp_path / "some.py").stat().st_mtime
+def test_a_measurement_separates_the_mechanism_from_inference() -> None:
+    growth = importlib.import_module("growth")
+    row = growth.measure(trials=40, columns=2, pairs=2, claims=2)
+    assert row["trials"] == 80
+    assert row["inference"] > row["mechanism"] > 0
+    assert row["megabytes"] > 10
 
 
-def test_a_digest_notices_code_but_no_docstrings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    code, file = part("code", monkeypatch), tmp_path / "some.py"
+def test_the_limit_on_threads_is_switched_off_where_audits_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renamed limit would otherwise stay on in the measurement without the limit."""
+    busy = importlib.import_module("busy_core")
+    places = [(importlib.import_module(module), name) for module, name in busy.LIMITS]
+    for module, name in places:
+        monkeypatch.setattr(module, name, getattr(module, name))  # restored after the test
+    busy.switch_off_the_limit()
+    assert all(getattr(module, name) is nullcontext for module, name in places)
+    known = {module for module, _ in busy.LIMITS}
+    for file in (ROOT / "audit").rglob("*.py"):
+        if re.search(r"import .*\bone_thread\b", file.read_text(encoding="utf-8")):
+            assert ".".join(file.relative_to(ROOT / "audit").with_suffix("").parts) in known
 
-    def digest(text: str) -> str:
-        file.write_text(text)
-        return str(code.digest([file]))
 
-    plain = digest("def f(x):\n    return x\n")
-    assert digest('"""A module."""\n\ndef f(x):\n    """Return x."""\n    return (x)  # as given\n') == plain
-    assert digest("def f(x):\n    return -x\n") != plain
-    assert len(plain) == 12
-
-
-def test_a_budget_is_divided_among_the_rows_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The part "stated" gets 500 of 600 seconds: 5 for the cheap row, 250 for the dear and 245 for the usual row."""
-    budget = part("budget", monkeypatch)
-    parts = importlib.import_module("calibration_parts")
-    monkeypatch.setattr(budget, "SHARES", {"stated": 0.5, "streams": 0.1, "commands": 0.4})
-
-    def row(name: str, cell: str, full: int = 1000) -> Any:
-        return parts.Row(part=name, cells=(cell,), audit=None, limits={}, full=full, sources=())
-
-    rows = [row("stated", "cheap", 50), row("stated", "usual"), row("stated", "dear"), row("streams", "one")]
-    rows.append(row("stated", "whose audits fail"))
-    costs = {"stated: cheap": 0.1, "stated: usual": 1.0, "stated: dear": 50.0, "streams: one": 2.0}
-    numbers = budget.divided(rows, costs, seconds=600)
-    assert numbers["stated: cheap"] == 50
-    assert numbers["stated: dear"] == numbers["stated: whose audits fail"] == budget.MIN_AUDITS == 5
-    assert numbers["stated: usual"] in (244, 245)  # bisection rounds down
-    assert numbers["streams: one"] in (49, 50)
+def test_the_figure_of_growth_shows_the_table_of_measurements() -> None:
+    rows: dict[str, Any] = importlib.import_module("drawing.growth").GROWTH
+    text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    for what, points in rows.items():
+        for size, seconds, megabytes in points:
+            assert f"| {what} | {size:,} | {seconds:.1f} | {megabytes:,.0f} |" in text, (what, size)

@@ -39,6 +39,11 @@ JUSTIFIED = {
     ): "the audit seeds it",
     ("test_store.py", "test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one"): "the audit seeds it",
     ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
+    ("test_identity.py", "Noise"): "fingerprints leave out the state of generators",
+    (
+        "test_replay_agreement.py",
+        "test_a_replay_in_a_test_compares_the_claim_and_the_violation_to_detect",
+    ): "the session gives the seed",
     ("test_settings.py", "test_audits_without_a_seed_record_different_seeds"): "compares the seeds only",
 }
 

@@ -139,18 +139,6 @@ def test_an_edited_confidence_or_count_is_a_contradiction() -> None:
     assert any(one.startswith("the p-value") for one in contradictions(AuditResult.from_dict(values)))
 
 
-def test_changed_guesses_and_fresh_runs_are_contradictions() -> None:
-    result = of_one_run()
-    assert result.witness is not None
-    more = dataclasses.replace(result, **with_witness(result, right=result.witness.right + 1))
-    assert any("the number of right guesses is" in one for one in contradictions(more))
-    fresh = HONEST["confirmed"]()
-    sure = dataclasses.replace(fresh.confirmation, p_value=1e-9)  # type: ignore[type-var]
-    evidence = dataclasses.replace(fresh.evidence, confirmation=sure)  # type: ignore[type-var]
-    changed = dataclasses.replace(fresh, evidence=evidence)
-    assert any("the p-value of the fresh runs is 1e-09" in one for one in contradictions(changed))
-
-
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("refuted", [False, True])
 @pytest.mark.parametrize("measured", [False, True])
@@ -209,7 +197,6 @@ def test_the_largest_wealth_is_computed_from_its_counts() -> None:
         ({"counts": [[[], []]] * 10_001}, "10,000 pairs at most"),
         ({"peak": [[[[5, 9]], [[5, 9]]]]}, "no more counts at its peak than at its end"),
         ({"lost_at_peak": [7]}, "among its 1 pairs"),
-        ({"planned": {"violations": ["nothing"], "confidence": 0.95}}, "nothing"),
     ],
 )
 def test_impossible_counts_are_refused(changes: dict[str, Any], words: str) -> None:
@@ -223,18 +210,11 @@ def test_impossible_counts_are_refused(changes: dict[str, Any], words: str) -> N
     ("change", "words"),
     [
         ({"format": "dpaudit-result/3"}, "its format is 'dpaudit-result/3', but this version of dpaudit reads"),
-        ({"format": None}, "its format is"),
         ({"verdict": "private"}, "verdict: Input should be"),
         ({"claim": "private"}, "private"),
         ({"confidence": 1}, "confidence: Input should be less than 1"),
-        ({"p_value": "nan"}, "p_value: "),
         ({"trials_used": 2**60}, "trials_used: "),
-        ({"history": {"trials": [1], "log_e": []}}, "history: its lists must have the same length"),
         ({"evidence": {"method": "sequential"}}, "evidence: KeyError: 'bins'"),
-        ({"evidence": {"method": "other"}}, "evidence must be of method sequential or fixed or"),
-        ({"evidence": 3}, "evidence: "),
-        ({"environment": 3}, "environment: "),
-        ({"detectable": 3}, "detectable: "),
     ],
 )
 def test_a_file_that_is_no_result_says_where_it_is_wrong(

@@ -46,12 +46,6 @@ def test_significances_of_one_command_add_up_to_no_more_than_it_promises(confide
     assert Promise.of([confidence] * audits).false_alarm == significance(confidence)
 
 
-def test_audits_of_different_confidence_share_the_mean_of_their_significances() -> None:
-    promise = Promise.of([0.95, 0.99, 0.999])
-    assert sum(1 - Fraction(share) for share in promise.confidences) <= promise.false_alarm
-    assert promise.false_alarm == Fraction(61, 3000)
-
-
 def test_an_audit_alone_keeps_its_confidence_and_records_no_command() -> None:
     promise = Promise.of([0.99])
     assert promise.confidences == (0.99,)

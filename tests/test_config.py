@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit.catalogue import Gaussian
 from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.config import ConfigError, read_configs, schema
+from dpaudit.config import ConfigError, read_configs
 from dpaudit.mechanisms import CommandMechanism, MechanismError
 
 GOOD = """\
@@ -59,18 +59,11 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("claim:", "clam:"), "c.yaml:2: clam is not a known key; did you mean claim?"),
         (("claim: gaussian(mu=1)\n", ""), "c.yaml:1: claim is missing"),
         (("mu=1", "mu=-1"), "c.yaml:2: claim: mu must be finite and >= 0, got -1.0"),
-        (("gaussian(mu=1)", "gauss(1)"), "c.yaml:2: claim: unknown claim 'gauss'; did you mean gaussian?"),
         (
             ("sigma: 1.0", "sigma: -1"),
             "c.yaml:3: mechanism: params do not fit builtin gaussian: sigma must be > 0, got -1",
-        ),
-        (("sigma: 1.0", "scale: 1.0"), "c.yaml:3: mechanism: params: gaussian has no parameter scale; "),
-        (
-            ("builtin: gaussian", "builtin: gauss"),
-            "c.yaml:3: mechanism: unknown builtin mechanism 'gauss'; did you mean gaussian?",
         ),
         (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python must be text, got 7"),
         (
@@ -86,20 +79,8 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
             "c.yaml:3: mechanism: requires and python_version are allowed with python and library only",
         ),
         (
-            ("  params: {", "  requires: [-r x]\n  params: {"),
-            "c.yaml:5: mechanism.requires: a requirement must read like",
-        ),
-        (
-            ("  params: {", "  requires: numpy\n  params: {"),
-            "c.yaml:5: mechanism.requires must be a list, got",
-        ),
-        (
             ("  params: {", "  python_version: '3.7'\n  params: {"),
             "c.yaml:5: mechanism.python_version: python_version must be 3.8",
-        ),
-        (
-            ("  params: {", "  python_version: 3.11\n  params: {"),
-            "c.yaml:5: mechanism.python_version must be text, got",
         ),
         (
             (GOOD[GOOD.index("gaussian(mu=1)") : GOOD.index("pairs:")], "from mechanism\nmechanism:\n  command: [p]\n"),
@@ -110,25 +91,18 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
             ("pairs:", "memory: 2 G\npairs:"),
             'c.yaml:6: memory: must be text such as "2 GB" or "512 MB", or a whole numb',
         ),
-        (("pairs:", "memory: 1\npairs:"), "c.yaml:6: memory: must be from 16 MiB to 1024 TiB, got 1"),
-        (("pairs:", "memory: yes\npairs:"), 'c.yaml:6: memory: must be text such as "2 GB"'),
         (
             ("pairs:", "memory: 1 GB\npairs:"),
             "c.yaml:1: the audit: memory is allowed with mechanism.python and mechanism.",
         ),
-        (("relation: replace_one", "relation: cousins"), "c.yaml:7: pairs[0].relation must be 'add_remove', "),
         (("d1: [1],", ""), "c.yaml:7: pairs[0]: must have d0 and d1, or search; d1 is missing"),
         (("name: sum", "name: ../sum"), "c.yaml:1: name: must be a file name"),
-        (("pairs:", "trials: 1.5e0\npairs:"), "c.yaml:6: trials must be a whole number such as 1000 or 1e5, got 1.5"),
         (("pairs:", "trials: 0\npairs:"), "c.yaml:6: trials must be at least 1, got 0"),
         (("pairs:", "confidence: 1\npairs:"), "c.yaml:6: confidence must be less than 1, got 1"),
-        (("pairs:", "attacks: psychic\npairs:"), "c.yaml:6: attacks: unknown attack 'psychic'; attacks must be"),
-        (("pairs:", "expect: peace\npairs:"), "c.yaml:6: expect must be 'violation' or 'no violation', got 'peace'"),
         (("pairs:", "name: twice\npairs:"), "c.yaml:6: key name is given twice"),
         (("pairs:", "pairs: ["), "c.yaml:7: is not valid YAML"),
         ((GOOD, ""), "c.yaml:1: is empty"),
         ((GOOD, "- 1"), "c.yaml:1: must hold an audit"),
-        ((GOOD, "audits: []"), "c.yaml:1: audits must be a list of audits"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -150,13 +124,6 @@ def test_two_audits_of_one_name_would_overwrite_each_other(tmp_path: Path) -> No
         read_configs([tmp_path])
 
 
-def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such file"):
-        read_configs([tmp_path / "nothing.yaml"])
-    with pytest.raises(ConfigError, match=r"no \.yaml file in this folder"):
-        read_configs([tmp_path])
-
-
 def from_python(tmp_path: Path, code: str, reference: str, **keys: Any) -> Any:
     (tmp_path / "mine.py").write_text(code)
     (tmp_path / "c.yaml").write_text(
@@ -172,15 +139,8 @@ def from_python(tmp_path: Path, code: str, reference: str, **keys: Any) -> Any:
     ("code", "reference", "message"),
     [
         ("", "mine.py:release", "mine.py has no object 'release'"),
-        (
-            "import nowhere",
-            "mine.py:release",
-            "importing mine.py raised ModuleNotFoundError: No module named 'nowhere'",
-        ),
         ("release = 3", "mine.py:release", "must be a callable .* got int"),
         ("", "other.py:release", "the file other.py does not exist in"),
-        ("", "no_such_module_at_all:release", "importing no_such_module_at_all raised ModuleNotFoundError"),
-        ("", "mine.py", "must read package.module:object or file.py:object"),
     ],
 )
 def test_a_mechanism_that_cannot_be_had_is_named(tmp_path: Path, code: str, reference: str, message: str) -> None:
@@ -228,17 +188,6 @@ def test_a_command_runs_in_the_folder_of_its_config(tmp_path: Path) -> None:
     assert mechanism.timeout == 5
     assert list(mechanism.sample([0], 1, np.random.default_rng(0))) == [1]
     mechanism.close()
-
-
-def test_a_command_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(WITH_COMMAND.replace("[sh, noise.sh]", "[./noise]"))
-    with pytest.raises(MechanismError, match=r"\./noise could not be started"):
-        read_configs([tmp_path])[0].load()
-
-
-def test_the_schema_knows_every_key() -> None:
-    properties = schema()["$defs"]["AuditConfig"]["properties"]
-    assert {"name", "claim", "mechanism", "pairs", "expect", "detect"} <= set(properties)
 
 
 def test_pairs_may_be_searched_for(tmp_path: Path) -> None:

@@ -81,17 +81,3 @@ def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: P
         assert sys.getrecursionlimit() == before
     finally:
         sys.setrecursionlimit(before)
-
-
-def test_an_error_state_that_a_run_sets_lasts_until_the_audit_ends() -> None:
-    seen: list[str] = []
-
-    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
-        seen.append(np.geterr()["under"])
-        np.seterr(all="raise")
-        return float(dataset[0] + rng.normal())
-
-    before = np.geterr()
-    audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
-    assert seen == ["ignore", *["raise"] * (len(seen) - 1)]
-    assert np.geterr() == before

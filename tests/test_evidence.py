@@ -14,6 +14,7 @@ import dpaudit_reports
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.result import evidence as evidence_module
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.evidence import (
     CanariesInRunsEvidence,
     CanaryLevelsEvidence,
@@ -31,7 +32,6 @@ from dpaudit.result.evidence import (
     WeightedGuessesEvidence,
     read_back,
 )
-from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.values import Verdict
 from dpaudit_reports.figures import canvas
 

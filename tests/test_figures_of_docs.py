@@ -61,15 +61,3 @@ def test_every_figure_is_shown_and_described(figures: dict[str, Callable[[], str
     shown = [image for page in DOCS.glob("*.md") for image in IMAGE.findall(page.read_text(encoding="utf-8"))]
     assert {name for _, name in shown} == set(figures)
     assert all(len(words.split()) >= 20 for words, _ in shown)
-
-
-def test_figures_have_a_title_and_follow_dark_mode() -> None:
-    for file in (DOCS / "figures").iterdir():
-        svg = file.read_text(encoding="utf-8")
-        assert re.search(r"<title>[^<]{20,}</title>", svg), file
-        assert "@media(prefers-color-scheme:dark)" in svg
-        light, dark = svg.split("@media", 1)
-        drawn = set(re.findall(r'class="([^"]+)"', svg))
-        for name in {name for names in drawn for name in names.split() if name[:2] in ("f-", "s-")}:
-            assert f".{name}{{" in light, name
-            assert f".{name}{{" in dark, name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit import AuditResult, Pair, audit, replay
+from dpaudit import AuditResult, Pair, audit
 from dpaudit.pairs.difference import difference
 
 from .reports.audits import text_of
@@ -149,15 +148,3 @@ def test_a_report_names_the_difference_in_the_answers_and_in_the_table(
 def test_errors_name_the_difference() -> None:
     with pytest.raises(ValueError, match=r"of pair .* \| record 91 added: Generator.* contains a random generator"):
         audited(Pair([0] * 90, [*[0] * 90, np.random.default_rng(0)]))
-
-
-def test_a_result_with_a_short_label_of_an_earlier_version_is_replayed() -> None:
-    pair = Pair(RECORDS, MORE)
-    result = audited(pair)
-    assert result.witness is not None
-    old = dataclasses.replace(
-        result,
-        pairs=tuple(dataclasses.replace(row, label=pair.shortened) for row in result.pairs),
-        witness=dataclasses.replace(result.witness, pair=pair.shortened),
-    )
-    assert replay(old, total, pair, attacks="median_clipped", trials=50, seed=1).counts.n0 == 50

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, GaussianDP, Pair, audit, batched, parse_claim, plan
+from dpaudit import GaussianDP, Pair, audit, batched, parse_claim, plan
 from dpaudit.engine import plan as planning
 from dpaudit.engine.plan import LEARNING, Plan
 from dpaudit.inference.fixed.exact_binomial import p_value
@@ -145,7 +143,7 @@ def test_no_audit_certifies_more_than_any_test_could() -> None:
 
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
-def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_path: Path) -> None:
+def test_with_several_pairs_no_report_contradicts_its_bounds(method: str) -> None:
     """Every output of every pair reveals its dataset, and all pairs together certify an epsilon."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0] % 2) + rng.random(n) / 2)
     pairs = [Pair([2 * i], [2 * i + 1]) for i in range(8)]
@@ -160,13 +158,6 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_pa
     result = audit(apart, "pure(epsilon=0.5)", pairs, **options)
     assert result.epsilon_lower(0.0) > 0.5
     assert result.epsilon_lower(0.0) <= result.detectable.largest_epsilon
-    file = tmp_path / "result.json"
-    result.to_json(file)
-    values = json.loads(file.read_text())
-    values["detectable"]["largest_epsilon"] = 0.435
-    file.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"the counts certify epsilon >= .* no epsilon above .*0\.435"):
-        AuditResult.from_json(file)
 
 
 @pytest.mark.parametrize(

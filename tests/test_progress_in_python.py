@@ -56,16 +56,6 @@ def test_a_log_gets_a_line_every_few_seconds() -> None:
     assert 2 <= len(stream.getvalue().splitlines()) <= 4
 
 
-def test_a_closed_stream_does_not_end_the_audit() -> None:
-    stream = Terminal()
-    line = progress_line._Line("sum", None, stream)
-    stream.close()
-    line._moves = True
-    line(at(10))
-    line(at(20))
-    line.end()
-
-
 def test_true_and_false_are_allowed_and_other_values_are_not(capsys: pytest.CaptureFixture[str]) -> None:
     """The evidence and the output of an audit do not depend on the display."""
     results = [

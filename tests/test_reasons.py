@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
-import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -13,8 +11,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit import AuditResult, Pair, audit, audit_one_run
-from dpaudit.sampling.side_effects import SideEffects
-from dpaudit.text.reasons import About, Reason, concerns_verdict, is_about, nothing_holds, sign
+from dpaudit.text.reasons import About, Reason, is_about, nothing_holds
 from dpaudit_reports.reasons import reason, why_inconclusive
 
 PAIR = Pair([0.0], [1.0])
@@ -107,36 +104,3 @@ def test_the_words_of_an_exception_do_not_say_why_an_audit_ended() -> None:
 def test_a_result_writes_plain_text() -> None:
     warnings = few().to_dict()["warnings"]
     assert {type(warning) for warning in warnings} == {str}
-
-
-@pytest.mark.parametrize("about", list(About))
-def test_a_reason_is_text_that_can_be_copied_and_sent(about: About) -> None:
-    reason = Reason(f"a {about.value} b", about)
-    for same in (copy.copy(reason), copy.deepcopy(reason), pickle.loads(pickle.dumps(reason))):
-        assert same == str(reason)
-        assert same.about is about
-    assert Reason.of(reason) is reason
-    assert Reason.of("plain").about is About.OTHER
-
-
-def test_the_sign_stands_before_what_follows_from_it() -> None:
-    for about in (About.DEPENDENT, About.VOID):
-        assert sign(Reason.that("outputs repeat", about)) == "outputs repeat"
-        assert is_about(str(Reason.that("outputs repeat", about)), about)
-
-
-@pytest.mark.parametrize(
-    "effects",
-    [
-        SideEffects(lines=3, first_line="x"),
-        SideEffects(moved_to="/"),
-        SideEffects(legacy_randomness=True),
-        SideEffects(changed="its length"),
-    ],
-)
-def test_side_effects_that_were_undone_do_not_concern_the_verdict(effects: SideEffects) -> None:
-    (warning,) = effects.words()
-    assert not concerns_verdict(warning)
-    assert concerns_verdict(f"attack x was dropped: it raised ValueError: {warning}")
-    (lost,) = SideEffects(lost=2).words()
-    assert concerns_verdict(lost)

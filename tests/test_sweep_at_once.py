@@ -142,21 +142,6 @@ def test_an_interruption_keeps_failed_runs_and_the_elapsed_time(
     assert written()["spent"] == pytest.approx(0.3), "the clock, and not the sum over cells"
 
 
-def test_the_default_is_two_cells_at_once_and_one_in_each_process(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from dpaudit.cli.sweep import jobs_of
-
-    monkeypatch.setattr("dpaudit.cli.sweep.cores", lambda: 8)
-    assert [jobs_of(None, "loky"), jobs_of(5, "loky"), jobs_of(None, "dask")] == [2, 5, -1]
-    monkeypatch.setattr("dpaudit.cli.sweep.cores", lambda: 1)
-    assert jobs_of(None, "loky") == 1
-    audits_of(monkeypatch, tmp_path, "good")
-    done = swept("--time", "2s", "--jobs", "0")
-    assert done.exit_code == 2
-    assert "--jobs must be -1 or at least 1, got 0" in done.stderr
-
-
 def test_a_dead_worker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     class Executor:
         _processes = ()

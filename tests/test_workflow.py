@@ -51,11 +51,6 @@ def _normal(script: str) -> list[str]:
     return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
 
 
-@pytest.mark.parametrize("file", YAML, ids=lambda file: file.name)
-def test_the_file_is_a_mapping_in_yaml(file: Path) -> None:
-    assert isinstance(_read(file), dict)
-
-
 def test_nothing_may_be_written_and_actions_have_a_version() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert not [name for name, job in JOBS.items() if "permissions" in job]
@@ -202,15 +197,3 @@ def test_version_and_address_are_the_same_everywhere() -> None:
     contact = _read(GITHUB / "ISSUE_TEMPLATE" / "config.yml")["contact_links"][0]["url"]
     assert contact == f"{citation['repository-code']}/security/policy"
     assert f"## [{citation['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("form", ["bug", "false_verdict"])
-def test_an_issue_form_asks_for_version_and_result(form: str) -> None:
-    asked = _read(GITHUB / "ISSUE_TEMPLATE" / f"{form}.yml")
-    fields = {field["id"]: field for field in asked["body"] if field["type"] != "markdown"}
-    assert {"name", "description", "body"} <= set(asked)
-    assert "dpaudit --version" in fields["version"]["attributes"]["description"]
-    assert fields["version"]["validations"]["required"]
-    assert "NAME.json" in fields["result"]["attributes"]["description"]
-    assert form != "bug" or "exit code 4" in fields["error"]["attributes"]["description"]
-    assert form != "false_verdict" or fields["result"]["validations"]["required"]
