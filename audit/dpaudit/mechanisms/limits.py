@@ -24,7 +24,7 @@ from types import FrameType
 from typing import ParamSpec, TypeVar
 
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.worker import address_space_limit
+from dpaudit.mechanisms.worker import limit_memory
 from dpaudit.settings.limits import memory_text
 
 _LONGEST = 1e6  # seconds (11 days), because timers have a maximum
@@ -71,10 +71,6 @@ class Timeout:
         if self._interruptions:
             raise self._expired
         return result
-
-    def around(self, function: Callable[_P, _T]) -> Callable[_P, _T]:
-        """Return a function that calls `function` with the timeout."""
-        return lambda *args, **kwargs: self(function, *args, **kwargs)
 
     @property
     def _expired(self) -> RunTimeout:
@@ -150,13 +146,11 @@ def memory_limited(memory: int | None) -> Iterator[None]:
         yield
         return
     check_supported()
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    allowed = [address_space_limit(memory), *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
-    resource.setrlimit(resource.RLIMIT_AS, (min(allowed), hard))
+    before = limit_memory(memory)
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def limited_command(

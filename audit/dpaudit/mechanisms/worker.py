@@ -223,20 +223,16 @@ def _spawnable(key: int) -> object:
     return Key()
 
 
-def address_space_limit(memory: int) -> int:
-    """Return the address space of this process plus `memory`, in bytes.  The function works on Linux only."""
-    with open("/proc/self/statm", "rb") as file:
-        pages = int(file.read().split()[0])
-    return pages * os.sysconf("SC_PAGE_SIZE") + memory
-
-
-def _limit_memory(memory: int) -> None:
-    """Limit the memory of this process and of its later child processes permanently."""
+def limit_memory(memory: int) -> tuple[int, int]:
+    """Limit the memory that this process may add, in bytes, and return the limits before.  Works on Linux only."""
     import resource
 
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = min(address_space_limit(memory), sys.maxsize if hard == resource.RLIM_INFINITY else hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    with open("/proc/self/statm", "rb") as file:
+        size = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = [size + memory] + [limit for limit in before if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min(allowed), before[1]))
+    return before
 
 
 def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
@@ -245,7 +241,7 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
     try:
         if request["do"] == "load":
             if request["memory"] is not None:
-                _limit_memory(request["memory"])
+                limit_memory(request["memory"])
             del request["do"]
             return wire.frame({}), _Loaded(**request)
         assert loaded is not None

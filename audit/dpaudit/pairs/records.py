@@ -23,21 +23,6 @@ class Records:
     unusual: Sequence[tuple[str, Record]]  # labels and values of records that a mechanism must clamp or drop
     bounded: bool  # whether the records have bounds that the mechanism can check
 
-    @property
-    def low(self) -> Record:
-        """The smallest record."""
-        return self.at(0.0)
-
-    @property
-    def high(self) -> Record:
-        """The largest record."""
-        return self.at(1.0)
-
-    @property
-    def middle(self) -> Record:
-        """The record halfway between the smallest and the largest."""
-        return self.at(0.5)
-
 
 def of_numbers(bounds: tuple[float, float] | None, whole: bool) -> Records:
     """Return the records that are numbers within bounds."""

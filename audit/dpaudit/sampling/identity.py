@@ -94,10 +94,7 @@ def with_settings(
     return {
         **parts,
         "seed": str(seed),
-        "observe_time": str(execution.observe_time),
-        "failures": str(execution.failures),
-        "timeout": str(execution.timeout),
-        "memory": str(execution.memory),
+        **{name: str(getattr(execution, name)) for name in ("observe_time", "failures", "timeout", "memory")},
         "detect": str(detect),
         "dpaudit": __version__,
         "Python": ".".join(platform.python_version().split(".")[:2]),

@@ -1,7 +1,7 @@
 """Subjects of warnings, for code that acts on a warning.
 
-A warning of an audit is a `Reason`: text with a subject.  Result files store only the text.  Only this module finds the
-subject from the text: every warning about a subject contains the phrase of that subject.
+A warning of an audit is a `Reason`: text with a subject.  Result files store only the text, from which only this module
+finds the subject again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ class About(enum.Enum):
     RETRIED = "retried: the "  # failed runs were retried, so the claim was tested on the runs that succeeded
     GLOBAL_STATE = "global random state"  # the mechanism uses the global random state
     OTHER = ""
-
-
-NOTHING_HOLDS = frozenset({About.DEPENDENT, About.VOID})
-"""Subjects that invalidate the counts.  After such a warning, the counts prove nothing."""
 
 
 _HARMLESS = (
@@ -84,7 +80,7 @@ def concerns_verdict(warning: str) -> bool:
 
 def nothing_holds(warning: str) -> bool:
     """Return whether a warning states that the counts prove nothing."""
-    return any(is_about(warning, about) for about in NOTHING_HOLDS)
+    return is_about(warning, About.DEPENDENT) or is_about(warning, About.VOID)
 
 
 def sign(warning: str) -> str:
