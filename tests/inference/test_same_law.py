@@ -92,9 +92,10 @@ def in_processes(rng: Rng, draw: Callable[[Rng, int], Any], sizes: tuple[int, ..
 
 @pytest.mark.usefixtures("sharp")
 @pytest.mark.parametrize("name", LAWS)
-def test_independent_runs_seem_to_differ_as_seldom_as_stated(name: str) -> None:
+@pytest.mark.parametrize("times", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_independent_runs_seem_to_differ_as_seldom_as_stated(name: str, times: int) -> None:
     """Fails by chance < 1 in 10**6 for each law, if 0.2 is exact; the tests are correlated, so it is an upper bound."""
-    rng, times = np.random.default_rng(len(name)), 200
+    rng = np.random.default_rng(len(name))
     made = [in_processes(rng, LAWS[name], (40, 8, 8, 8)) for _ in range(times)]
     found = sum(bool(compared(*one, 0.2)) for one in made)
     assert found <= binom.isf(1e-6, times, 0.2)
