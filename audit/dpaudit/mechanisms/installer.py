@@ -159,10 +159,6 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-class NoSuchPackage(MechanismError):
-    """Raised if all indexes could be read, and none has a release of the package for this Python."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releases:
     """The releases of a package that pip finds for one version of Python, from old to new."""
@@ -192,7 +188,7 @@ def released(package: str, python_version: str | None = None) -> Releases:
             "(`pip config list`, PIP_INDEX_URL, PIP_PROXY)"
         )
     if any("No matching distribution found" in line for line in lines):
-        raise NoSuchPackage(
+        raise MechanismError(
             f"pip finds no release of {package} for Python {version}.  Check the name, and the index that "
             "`pip config list` shows"
         )

@@ -154,12 +154,9 @@ def _constant(value: Foreign) -> bool:
     if hasattr(value, "__dataclass_params__"):
         parts = (getattr(value, item.name, None) for item in dataclasses.fields(value))
         return bool(value.__dataclass_params__.frozen) and all(map(immutable, parts))
-    return type(value).__dictoffset__ != 0 and not getattr(value, "__dict__", None) and not _slots(type(value))
-
-
-def _slots(kind: type) -> bool:
-    """Whether instances store data outside `__dict__`."""
-    return kind.__basicsize__ > _Empty.__basicsize__ or kind.__itemsize__ > 0
+    kind = type(value)
+    slots = kind.__basicsize__ > _Empty.__basicsize__ or kind.__itemsize__ > 0  # data outside `__dict__`
+    return kind.__dictoffset__ != 0 and not getattr(value, "__dict__", None) and not slots
 
 
 class _Empty:

@@ -139,9 +139,11 @@ class Sampler:
         ]
         limited = limited_here(tasks[0])  # a memory limit set in this process would also limit the audit itself
         slow = self.jobs != 1 and self.seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
-        parallel = slow or limited
-        parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
-        if not parallel:  # with workers, the clock would include the time to start them
+        if slow or limited:  # the clock would include the time to start workers
+            parts = _elsewhere(tasks, self.jobs)
+        else:
+            with kept_global_randomness():
+                parts = [task() for task in tasks]
             self.seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
@@ -199,11 +201,6 @@ def _dataset(pair: Pair, side: int, value: object) -> Dataset:
             "must be data (numbers, text, arrays, data frames, or lists and dicts of these) or an object with "
             "__deepcopy__.  Let the mechanism itself open files and connections"
         ) from None
-
-
-def _here(tasks: list[Runs]) -> list[Outcome]:
-    with kept_global_randomness():
-        return [task() for task in tasks]
 
 
 def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:

@@ -21,7 +21,7 @@ _LOWERED = str.maketrans(_RAISED, "-0123456789")
 
 def printable(text: str) -> str:
     """Escape invisible characters and changes of the text direction, e.g. \\x00 and \\u202e; keep line breaks."""
-    return "".join(c if _visible(c) else _escaped(c) for c in text)
+    return "".join(c if _visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str) -> str:
@@ -68,10 +68,6 @@ def facts_html(title: str, rows: Sequence[tuple[str, ...]], sentences: Iterable[
 
 def _text(words: str) -> str:
     return escape(one_line(words), quote=True)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _visible(character: str) -> bool:
