@@ -30,7 +30,7 @@ _THRESHOLDED: Inputs = {"relation": "all_values", "size": 10}
 
 def _best(noisy: Array) -> Array:
     """Return the index of the largest entry of each row, (n,)."""
-    return np.argmax(noisy, axis=1).astype(np.float64)
+    return np.asarray(np.argmax(noisy, axis=1), dtype=np.float64)
 
 
 class Exponential(Pure, inputs=_QUERIES, private=True):

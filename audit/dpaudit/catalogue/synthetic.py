@@ -30,6 +30,9 @@ from dpaudit.values import Dataset
 TableOutput = dict[str, Any]
 """A table as a dict of columns, or noisy counts by name."""
 
+Measured = tuple[list[tuple[int, int]], Array, list[Array]]
+"""The edges (parent, child) of a tree of columns, noisy counts of column 0, and noisy counts of each edge."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny": True}, private=True):
@@ -135,10 +138,8 @@ class Tree(Generator):
             outputs.append(_walked(edges, root, joint, uniform[run]))
         return described if self.white_box else domain.tables(np.array(outputs).astype(np.intp), rng)
 
-    def measured(
-        self, cells: Cells, domain: Domain, rng: np.random.Generator
-    ) -> tuple[list[tuple[int, int]], Array, list[Array]]:
-        """Return the edges (parent, child), noisy counts of column 0, and noisy counts of each edge."""
+    def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
+        """Measure a dataset in private."""
         raise NotImplementedError
 
 
@@ -169,9 +170,7 @@ class MstLike(Tree):
         gaussian = GaussianDP(math.sqrt(2 * d - 1) / self.sigma)
         return gaussian if d == 1 else compose(gaussian, PureDP(self.epsilon))
 
-    def measured(
-        self, cells: Cells, domain: Domain, rng: np.random.Generator
-    ) -> tuple[list[tuple[int, int]], Array, list[Array]]:
+    def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
         sizes, d = domain.sizes, len(domain.sizes)
         noisy = [counts_of(cells, [j], sizes) + rng.normal(0.0, self.sigma, sizes[j]) for j in range(d)]
         shares = [np.maximum(counts, 0.0) / max(1.0, float(np.maximum(counts, 0.0).sum())) for counts in noisy]
@@ -200,9 +199,7 @@ class PrivBayesLike(Tree):
     record changes one count of each by 1, so their L1 sensitivity is d.
     """
 
-    def measured(
-        self, cells: Cells, domain: Domain, rng: np.random.Generator
-    ) -> tuple[list[tuple[int, int]], Array, list[Array]]:
+    def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
         sizes, d = domain.sizes, len(domain.sizes)
 
         def score(i: int, j: int) -> float:

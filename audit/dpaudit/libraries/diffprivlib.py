@@ -65,10 +65,8 @@ def subject(made: Foreign, *, pairs: Iterable[Pair] | None = None, name: str = "
     )
 
 
-class Made(LibraryObject):
+class Made(LibraryObject, inside=inside):
     """An object of diffprivlib as a mechanism."""
-
-    inside = inside
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:

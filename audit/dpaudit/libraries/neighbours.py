@@ -33,12 +33,7 @@ def first_pairs(found: Iterable[Candidate], relation: Relation, *, most: int) ->
     return list(pairs.values())
 
 
-SIZE = 10
-"""Number of records of a dataset whose size the domain leaves open."""
-
-LENGTH = 3
-"""Number of values of a vector whose length the domain leaves open."""
-
+SIZE = 10  # number of records of a dataset whose size the domain leaves open
 _LARGE = 2.0**40  # a number whose floating-point grid is much coarser than that of 1
 _STEPS = 2**12  # shares of a distance are multiples of 1 / _STEPS, so that most of them are exact floats
 
@@ -66,7 +61,7 @@ def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
 
 def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> Iterator[Candidate]:
     """Yield pairs of vectors of numbers at the given distance."""
-    n = size or LENGTH
+    n = size or 3
     least, most = cells.limits or (0, 0)
     share = distance / (1 if norm == math.inf else n ** (1 / norm))
     share = (

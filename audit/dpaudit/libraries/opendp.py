@@ -69,15 +69,13 @@ def subject(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(LibraryObject):
+class Measured(LibraryObject, inside=inside):
     """A measurement of OpenDP as a mechanism.
 
     Another process gets the measurement in OpenDP's own serialised form.
     """
 
     release: Callable[[Foreign], Foreign] | None = None
-
-    inside = inside
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         """Return n releases."""

@@ -51,10 +51,8 @@ def subject(
     )
 
 
-class Algorithm(LibraryObject):
+class Algorithm(LibraryObject, inside=inside):
     """An algorithm of PyDP as a mechanism."""
-
-    inside = inside
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:

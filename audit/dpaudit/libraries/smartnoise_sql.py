@@ -20,7 +20,6 @@ from dpaudit.values import Dataset, JsonObject
 
 _CROWD = 24  # rows of a group near the library's threshold, for epsilon 1, delta 1e-5 and two rows per user
 _ROWS = 10  # number of rows of the additional user if the library samples the rows of a user
-_MAX_ROWS = 100  # maximum number of rows of the additional user if the library does not sample
 
 
 def subject(
@@ -44,10 +43,8 @@ def subject(
     )
 
 
-class Queried(LibraryObject):
+class Queried(LibraryObject, inside=inside):
     """A query as a mechanism on tables of plain values."""
-
-    inside = inside
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
@@ -64,7 +61,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
         facts["user"],
         keys_are_public=bool(public),
         thresholds=[_CROWD] if facts["censored"] else [],
-        most_rows=_ROWS if facts["sampled"] else min(facts["max_ids"], _MAX_ROWS),
+        most_rows=_ROWS if facts["sampled"] else min(facts["max_ids"], 100),
     )
     allowed = (pair for pair in found if _groups(pair[0], public) == _groups(pair[1], public))
     pairs = neighbours.first_pairs(allowed, "unspecified", most=6)

@@ -58,6 +58,10 @@ class LibraryObject:
 
     inside: ClassVar[ModuleType]  # the module of `dpaudit.libraries.inside` that runs the object
 
+    def __init_subclass__(cls, *, inside: ModuleType | None = None) -> None:
+        if inside is not None:
+            cls.inside = inside
+
     @property
     def libraries(self) -> tuple[str, ...]:
         """The library that the mechanism calls."""

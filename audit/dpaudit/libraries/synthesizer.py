@@ -79,15 +79,13 @@ def refuse_failures(name: str, outputs: RawOutputs, pair: Pair) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Synthesizer(LibraryObject):
+class Synthesizer(LibraryObject, inside=inside):
     """A generator as a mechanism on lists of rows.
 
     Libraries draw from the global generators of `random`, numpy and torch, which dpaudit seeds before each run.
     """
 
     named: str = ""
-
-    inside = inside
 
     @property
     def audited_class(self) -> Foreign:

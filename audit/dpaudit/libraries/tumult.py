@@ -64,10 +64,8 @@ def subject(
     )
 
 
-class Measured(LibraryObject):
+class Measured(LibraryObject, inside=inside):
     """A measurement of Tumult Core as a mechanism."""
-
-    inside = inside
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:

@@ -91,15 +91,16 @@ def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
         return [run(made, dataset) for _ in range(n)]
 
 
-def _mechanism(made: Foreign, value: Dataset) -> Output:
+def _mechanism(made: Foreign, dataset: Dataset) -> Output:
     """Randomise a number, a category or a matrix, which is a list of rows."""
-    return made.randomise(import_module("numpy").array(value, dtype=float) if isinstance(value, list) else value)
+    matrix = isinstance(dataset, list)
+    return made.randomise(import_module("numpy").array(dataset, dtype=float) if matrix else dataset)
 
 
-def _selection(made: Foreign, utility: Dataset) -> Output:
+def _selection(made: Foreign, dataset: Dataset) -> Output:
     """Select a candidate; the dataset is the list of utilities, which the mechanism gets when it is made."""
     names = [name for name in inspect.signature(type(made).__init__).parameters if name not in ("self", "utility")]
-    return type(made)(utility=list(utility), **{name: getattr(made, name) for name in names}).randomise()
+    return type(made)(utility=list(dataset), **{name: getattr(made, name) for name in names}).randomise()
 
 
 def _tool(made: Foreign, dataset: Dataset) -> Output:

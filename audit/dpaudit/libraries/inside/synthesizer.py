@@ -142,9 +142,9 @@ def _module(name: str, beside: str) -> Foreign:
         except ModuleNotFoundError as error:
             if not beside or error.name != name.split(".")[0]:
                 raise
-            file = name.replace(".", "/") + ".py"
+            place = name.replace(".", "/") + ".py"
             raise LookupError(
-                f"there is no module {name}, but a file beside the config; write call: {file}:CLASS"
+                f"there is no module {name}, but a file beside the config; write call: {place}:CLASS"
             ) from None
     path = os.path.abspath(os.path.join(beside, name))
     if not os.path.isfile(path):

@@ -38,7 +38,7 @@ from dpaudit.training.designs.checks import (
     too_few,
     without_nan,
 )
-from dpaudit.training.designs.models import PROBES, TrainingProgress, train_models
+from dpaudit.training.designs.models import TrainingProgress, train_models
 
 
 def many_runs(
@@ -114,7 +114,7 @@ def many_runs(
     found = list(relation_doubts(pair, claim))
     found += doubts_of(train, pair.d0, pair.d1)
     enough = enough_equal(claim, models // 2)
-    trained = train_models(train, pair, models // 2, seed, settings, max(PROBES, enough))
+    trained = train_models(train, pair, models // 2, seed, settings, enough)
     compared = len(trained.probes[0])
     unused = equal_outputs(*trained.probes) and 0 < enough <= compared
     sides = [_single(side) for side in trained.outputs]

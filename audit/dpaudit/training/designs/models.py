@@ -67,9 +67,7 @@ class Models:
     words: tuple[str, ...]
 
 
-def train_models(
-    train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int = PROBES
-) -> Models:
+def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int) -> Models:
     """Train `each` models on both datasets, and `PROBES` further models on both datasets with equal seeds.
 
     If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
