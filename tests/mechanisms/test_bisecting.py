@@ -100,8 +100,3 @@ def test_an_index_that_cannot_be_read_is_named(tmp_path: Path, pip: pytest.Monke
         released("tinystep")
     assert "secret" not in str(raised.value)
     assert "PIP_INDEX_URL" in str(raised.value)
-    wheel(tmp_path, "tinystep", "1.0", GOOD)
-    pip.setenv("PIP_FIND_LINKS", str(tmp_path))
-    found = released("tinystep")
-    assert found.final == (Version("1.0"),)
-    assert len(found.unread) == 1

