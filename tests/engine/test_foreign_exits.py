@@ -134,7 +134,7 @@ def test_a_module_that_exits_cannot_be_loaded(tmp_path: Path, what: str) -> None
     assert words in str(raised.value)
 
 
-def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) -> None:
+def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path, command: Any) -> None:
     """The second of three audits exits in its first run; the first and the third are completed."""
     for name, mechanism in {
         "a": "{builtin: gaussian, params: {sigma: 1.0}}",
@@ -144,9 +144,8 @@ def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) 
         text = f"name: {name}\nclaim: gaussian(mu=1)\nmechanism: {mechanism}\npairs: [{{d0: [0], d1: [1]}}]\n"
         (tmp_path / f"{name}.yaml").write_text(f"{text}attacks: median_clipped\ntrials: 50\nseed: 1\n")
     (tmp_path / "mine.py").write_text("import sys\ndef release(dataset, rng): sys.exit(0)\n")
-    command = [sys.executable, "-m", "dpaudit", "run", ".", "--no-pdf", "-q", "-o", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 3, done.stderr
+    done = command("run", ".", "--no-pdf", "-q", "-o", "out")
+    assert done.exit_code == 3, done.stderr
     assert {file.name for file in (tmp_path / "out").glob("*.json")} == {"a.json", "c.json"}
     assert "raised SystemExit: 0" in done.stderr
 
@@ -296,7 +295,7 @@ def test_a_timeout_may_be_longer_than_any_timer(timeout: float) -> None:
     result = audit(lambda dataset, rng: float(rng.normal()), CLAIM, PAIR, trials=30, timeout=timeout, seed=0)
     assert result.trials_used == 30
     child = Child(["cat"], name="cat")
-    assert child.exchange(b"a\n", lambda heard: heard.find(b"\n") + 1, timeout=timeout, awaited="a line") == b"a\n"
+    assert child.exchange(b"a\n", lambda heard, _: heard.find(b"\n") + 1, timeout=timeout, awaited="a line") == b"a\n"
     child.close()
 
 

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.limits import advice, limited_command
 from dpaudit.mechanisms.protocol import MechanismError
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
-_MAX_ANSWER_BYTES = 2**31  # a program with a longer answer is killed, so that the answer does not fill the memory
+MAX_ANSWER_BYTES = 2**31  # a program with a longer answer is killed, so that the answer does not fill the memory
 _LOOK = 1.0  # seconds between two checks whether a silent program is alive
 _KEPT = 4  # maximum number of programs that one process keeps alive between requests
 _PATIENCE = 1.0  # seconds that a program has to end after its stdin is closed
@@ -176,9 +176,9 @@ class Child:
                         piece, before = os.read(key.fd, _PIECE), len(self._heard)
                         self._heard += piece
                         size = finished(self._heard, before)
-                        if len(self._heard) > _MAX_ANSWER_BYTES and not size:
+                        if len(self._heard) > MAX_ANSWER_BYTES and not size:
                             raise self._error(
-                                f"sent more than {_MAX_ANSWER_BYTES / 2**30:g} GiB in one answer and was killed; "
+                                f"sent more than {MAX_ANSWER_BYTES / 2**30:g} GiB in one answer and was killed; "
                                 "return smaller outputs, or fewer outputs per request"
                             )
                         if size:
