@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.cli import sweep_cells
+from dpaudit.cli import sweep_cells, sweep_rounds
 from dpaudit.cli.sweep_rounds import Outcome, Task, make_round
 from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
 
@@ -155,8 +155,8 @@ def test_a_dead_worker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
             closed.append(self)
 
     closed: list[Executor] = []
-    monkeypatch.setattr(sweep_cells, "one_worker", Executor)
-    workers = sweep_cells.Workers(1)
+    monkeypatch.setattr(sweep_rounds, "one_worker", Executor)
+    workers = sweep_rounds.Workers(1)
     task: Any = None
     workers.start(3, task)
     assert not workers.free

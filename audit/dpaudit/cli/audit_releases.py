@@ -153,7 +153,7 @@ class _Search:
 def audit_releases(
     audits: Sequence[PlannedAudit], package: str, between: ReleaseRange, command: CommandSettings, most: int | None
 ) -> tuple[Bisection, bool]:
-    """Audit releases of a package until the changes between bad and good releases are located.
+    """Audit releases until the changes are located; also return whether an audit ended in an internal error.
 
     Theorem:
         Let each audit have significance s / (K m), where K is `most`, m is the number of audits of a release, and s is
@@ -164,9 +164,6 @@ def audit_releases(
         probability that the k-th audited release has a true claim that is refuted is at most s / K, and k <= K.
 
     The first run of each audit, which decides whether a release is skipped, is not used by the audit.
-
-    Returns:
-        The outcome, and whether an audit ended in an internal error of dpaudit.
     """
     versions = between.versions
     pinned = pinned_versions(audits, package)

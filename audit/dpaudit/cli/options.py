@@ -223,9 +223,9 @@ class RunOptions:
     def __post_init__(self) -> None:
         """Resolve the paths now, because a mechanism may change the current folder or links when it is loaded."""
         object.__setattr__(self, "shown", str(self.output))
-        object.__setattr__(self, "output", Path(os.path.realpath(absolute(self.output))))
+        object.__setattr__(self, "output", Path(os.path.realpath(self.output)))
         if self.log_json is not None:
-            object.__setattr__(self, "log_json", absolute(self.log_json))
+            object.__setattr__(self, "log_json", self.log_json.absolute())
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -257,11 +257,3 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return called
-
-
-def absolute(path: Path) -> Path:
-    """Resolve a path against the current folder."""
-    try:
-        return Path(os.path.abspath(path))
-    except OSError:  # the current folder has been deleted
-        return path

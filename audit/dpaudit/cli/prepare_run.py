@@ -152,7 +152,7 @@ def _unwritable(command: CommandSettings, name: str) -> str:
 
 
 def _is_of_others(folder: Path) -> bool:
-    """Whether a folder holds files, but no result or store: a link in a checkout may lead to any folder of its user."""
+    """Whether a folder holds files, but no result or store: a link in a checkout may lead to any folder."""
     files = list(folder.iterdir()) if folder.is_dir() else []
     for file in files:
         with contextlib.suppress(OSError), open_foreign(file) as stream:

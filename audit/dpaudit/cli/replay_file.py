@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from dpaudit.engine.replay_outcome import compared
 from dpaudit.mechanisms.environments import cached_environment
 from dpaudit.mechanisms.requirements import (
     Archive,
-    Lock,
     lock_of,
     normalised,
     parsed_requirement,
@@ -160,23 +158,19 @@ def _with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudi
     if missing := unmet(requires, packages, version):
         return planned, f"{_UNLOCKED}: the packages in the result do not meet the audit's requirement {missing[0]}"
     try:
-        lock = _lock(about.mechanism_hashes, packages, version, requires)
-    except ValueError:  # a name, version or hash in the result is invalid, or one of them is missing
+        versions = {project_name(name): one for name, one in packages.items()}
+        sums = {project_name(name): sha256.removeprefix("sha256:") for name, sha256 in about.mechanism_hashes.items()}
+        urls = {project_name(one): parsed_requirement(one).url or "" for one in requires}
+        files = {
+            name: Archive(versions[name], sums[name], urls.get(name, "")) for name in versions.keys() | sums.keys()
+        }
+        lock = lock_of(version, normalised(requires), files)
+    except (ValueError, KeyError):  # a name, version or hash in the result is invalid, or one of them is missing
         return planned, f"{_UNLOCKED}: the packages and hashes in the result are inconsistent or not valid"
     there = cached_environment(requires, mechanism.python_version)
     if there is not None and there.lock is not None and there.lock.hashes == lock.hashes:
         return planned, ""
     return replace(planned, lock=lock), ""
-
-
-def _lock(hashes: Mapping[str, str], packages: Mapping[str, str], version: str, requires: list[str]) -> Lock:
-    versions = {project_name(name): version for name, version in packages.items()}
-    urls = {project_name(one): parsed_requirement(one).url or "" for one in requires}
-    sums = {project_name(name): sha256.removeprefix("sha256:") for name, sha256 in hashes.items()}
-    if versions.keys() != sums.keys():
-        raise ValueError("not all packages have a hash")
-    files = {name: Archive(versions[name], sums[name], urls.get(name, "")) for name in sums}
-    return lock_of(version, normalised(requires), files)
 
 
 class _Replayed(BaseException):

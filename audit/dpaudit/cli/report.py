@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -14,6 +14,8 @@ from dpaudit.cli.options import check_choice, check_writable, completing
 from dpaudit.cli.read_results import read_results
 from dpaudit.cli.terminal import say, waiting
 from dpaudit.text.signs import PAPERS
+
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9\[][^\x00-\x20\"'<>\\?#\x7f-\U0010ffff]*")
 
 _Files = Annotated[
     list[Path],
@@ -82,7 +84,7 @@ def site(
     Pages of results that are no longer given are removed.  All other files in DIR are kept: if DIR holds another file
     with the name of a new page, nothing is written.
     """
-    if url is not None and not _is_address(url):
+    if url is not None and not _ADDRESS.fullmatch(url):
         refuse(f"--url must be an address such as https://example.org/audits, got {url!r}")
     if any(os.path.isdir(one) and os.path.realpath(one) == os.path.realpath(output) for one in files):
         refuse(f"--output {output}: holds the results; name another folder, such as {output / 'site'}")
@@ -106,12 +108,3 @@ def site(
     for note in notes:
         say(note)
     say(f"the index is {output / 'index.html'}")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    plain = url.isascii() and url.isprintable() and not set(url) & set(" \"'<>\\")
-    return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)

@@ -100,16 +100,12 @@ def run(
     check_choice("--backend", options.backend, BACKENDS)
     with waiting("loading", shown=not options.quiet):
         from dpaudit.config import ConfigError, only_named, read_configs, with_locks, with_requirements
-
-        try:
+    try:
+        with waiting("reading", shown=not options.quiet and sys.stderr.isatty()):
             planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
             planned = with_locks(planned, options.output) if locked else planned
-        except ConfigError as error:
-            refused = error.problems
-        else:
-            refused = ()
-    if refused:
-        refuse(*refused)
+    except ConfigError as error:
+        refuse(*error.problems)
     if dry_run:
         for one in planned:
             show(one_line(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}"))

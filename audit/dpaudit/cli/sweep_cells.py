@@ -30,7 +30,6 @@ from dpaudit.text.printable import joined, one_line, shortened
 from dpaudit.values import JsonObject
 
 _clock = time.monotonic
-_LOOK = 1.0  # seconds between two updates of the line that shows the running cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +77,8 @@ def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], 
     from packaging.version import Version
 
     name, _, wanted = library.partition("==")
-    if wanted == "" and library.endswith("=="):
-        raise ConfigError(f"LIBRARY {library[:100]!r}: the version after == is missing; write {name}==VERSION")
-    if not wanted and any(sign in name for sign in "<>~!=,"):
-        raise ConfigError(f"LIBRARY {library[:100]!r}: only == is allowed; write NAME==VERSION, such as opendp==0.16.0")
+    if not wanted and (library.endswith("==") or any(sign in name for sign in "<>~!=,")):
+        raise ConfigError(f"LIBRARY {library[:100]!r}: write NAME or NAME==VERSION, such as opendp==0.16.0")
     catalogue = read_catalogue(name)
     project = catalogue.config.package
     here = None if wanted else catalogue.installed
@@ -184,7 +181,7 @@ class Sweeping:
                 left = max(self.sweep.seconds - self._spent, 0.0)
                 tried = sum(row.rounds > 0 for row in self.rows)
                 with status(f"{tried} of {len(self.rows)} cells, {left:.0f} s left: {names}"):
-                    ended = running.ended(_LOOK)
+                    ended = running.ended(seconds=1.0)  # then the line is updated
                 self._keep_all(ended)
         except KeyboardInterrupt:
             self._keep_all(running.interrupt())

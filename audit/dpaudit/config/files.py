@@ -28,11 +28,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
-    """Read all audits of the files, and of all .yaml and .yml files in the folders.
-
-    Returns:
-        The audits, in the order of the files.
-    """
+    """Read all audits of the files, and of all .yaml and .yml files in the folders, in the order of the files."""
     audits: list[PlannedAudit] = []
     problems: list[str] = []
     for file in _files(paths, problems):

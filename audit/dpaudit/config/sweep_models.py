@@ -109,8 +109,10 @@ class EntryConfig(Strict):
 
 def _labelled(axis: str, values: list[Foreign] | JsonObject) -> dict[str, Foreign]:
     found: dict[str, Foreign] = {}
-    pairs = values.items() if isinstance(values, dict) else ((_label(axis, value), value) for value in values)
-    for label, value in pairs:
+    if isinstance(values, list) and any(not isinstance(value, str | int | float) for value in values):
+        raise ValueError(f"grid.{axis}: a value that is a list or a mapping needs a label: {{LABEL: VALUE}}")
+    labels = values if isinstance(values, dict) else [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    for label, value in zip(labels, values.values() if isinstance(values, dict) else values, strict=True):
         if not _LABEL.fullmatch(label):
             raise ValueError(
                 f"grid.{axis}: a label must have at most 40 letters, digits, spaces and . _ + -, got {label[:80]!r}; "
@@ -120,14 +122,6 @@ def _labelled(axis: str, values: list[Foreign] | JsonObject) -> dict[str, Foreig
             raise ValueError(f"grid.{axis}: the value {label} is given twice")
         found[label] = value
     return found
-
-
-def _label(axis: str, value: Foreign) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str | int | float):
-        raise ValueError(f"grid.{axis}: a value that is a list or a mapping needs a label: {{LABEL: VALUE}}")
-    return str(value)
 
 
 class EnvironmentConfig(Strict):

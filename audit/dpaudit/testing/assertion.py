@@ -134,12 +134,11 @@ def _beginning(allowance: Allowance, chain: Chain) -> Callable[[object], None]:
     lost = chain.after(log_e=-math.inf, refuted="", mu_lower=0.0, trials=0)
     node, number = allowance.node, allowance.entry.number
     record = {"node": node, "number": number, "outputs": [], "chain": dataclasses.asdict(lost), "begun": True}
-    kept: list[Record] = []
+    pending: list[Record] = [record]
 
     def reported(_: object) -> None:
-        if not kept:
-            kept.append(record)
-            allowance.keep(record)
+        if pending:
+            allowance.keep(pending.pop())
 
     return reported
 

@@ -50,8 +50,8 @@ def _datasets(result: AuditResult, label: str) -> list[str]:
     rows = [row for row in result.pairs if row.label == label]
     if len(rows) != 1 or (rows[0].d0 in label and rows[0].d1 in label):
         return []
-    lines = [f"  d0         {rows[0].d0}", f"  d1         {rows[0].d1}"]
-    return [*lines, f"             {rows[0].difference}"] if rows[0].difference else lines
+    difference = [f"             {rows[0].difference}"] if rows[0].difference else []
+    return [f"  d0         {rows[0].d0}", f"  d1         {rows[0].d1}", *difference]
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
