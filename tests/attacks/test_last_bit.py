@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit import ApproxDP, Pair, PureDP, audit
 from dpaudit.claims import TradeoffFunction
-from dpaudit_attacks.last_bit import LastBit
+from dpaudit_attacks.bits import LastBit
 
 Rng = np.random.Generator
 

@@ -12,9 +12,9 @@ from scipy import stats
 from dpaudit.learning.blocks import encoding_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
-from dpaudit_attacks.fitted_laws import FittedLaw
 from dpaudit_attacks.known_noise import KnownNoise
 from dpaudit_attacks.responses import RESPONSES, best_places, kary_response, unary_response
+from dpaudit_attacks.vector_laws import FittedLaw
 
 Rng = np.random.Generator
 

@@ -14,16 +14,6 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, audit, batched
 from dpaudit.learning.attack import Attack
-from dpaudit.learning.members import (
-    HasAutomatic,
-    HasCalibrated,
-    HasFromTrials,
-    HasMostRows,
-    HasQuick,
-    HasSecondStage,
-    HasSees,
-    HasSuits,
-)
 from dpaudit.mechanisms import Mechanism
 from dpaudit.numerics.arrays import Array
 
@@ -65,17 +55,6 @@ class Everything:
 
 smallest: Attack = Smallest()
 everything: Attack = Everything()
-sees: HasSees = Everything()
-calibrated: HasCalibrated = Everything()
-automatic: HasAutomatic = Everything()
-from_trials: HasFromTrials = Everything()
-quick: HasQuick = Everything()
-most_rows: HasMostRows = Everything()
-suits: HasSuits = Everything()
-second_stage: HasSecondStage = Everything()
-
-no_suits: HasSuits = Smallest()  # type: ignore[assignment]
-no_second_stage: HasSecondStage = Smallest()  # type: ignore[assignment]
 
 
 class Nameless:
@@ -100,33 +79,6 @@ class NoScorer:
 nameless: Attack = Nameless()  # type: ignore[assignment]
 without_generator: Attack = WithoutGenerator()  # type: ignore[assignment]
 no_scorer: Attack = NoScorer()  # type: ignore[assignment]
-
-
-class Wrong(Smallest):
-    """An attack whose optional members have wrong types or wrong arguments."""
-
-    sees = ("features",)
-    calibrated = "yes"
-    automatic = 1.0
-    from_trials = "100"
-    quick = "yes"
-    most_rows = 3000.5
-
-    def suits(self, outputs: Array) -> bool:
-        return True
-
-    def fit_second_stage(self, outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
-        return lambda outputs: outputs
-
-
-wrong_sees: HasSees = Wrong()  # type: ignore[assignment]
-wrong_calibrated: HasCalibrated = Wrong()  # type: ignore[assignment]
-wrong_automatic: HasAutomatic = Wrong()  # type: ignore[assignment]
-wrong_from_trials: HasFromTrials = Wrong()  # type: ignore[assignment]
-wrong_quick: HasQuick = Wrong()  # type: ignore[assignment]
-wrong_most_rows: HasMostRows = Wrong()  # type: ignore[assignment]
-wrong_suits: HasSuits = Wrong()  # type: ignore[assignment]
-wrong_second_stage: HasSecondStage = Wrong()  # type: ignore[assignment]
 
 
 class Lists:

@@ -14,18 +14,14 @@ import re
 from collections.abc import Callable
 from itertools import islice
 
-from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.gaussian import GaussianDP
-from dpaudit.claims.laplace import LaplaceDP
 from dpaudit.claims.operations.compose import compose, repeated
 from dpaudit.claims.operations.group import group
 from dpaudit.claims.operations.subsample import RELATIONS, subsampled
-from dpaudit.claims.profile import PrivacyLoss
-from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.short_forms import ALSO, meant, written_out
-from dpaudit.claims.tabulated import TabulatedTradeoff
+from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
+from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
 from dpaudit.text.numbers import FUNCTIONS, number_of
 from dpaudit.text.rounding import upper
 from dpaudit.text.spelling import nearest

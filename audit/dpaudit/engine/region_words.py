@@ -14,10 +14,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.learning import Score, members
+from dpaudit.learning import Score
+from dpaudit.learning.attack import sees
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
-from dpaudit.outputs.named import Parts
+from dpaudit.outputs.tables import Parts
 from dpaudit.result.values import OUTCOME
 from dpaudit.text.printable import one_line, shortened
 
@@ -48,7 +49,7 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
         examples = examples.take(np.flatnonzero(~unknown))
     weights = score.weights()
     strongest = score.attacks[max(weights, key=lambda i: weights[i])]
-    view = members.sees(strongest)
+    view = sees(strongest)
     if view == "bits":
         in_score = f"low-order bits of the numbers: {in_score}"
     elif view == "timed":

@@ -46,11 +46,7 @@ _OWN = "dpaudit_attacks"  # the package of built-in attacks
 
 
 def is_foreign(attack: Attack) -> bool:
-    """Return whether an attack runs third-party code: code of its own class, or a user's function in its settings.
-
-    The tests verify that a built-in attack without such settings computes the score of each output from this output
-    alone.
-    """
+    """Return whether an attack runs third-party code: code of its own class, or a user's function in its settings."""
     if type(attack).__module__.partition(".")[0] != _OWN:
         return True
     settings = _settings_of(type(attack))
@@ -69,11 +65,7 @@ def _plain(value: object) -> bool:
 
 
 def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> Scorer:
-    """Fit an attack to outputs.  A third-party attack receives copies of the outputs.
-
-    Returns:
-        The fitted scorer.  A third-party scorer also receives copies of the outputs.
-    """
+    """Fit an attack to outputs.  A third-party attack and its scorer receive copies of the outputs."""
     if not is_foreign(attack):
         return attack.fit(view0, view1, rng)
     return protected(attack.fit(copied(view0), copied(view1), rng))

@@ -22,12 +22,7 @@ _SHARE_ALONE = 0.25  # probability that only one output of a block is scored a s
 
 
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
-    """Select a few outputs of both datasets at random, and read these outputs again in random order.
-
-    Yields:
-        A block of outputs, and the index of each of these outputs.  Indices count the outputs of d0 first and then the
-        outputs of d1.
-    """
+    """Select a few outputs at random, and yield them in random order with their places among those of d0, then d1."""
     n0 = len(sides[0])
     n = n0 + len(sides[1])
     size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(_MAX_AGAIN, n) + 1))
@@ -66,11 +61,7 @@ class Rechecks:
     _next_check: int = field(default=1, init=False)
 
     def counted(self, sides: Block, score: Score) -> tuple[Array, Array]:
-        """Compute the combined scores of a block of outputs, and verify some of these scores.
-
-        Returns:
-            The scores of the outputs of d0, and the scores of the outputs of d1.
-        """
+        """Compute the combined scores of the outputs of d0 and of d1, and verify some of these scores."""
         with guarded(score.attacks):
             scores = {side: score.unguarded(sides[side]) for side in self._order()}
             for some, at in self._again(sides):
@@ -82,14 +73,10 @@ class Rechecks:
     def of_each(
         self, sides: Block, score: Score
     ) -> tuple[tuple[AttackScores, AttackScores], tuple[Array, Array], dict[int, str]]:
-        """Compute the scores of a block of outputs by each attack and by all together, and verify some of them.
+        """Compute the scores of the outputs of both datasets by each attack and by all together, and all failures.
 
         If an attack is a third party's, scores are verified in every block, and otherwise each time the number of
         outputs has doubled.
-
-        Returns:
-            Two dicts from attack indices to scores, of the outputs of d0 and of d1; the combined scores of the outputs
-            of d0 and of d1; and a dict from attack indices to descriptions of failures.
         """
         parts: tuple[AttackScores, AttackScores] = {}, {}
         failures: dict[int, str] = {}

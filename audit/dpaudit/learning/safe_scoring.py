@@ -23,11 +23,8 @@ def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
 
     An exception on one output must not change the scores of other outputs.  Therefore, if a call of the scorer raises
     an exception, each half of the outputs is scored separately.  The halves are divided further until the outputs that
-    cause the exceptions are isolated.
-
-    Returns:
-        The scores of the outputs, (n,), and a description of the failure.  Scores are clipped to +-60 nats.  The score
-        of an output on which the scorer fails is 0.  If the scorer does not fail, the description is the empty string.
+    cause the exceptions are isolated.  These outputs have the score 0, and other scores are clipped to +-60 nats.  The
+    second result describes the failure, and is empty if there is none.
     """
     if not len(view):
         return np.zeros(0), ""
@@ -57,9 +54,6 @@ def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator
 
     The test scores past outputs in one block, and then scores some of these outputs again one at a time.  A thorough
     test also scores some of these outputs again in another block and in another order.
-
-    Returns:
-        True if all scores of the same output agree; False otherwise.
     """
     if thorough:
         half = _MAX_PROBES // 2
@@ -86,12 +80,7 @@ def _joined(views: Sequence[View]) -> View:
 def in_pieces(
     compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs, *, size: int = _MAX_PIECE
 ) -> tuple[Array, str]:
-    """Apply a function to many outputs in pieces, in order to limit the memory for their views.
-
-    Returns:
-        The scores of the outputs, (n,), and the description of the first failure.  If `compute` did not fail, the
-        description is the empty string.
-    """
+    """Compute scores and the first failure, "" if none, of many outputs in pieces, to limit the memory for views."""
     starts = range(0, len(outputs), size)
     found = [compute(outputs.take(np.arange(i, min(i + size, len(outputs))))) for i in starts]
     return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")

@@ -15,13 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction, operation
 from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.claims.operations.subsample import Subsampled
-from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import count
+from dpaudit.claims.standard import ApproxDP, PureDP
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 
