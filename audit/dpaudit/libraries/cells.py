@@ -19,7 +19,7 @@ from dpaudit.values import Record
 _TOKEN = re.compile(
     r"\s*(?:(\"[^\"]*\")|([A-Za-z_]\w*(?:::\w+)*(?:<[^>]*>)?)|([-+]?(?:inf|NaN|[\d.]+(?:e[-+]?\d+)?))|(.))"
 )
-_OPEN, _CLOSE = "({[", ")}]"
+_CLOSE = ")}]"
 
 
 @dataclass(frozen=True, slots=True)

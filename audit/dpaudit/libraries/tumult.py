@@ -96,22 +96,19 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
             "HammingDistance, and SparkDataFrameDomain with IfGroupedBy of one column.  For other domains pass the "
             "pairs: subject(measurement, pairs=[Pair(d0, d1)])"
         ) from None
+    known: dict[str, Relation] = {"SymmetricDifference": "add_remove", "HammingDistance": "replace_one"}
+    relation = known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
     pairs: dict[object, Pair] = {}
     most = 4 if facts["domain"]["kind"] == "frame" else 10  # each run of Spark takes a large part of a second
     for d0, d1, label in found:
         if key(d0) != key(d1) and len(pairs) < most:
-            pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, _relation(facts), label))
+            pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, relation, label))
     if not pairs:
         raise UnknownSubject(
             f"no two datasets of {facts['domain']['text']} have a distance of at most {facts['d_in']} in "
             f"{facts['metric']['text']}; pass a larger d_in"
         )
     return list(pairs.values())
-
-
-def _relation(facts: JsonObject) -> Relation:
-    known: dict[str, Relation] = {"SymmetricDifference": "add_remove", "HammingDistance": "replace_one"}
-    return known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
 
 
 def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:

@@ -76,7 +76,9 @@ def call_of_python(about: Provenance) -> Call:
     """
     name, file = comment(about.mechanism or "the mechanism", 80), about.mechanism_file
     where = f" of {comment(PurePosixPath(file.path.replace(chr(92), '/')).name, 80)}" if file is not None else ""
-    return _placeholder(f"call {name}{where} on the dataset", _recorded(about))
+    versions = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
+    notes = [f"packages of the audit: {comment(', '.join(versions), 300)}"] if versions else []
+    return _placeholder(f"call {name}{where} on the dataset", notes)
 
 
 def _placeholder(task: str, notes: list[str]) -> Call:
@@ -91,11 +93,6 @@ def _placeholder(task: str, notes: list[str]) -> Call:
 def _packages(requires: list[str] | None, python_version: str | None) -> list[str]:
     found = [f"packages of the audit: {comment(', '.join(requires), 300)}"] if requires else []
     return found + ([f"Python of the audit: {comment(python_version)}"] if python_version else [])
-
-
-def _recorded(about: Provenance) -> list[str]:
-    versions = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
-    return [f"packages of the audit: {comment(', '.join(versions), 300)}"] if versions else []
 
 
 def _generator(called: LibraryCall, notes: list[str]) -> Call:

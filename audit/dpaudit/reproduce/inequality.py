@@ -129,13 +129,11 @@ def _implied(claim: TradeoffFunction) -> list[tuple[float, float]]:
     chosen = slopes[np.unique(np.linspace(0, len(slopes) - 1, min(_SLOPES, len(slopes))).astype(int))]
     if math.isfinite(largest := curve.max_privacy_loss()):
         chosen = np.append(chosen, largest)
-    epsilons = [rounded_up(float(epsilon)) for epsilon in chosen]
-    return [(epsilon, min(1.0, _safe(float(curve.delta(epsilon))))) for epsilon in epsilons]
-
-
-def _safe(delta: float) -> float:
-    """Return a delta that is larger than the exact one, in spite of the errors of double precision."""
-    return rounded_up(delta * (1 + _SAFE) + _TINY) if delta > 0 else 0.0
+    found = []
+    for epsilon in [rounded_up(float(epsilon)) for epsilon in chosen]:
+        delta = float(curve.delta(epsilon))
+        found.append((epsilon, min(1.0, rounded_up(delta * (1 + _SAFE) + _TINY) if delta > 0 else 0.0)))
+    return found
 
 
 def rounded_up(number: float) -> float:

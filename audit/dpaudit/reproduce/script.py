@@ -209,17 +209,14 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
 def _counting_lines(tested: Inequality, *, outcomes: bool, exact: bool) -> Iterator[str]:
     first, second = tested.sides
     counts = [(first, tested.x, tested.n_first), (second, tested.y, tested.n_second)]
-    words = " and ".join(f"{k:,} of {n:,} runs on {name} ({_percent(k, n)})" for name, k, n in counts)
+    words = " and ".join(f"{k:,} of {n:,} runs on {name} ({percent(k / max(1, n))})" for name, k, n in counts)
+    words = words.replace("\u00a0", " ")
     region = f"{'the complement of ' * tested.flipped}its region, which this event approximates"
     yield f"# The audit counted {words} in {'the event' if exact else region}."
     function = "outcome" if outcomes else "release"
     yield f"x, y = (sum(event({function}(deepcopy(data))) for _ in range(RUNS)) for data in ({first}, {second}))"
     yield f"# Exact test: P on {first} is at most `most`, its Clopper-Pearson bound with significance levels / 2."
     yield f"# So P on {second} is at most `allowed`; p is the least level such that y refutes this with level / 2."
-
-
-def _percent(k: int, n: int) -> str:
-    return percent(k / max(1, n)).replace("\u00a0", " ")
 
 
 def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> Iterator[str]:

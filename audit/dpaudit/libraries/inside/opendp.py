@@ -17,7 +17,6 @@ MODULE = "opendp"
 _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "combinators", "meas", "trans", "comb")
 # Other public functions of OpenDP free memory or read objects, and a config may not call them.
 _CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
-_SPACES = ("input_domain", "input_metric")
 CHAIN = "chain"
 """A call of a config that chains transformations and a measurement; see `called`."""
 

@@ -55,7 +55,9 @@ class TrainingProgress:
         line = f"{self.models:,} of {self.allowed:,} models"
         if math.isnan(self.seconds_per_model):
             return line
-        return f"{line} · {self.seconds_per_model:.2g} s per model · {_duration(self.seconds_left)} left"
+        minutes, seconds = divmod(round(self.seconds_left), 60)
+        left = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        return f"{line} · {self.seconds_per_model:.2g} s per model · {left} left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,8 +193,3 @@ def _arrays(first: RawOutputs, second: RawOutputs) -> tuple[AnyArray, AnyArray]:
         if any(output is None for output in outputs):
             raise ValueError(f"train must return a score, got None on d{side}")
     return np.asarray(first), np.asarray(second)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
