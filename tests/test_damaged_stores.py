@@ -12,7 +12,7 @@ import pytest
 from dpaudit import Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.mechanisms.wire import HEADER, frame
-from dpaudit.sampling.store import Store, StoreError, _digest
+from dpaudit.sampling.store import Store, StoreError, digest_of
 
 from .stores import PAIRS, block
 
@@ -104,12 +104,8 @@ def test_a_damaged_block_ends_the_audit_without_a_verdict(tmp_path: Path) -> Non
         "UPDATE blocks SET stop = stop + 1 WHERE number = 1",
         "DELETE FROM blocks WHERE number = 0",
         "UPDATE bodies SET block = 1 - block WHERE part = 0 AND block < 2",
-        "UPDATE blocks SET digest = 'text'",
         "UPDATE about SET value = '[[[[' WHERE name = 'identity'",
-        "DELETE FROM about",
-        "CREATE TABLE more (a)",
         "CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END",
-        "DROP TABLE bodies",
     ],
 )
 def test_a_changed_table_is_refused(change: str, tmp_path: Path) -> None:
@@ -129,24 +125,13 @@ def test_a_changed_table_is_refused(change: str, tmp_path: Path) -> None:
     assert (tmp_path / "s").read_bytes() == before
 
 
-def test_a_store_whose_text_is_not_utf_8_is_refused(tmp_path: Path) -> None:
-    with Store(tmp_path / "s", {"part": "a"}) as store:
-        store.put(0, 0, *block(2))
-    content = (tmp_path / "s").read_bytes()
-    for old, new in ((b"CREATE TABLE blocks", b"CRE\x84TE TABLE blocks"), (b"tableblocks", b"tablebl\x84cks")):
-        assert content.count(old) == 1
-        (tmp_path / "s").write_bytes(content.replace(old, new))
-        with pytest.raises(StoreError, match="is damaged: the text is not UTF-8"):
-            Store(tmp_path / "s", {"part": "a"})
-
-
 @pytest.mark.parametrize("body", [[[], []], ["text", "text"], [1, 2], "text", [{"a": 1}] * 2, [np.array(1.0)] * 2])
 def test_a_body_of_another_shape_is_refused_although_its_digests_match(body: object, tmp_path: Path) -> None:
     """An audit that reads empty blocks would never end."""
     with Store(tmp_path / "s", {"part": "a"}) as store:
         store.put(0, 0, *block(2))
     content = frame(body)[HEADER.size :]
-    digest = _digest(0, 0, 0, 2, len(content), content)
+    digest = digest_of(0, 0, 0, 2, len(content), content)
     with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
         connection.execute("UPDATE blocks SET size = ?, digest = ?", (len(content), digest))
         connection.execute("UPDATE bodies SET data = ?", (content,))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.mechanisms.wire import HEADER, frame
-from dpaudit.sampling.store import Store, StoreError, _digest
+from dpaudit.sampling.store import Store, StoreError, digest_of
 
 from .mutations import VALUES, Random, of_bytes
 from .target import Target, Wrong
@@ -128,6 +128,6 @@ def _changed_bodies(database: sqlite3.Connection, rng: Random) -> None:
                 size = int(rng.integers(-5, 2 * len(body)))
             else:
                 stop = start + int(rng.integers(1, 2**40))
-        values = (stop, size, _digest(number, pair, start, stop, size, body), number)
+        values = (stop, size, digest_of(number, pair, start, stop, size, body), number)
         database.execute("UPDATE blocks SET stop = ?, size = ?, digest = ? WHERE number = ?", values)
         database.execute("UPDATE bodies SET data = ? WHERE block = ?", (body, number))

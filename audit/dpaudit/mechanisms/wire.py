@@ -257,13 +257,17 @@ def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
         parts, at = _decode(data, at)
         return _MAKERS[name](*parts), at
     if tag in "zZ":
-        value, at = _decode(data, at)
-        if numpy is None:
-            return value, at
-        if tag == "Z" and value.ndim != 1:
-            raise ValueError("a list of numbers must have one dimension")
-        return (value[()] if tag == "z" else list(value)), at
+        return _decode_numbers(tag, data, at)
     raise ValueError(f"unknown tag {tag!r}")
+
+
+def _decode_numbers(tag: str, data: memoryview, at: int) -> tuple[Foreign, int]:
+    value, at = _decode(data, at)
+    if numpy is None:
+        return value, at
+    if tag == "Z" and value.ndim != 1:
+        raise ValueError("a list of numbers must have one dimension")
+    return (value[()] if tag == "z" else list(value)), at
 
 
 def _decode_array(data: memoryview, at: int) -> tuple[Foreign, int]:

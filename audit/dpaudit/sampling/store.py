@@ -8,7 +8,7 @@ A store is one SQLite file.  While the store is in use, the file NAME-wal exists
     bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
 A body has the encoding of `dpaudit.mechanisms.wire`, so it contains no code.  `size` is the number of bytes of the
-outputs, which precede the side effects.  `digest` is the SHA-256 of the row and the body (`_digest`).
+outputs, which precede the side effects.  `digest` is the SHA-256 of the row and the body (`digest_of`).
 
 Each block is one transaction, which reaches the disk before the audit continues.  A power cut loses only the current
 block.  Only one process at a time can use a store.  A store may come from a failing disk or from a stranger: its schema
@@ -202,7 +202,7 @@ class Store:
             raise StoreError(f"{self.path}: {words}") from None
         body, number = outputs + frame(reported)[HEADER.size :], len(self._places)
         row = number, pair, start, start + len(outputs0), len(outputs)
-        place = Place(*row, _digest(*row, body))
+        place = Place(*row, digest_of(*row, body))
         cuts = range(0, len(body), MAX_PART_BYTES)
         rows = [(number, part, body[at : at + MAX_PART_BYTES]) for part, at in enumerate(cuts)]
         with explained(self.path), _transaction(self._connection):
@@ -235,7 +235,7 @@ class Store:
             parts = [data for (data,) in rows]
         try:
             body = b"".join(parts)
-            if _digest(*place[:-1], body) == place.digest:
+            if digest_of(*place[:-1], body) == place.digest:
                 first, second = unframe(body[part])
                 return first, second
             raise ValueError
@@ -257,7 +257,7 @@ def seed_of(path: str | Path | None) -> int:
     return fresh_seed()
 
 
-def _digest(number: int, pair: int, start: int, stop: int, size: int, body: bytes) -> bytes:
+def digest_of(number: int, pair: int, start: int, stop: int, size: int, body: bytes) -> bytes:
     """Return the SHA-256 of a row and of its body, so that a changed, moved or repeated block is detected."""
     row = b"".join(one.to_bytes(8, "little", signed=True) for one in (number, pair, start, stop, size))
     return hashlib.sha256(row + hashlib.sha256(body).digest()).digest()
