@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.stats import binom
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
@@ -54,16 +53,6 @@ def test_the_page_holds_the_saved_results(monkeypatch: pytest.MonkeyPatch) -> No
         page.page_with(results, text.replace("<!-- calibration, streams: begin -->", ""))
 
 
-def test_every_part_has_a_share_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part without a share ended the command with a KeyError if it was given `--minutes`."""
-    budget = part("budget", monkeypatch)
-    rows = importlib.import_module("calibration").rows()
-    assert {row.part for row in rows} == set(budget.SHARES)
-    assert sum(budget.SHARES.values()) == pytest.approx(1)
-    numbers = budget.divided(rows, {row.label: 1.0 for row in rows}, seconds=3600)
-    assert all(1 <= numbers[row.label] <= row.full for row in rows)
-
-
 def test_a_changed_count_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     page = part("page", monkeypatch)
     results = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
@@ -71,22 +60,6 @@ def test_a_changed_count_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> No
     row = results["rows"][0]
     row["counts"]["refuted"] = row["audits"]
     assert f"| **{row['audits']:,}** |" in page.page_with(results, text)
-
-
-@pytest.mark.parametrize(("rate", "audits"), [(0.05, 30), (0.05, 1000), (0.9, 200), (0.999, 20), (1e-9, 200), (0.0, 7)])
-def test_limits_are_the_first_counts_with_a_small_tail(
-    rate: float, audits: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The slow second version adds the probabilities of counts."""
-    limit = part("limit", monkeypatch)
-    masses = [float(binom.pmf(count, audits, rate)) for count in range(audits + 1)]
-    most, least = limit.Limit(rate=rate), limit.Limit(rate=rate, least=True)
-    allowed = next(count for count in range(audits + 1) if sum(masses[count + 1 :]) <= limit.BEYOND)
-    assert most.allowed(audits) == allowed
-    assert (most.broken(audits, allowed), most.broken(audits, allowed + 1)) == (False, True)
-    allowed = next(count for count in range(audits, -1, -1) if sum(masses[:count]) <= limit.BEYOND)
-    assert least.allowed(audits) == allowed
-    assert (least.broken(audits, allowed), least.broken(audits, allowed - 1)) == (False, True)
 
 
 EVENTS = ("refuted", "mu", "epsilon", "band", "inconclusive", "came true")  # of all parts
@@ -140,21 +113,6 @@ def test_a_command_that_was_interrupted_makes_only_the_missing_audits(
     made.clear()
     assert calibration.main([*command, "--audits", "0", "--write"]) == 0
     assert (made, (tmp_path / "page.md").read_text(encoding="utf-8")) == ([], text)
-
-
-def test_audits_of_other_code_are_not_counted(calibration: Any) -> None:
-    results = importlib.import_module("calibration_parts.results")
-    made: list[tuple[str, int]] = []
-    row = rows_of(made, set())[0]
-    audits = results.Audits(calibration.Store(None), [row])
-    audits.make(row, 2, jobs=1)
-    again = results.Audits(audits.store, [row])
-    again.make(row, 2, jobs=1)
-    assert len(made) == len(again.found(row)) == 2
-    other = results.Audits(audits.store, [row], versions=VERSIONS | {"code": "of another version"})
-    assert other.found(row) == []
-    other.make(row, 1, jobs=1)
-    assert len(made) == 3
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS
 from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.evidence import SequentialEvidence
-from dpaudit_reports.reasons import reason, why_void
+from dpaudit_reports.verdicts import reason, why_void
 
 PAIRS = [Pair([0], [1]), Pair([0], [2])]
 CLAIM = GaussianDP(1.0)

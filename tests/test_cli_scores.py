@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 from typer.testing import CliRunner
 
-from dpaudit import AuditResult, PureDP
+from dpaudit import AuditResult
 from dpaudit.cli.app import app
 from dpaudit.cli.score_files import BadScores, read_scores_file
-from dpaudit.inference.scores import runs
-from dpaudit.result.evidence import RunScoresEvidence
 
 RNG = np.random.default_rng(0)
 INCLUDED = RNG.random(600) < 0.5
@@ -34,13 +31,6 @@ def written(folder: Path, suffix: str) -> Path:
         case ".npz":
             np.savez(file, score=SCORES, included=INCLUDED)
     return file
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npz"])
-def test_every_format_gives_the_same_scores(suffix: str, tmp_path: Path) -> None:
-    scores0, scores1, _ = read_scores_file(written(tmp_path, suffix))
-    assert np.array_equal(scores0, SCORES[~INCLUDED])
-    assert np.array_equal(scores1, SCORES[INCLUDED])
 
 
 def parquet(file: Path, **columns: Any) -> Path:
@@ -62,10 +52,8 @@ def test_parquet_gives_the_same_scores(kind: type, tmp_path: Path) -> None:
     ("columns", "words"),
     [
         ({"scores": [1.0], "included": [0]}, "is it 'scores'"),
-        ({"score": ["a"], "included": [0]}, "score must be a list of numbers"),
         ({"score": [1.0, None, 2.0], "included": [0, 1, 1]}, "row 2: score is null"),
         ({"score": [1.0, 1.5, 2.0], "included": [0, 1, None]}, "row 3: included is null"),
-        ({"score": [1.0, 2.0], "included": [0, 2]}, "included must be 0 or 1"),
         ({"score": [1, 2**53 + 1], "included": [0, 1]}, r"score\[1\] is 9007199254740993, an integer beyond"),
     ],
 )
@@ -105,8 +93,6 @@ def test_a_column_names_the_run_of_every_score(suffix: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", "score,included,run\n1,0,x\n2,1, \n", "line 3: run must name a run"),
-        ("a.jsonl", '{"score": 1, "included": 0, "run": null}\n', "line 1: run must name a run"),
         (
             "a.jsonl",
             '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n',
@@ -175,7 +161,6 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
             r"included must be 0 or 1 \(or true, false, t, f, yes, no\), got 'never'",
         ),
         ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
-        ("a.csv", "score,included\n1,0,9\n", "line 2 has 3 columns"),
         ("a.csv", 'score,included\n1,"0\n2,1\n', "line 3: "),
         ("a.jsonl", '{"score": 1}\n', "line 1: must be an object"),
     ],
@@ -195,43 +180,6 @@ def test_files_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", other=np.zeros(3))
     with pytest.raises(BadScores, match="got other"):
         read_scores_file(tmp_path / "b.npz")
-
-
-@pytest.mark.parametrize("looks", [1, 12])
-def test_repeated_audits_of_a_growing_file_are_no_valid_test(looks: int) -> None:
-    """Simulates 400 files of a true claim at level 0.2.  Fails by chance < 1 in 10**6.
-
-    With twelve interim analyses 56 % of the files refuted the true claim, and with one analysis 18 %.
-    """
-    rng, refuted = np.random.default_rng(3), 0
-    tests = []
-    for n in (round(400 * (i + 1) / looks) for i in range(looks)):
-        r = runs.default_cut(n, n)
-        least = RunScoresEvidence(n0=n, n1=n, guesses=r, right=r // 2).least_right(PureDP(0.0), confidence=0.8)
-        assert least is not None
-        tests.append((n, r, least))
-    for _ in range(400):
-        first, second = rng.normal(size=(2, 400))
-        refuted += any(runs.count_high(first[:n], second[:n], r, rng=rng) >= least for n, r, least in tests)
-    assert (refuted > binom.ppf(1 - 1e-6, 400, 0.2)) == (looks > 1), refuted
-
-
-def test_messages_name_options_and_not_arguments(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", scores0=np.arange(60.0, 300.0), scores1=np.arange(60.0))
-    for arguments, words in (
-        (
-            ["canaries", "--included-at-random", "half"],
-            "--included-at-random must be coins or fixed_number; got 'half'",
-        ),
-        (["runs", "--included-at-random", "fixed_number"], "--included-at-random is allowed only for canaries"),
-        (["canaries"], "set --included-at-random fixed_number"),
-    ):
-        done = CliRunner().invoke(app, ["scores", str(tmp_path / "a.npz"), "--independence", *arguments])
-        assert words in " ".join(done.output.split())
-        assert "included_at_random" not in done.output
-    (tmp_path / "ok.csv").write_text("score,included\n")
-    done = CliRunner().invoke(app, ["replay", str(tmp_path / "ok.csv")])
-    assert "ok.csv is not a result file of dpaudit: it must be JSON" in " ".join(done.output.split())
 
 
 def test_guesses_and_families_are_options(tmp_path: Path) -> None:

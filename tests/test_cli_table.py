@@ -16,7 +16,7 @@ from dpaudit.cli.app import app
 from dpaudit.engine.audit import Progress
 from dpaudit.engine.progress_line import Pace, progress_line
 from dpaudit_reports.formats import FORMATS
-from dpaudit_reports.formats.wrapping import wrapped
+from dpaudit_reports.formats.table import wrapped
 
 Command = Callable[..., Result]
 

@@ -87,19 +87,6 @@ def test_a_full_disk_ends_the_audit_without_a_verdict_and_overwrites_nothing(tmp
         assert found[key] == expected[key]
 
 
-@needs_mount
-def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(CONFIG)
-    out = tmp_path / "out"
-    run = [sys.executable, "-m", "dpaudit", "run", str(tmp_path / "c.yaml"), "-o", str(out), "-q", "--resume"]
-    done = mounted("size=64k,ro", out, *run)
-    assert done.returncode == 2
-    assert not (tmp_path / "out.left" / "sum.json").exists()
-    assert "Read-only file system" in done.stderr
-    assert str(out) in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     write_whole(tmp_path / "f", "one")
     (tmp_path / "link").symlink_to(tmp_path / "f")

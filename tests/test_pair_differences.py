@@ -33,38 +33,28 @@ FILLED = pd.DataFrame({"a": [1, pd.NA, 2] + [1, pd.NA, np.nan] * 29})
 TEXT = "x" * 50
 
 DIFFERENCES: dict[str, tuple[Any, Any, str]] = {
-    "record added": (RECORDS, MORE, ADDED),
     "record removed": (tuple(MORE), tuple(RECORDS), "record 31 removed: {'sex': 'm', 'age': 31}"),
     "record inserted": ([0] * 90, [0] * 40 + [7] + [0] * 50, "record 41 added: 7"),
     "records added": ([0] * 90, [0] * 90 + [7, 8], "records 91 to 92 added; the first: 7"),
     "record replaced": ([0] * 90, [0] * 40 + [7] + [0] * 49, "record 41: 0 -> 7"),
-    "type of a record": ([0] * 90, [0] * 40 + [0.0] + [0] * 49, "record 41: 0 -> 0.0"),
-    "other records": ([0] * 90, [1] * 80, "90 -> 80 records; the first difference, record 1: 0 -> 1"),
     "many records": ([0] * 90, [0] * 40 + [7] * 50, "50 of 90 records differ; the first, record 41: 0 -> 7"),
     "part of a record": ([RECORDS], [RECORDS[:-1]], "record 1, record 30 removed: {'sex': 'f', 'age': 29}"),
     "NaN": ([float("nan")] * 90, [float("nan")] * 89 + [1.0], "record 90: nan -> 1.0"),
     "element": (ZEROS, ONE, "element [2500]: 0.0 -> 1.0"),
-    "element added": (ZEROS, np.append(ZEROS, 7), "element [5000] added: 7.0"),
     "rows": (WIDE, TWO, "rows 4 and 7 differ (2 of 5,000); the first: [0.0, 0.0, 0.0] -> [0.0, 1.0, 0.0]"),
     "row": (PIXELS, PIXEL, "row 4, element [7]: 0.0 -> 1.0"),
     "row removed": (TWO, np.delete(TWO, 3, axis=0), "row 4 removed: [0.0, 1.0, 0.0]"),
-    "shape": (WIDE, WIDE[:, :2], "shape (5000, 3) -> (5000, 2)"),
     "type of the elements": (ZEROS, ZEROS.astype(np.float32), "type of the elements: float64 -> float32"),
     "row of a frame": (FRAME, pd.DataFrame(MORE), "row 31 added: {'sex': 'm', 'age': 31}"),
     "cell of a frame": (FRAME, OLDER, "row 4: {'sex': 'f', 'age': 3} -> {'sex': 'f', 'age': 99}"),
     "missing cells": (GAPS, FILLED, "row 3: {'a': nan} -> {'a': 2}"),
-    "column of a frame": (FRAME, FRAME.assign(new=1), "column 3 added: 'new'"),
-    "type of a column": (FRAME, FRAME.astype({"age": float}), "type of column 'age': int64 -> float64"),
     "index": (FRAME, FRAME.set_index(FRAME.index + 1), "the values are equal, but the index differs"),
     "series": (FRAME["age"], OLDER["age"], "record 4: 3 -> 99"),
     "key": (dict.fromkeys(range(50), 0), dict.fromkeys(range(51), 0), "key 50 added: 0"),
     "value": ({"a": RECORDS, "b": ZEROS}, {"a": RECORDS, "b": ONE}, "key 'b', element [2500]: 0.0 -> 1.0"),
     "order": ({"a": TEXT, "b": 0}, {"b": 0, "a": TEXT}, "the order of the keys differs"),
     "text": (TEXT + "a" + TEXT, TEXT + "b" + TEXT, "from character 51: 'a' -> 'b'"),
-    "longer text": (TEXT, TEXT + "new", "'new' added after character 50"),
-    "bytes": (TEXT.encode() + b"\n", TEXT.encode(), r"b'\n' removed after byte 50"),
     "set": (set(range(90)), set(range(91)), "90 added"),
-    "other types": ([TEXT, TEXT], (TEXT, TEXT), f"list ['{TEXT}', 'xxx… -> tuple ('{TEXT}', 'xxx…"),
 }  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import warnings
 from importlib import metadata
 from pathlib import Path
 
@@ -102,34 +101,6 @@ def test_a_source_distribution_holds_what_its_tests_read() -> None:
     assert {"docs", ".ci", ".github", "audit", "constraints.txt"} <= needed
     assert needed - {"pyproject.toml"} <= included  # which is in every source distribution
     assert all((ROOT / name).exists() for name in included)
-
-
-@pytest.mark.parametrize(
-    "module", ["dpaudit.engine.audit", "dpaudit_attacks.spline", "_dpaudit_pytest", "tests.test_cli"]
-)
-def test_a_warning_of_our_own_code_is_an_error(module: str) -> None:
-    with pytest.raises(RuntimeWarning, match="divide by zero"):
-        warnings.warn_explicit("divide by zero", RuntimeWarning, "file.py", 1, module=module)
-
-
-@pytest.mark.filterwarnings("ignore:to be expected")
-@pytest.mark.parametrize(
-    ("module", "category"),
-    [
-        ("sklearn.utils", UserWarning),
-        ("dpaudit.engine.audit", DeprecationWarning),
-        ("dpaudit.engine.audit", FutureWarning),
-    ],
-)
-def test_a_warning_of_another_package_fails_no_test(module: str, category: type[Warning]) -> None:
-    """Python attributes a deprecation to the calling module, which may be a module of this project."""
-    warnings.warn_explicit("to be expected", category, "file.py", 1, module=module)
-    kept = [found for found in warnings.filters if found[0] == "error" and found[3] is not None]
-    assert all(not found[3].match("sklearn.utils") for found in kept)  # type: ignore[union-attr]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("default", "a release from tomorrow", UserWarning)
-        warnings.warn_explicit("a release from tomorrow", category, "file.py", 2, module=module)
-    assert len(caught) == 1
 
 
 def test_a_system_without_fcntl_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

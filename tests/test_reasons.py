@@ -12,7 +12,7 @@ import pytest
 import dpaudit_reports
 from dpaudit import AuditResult, Pair, audit, audit_one_run
 from dpaudit.text.reasons import About, Reason, is_about, nothing_holds
-from dpaudit_reports.reasons import reason, why_inconclusive
+from dpaudit_reports.verdicts import reason, why_inconclusive
 
 PAIR = Pair([0.0], [1.0])
 

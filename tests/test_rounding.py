@@ -21,7 +21,7 @@ from dpaudit.testing.messages import violation
 from dpaudit.text.rounding import at_least, at_most, lower, percent_at_least, percent_at_most, percent_beyond, upper
 from dpaudit_reports import plot_tradeoff, to_markdown
 from dpaudit_reports.formats.run import Run, Screen
-from dpaudit_reports.formats.table import text as text_of_table
+from dpaudit_reports.formats.table import table_text as text_of_table
 
 BOUND = re.compile(r"\b(p_value|\w*_lower|\w*_upper|mu_lower|epsilon_lower|claimed_beta|confidence)\b")
 WRITERS = {"lower", "upper", "at_least", "at_most", "percent_at_least", "percent_at_most", "percent_beyond"}

@@ -23,7 +23,6 @@ from dpaudit import AuditResult, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.output_fingerprint import OutputsFingerprint
 from dpaudit.sampling.store import APPLICATION, Store, StoreError
 
 from .stores import PAIRS, block, stored
@@ -162,17 +161,6 @@ def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
         assert again.get(1, 0, 1) is None
 
 
-def test_a_body_longer_than_one_database_value_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.sampling.store.MAX_PART_BYTES", 100)
-    with Store(tmp_path / "s", {}) as store:
-        store.put(0, 0, np.arange(1000.0), np.arange(1000))
-    with Store(tmp_path / "s", {}) as store:
-        outputs = store.get(0, 0, 1000)
-        assert outputs is not None
-        assert np.array_equal(outputs[0], np.arange(1000.0))
-        assert np.array_equal(outputs[1], np.arange(1000))
-
-
 _HOLDER = """
 import sys
 from dpaudit.sampling.store import Store
@@ -270,29 +258,6 @@ def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
         confidence=0.95,
     )
     assert result.environment["outputs"] == ""
-
-
-@pytest.mark.parametrize("odd", ["frame with two columns of one name", "array that cannot be had"])
-def test_outputs_that_imitate_frames_and_arrays_have_no_fingerprint(odd: str) -> None:
-    class Pretends:
-        """An object like a data frame with two columns of the same name, which lack the method `to_list`."""
-
-        columns = ("a", "a")
-
-        def to_dict(self) -> None: ...
-
-        def __getitem__(self, name: str) -> Pretends:
-            return self
-
-    class Elsewhere:
-        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-            raise TypeError("on another device")
-
-    digest = OutputsFingerprint()
-    digest.add(0, 0, ([1.0], [2.0]))
-    assert str(digest)
-    digest.add(0, 1, ([Pretends() if odd.startswith("frame") else Elsewhere()], [1.0]))
-    assert str(digest) == ""
 
 
 class Colour(enum.IntEnum):

@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dpaudit.cli import sweep_cells, sweep_rounds
+from dpaudit.cli import sweep_cells
 from dpaudit.cli.sweep_rounds import Outcome, Task, make_round
 from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
 
@@ -140,33 +138,6 @@ def test_an_interruption_keeps_failed_runs_and_the_elapsed_time(
         "good-1.0": "not audited",
     }
     assert written()["spent"] == pytest.approx(0.3), "the clock, and not the sum over cells"
-
-
-def test_a_dead_worker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Executor:
-        _processes = ()
-
-        def submit(self, *_: Any) -> Any:
-            future: Future[Outcome] = Future()
-            future.set_exception(RuntimeError("A worker process was terminated:\n exit codes {SIGSEGV(-11)}"))
-            return future
-
-        def shutdown(self, **_: Any) -> None:
-            closed.append(self)
-
-    closed: list[Executor] = []
-    monkeypatch.setattr(sweep_rounds, "one_worker", Executor)
-    workers = sweep_rounds.Workers(1)
-    task: Any = None
-    workers.start(3, task)
-    assert not workers.free
-    ((cell, outcome),) = workers.ended(1.0)
-    assert (cell, outcome.died, len(closed)) == (3, True, 1)
-    assert outcome.reason.endswith("ended: A worker process was terminated: exit codes {SIGSEGV(-11)}")
-    workers.start(4, task)
-    assert [cut.interrupted for _, cut in workers.interrupt()] == [True]
-    workers.close()
-    assert len(closed) == 2
 
 
 HANGS = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -43,18 +42,6 @@ def test_a_result_of_other_arguments_is_not_resumed(audits: Audits) -> None:
     assert done.exit_code == 2
     assert "with other arguments, packages, pairs or seed: good-0.5-1.1.5.json" in prose(done.stderr)
     assert len(audits.rounds) == made
-
-
-@pytest.mark.parametrize("key", ["audit", "number of the command"])
-def test_a_result_that_does_not_state_its_audit_or_command_is_not_resumed(audits: Audits, key: str) -> None:
-    swept("--time", "2s")
-    file = Path("out/good-0.5-1.1.5.json")
-    values = json.loads(file.read_text())
-    del values["environment"][key]
-    file.write_text(json.dumps(values))
-    done = swept("--time", "9s", "--resume")
-    assert done.exit_code == 2
-    assert "cannot be resumed: the result" in prose(done.stderr)
 
 
 def test_a_store_of_another_mechanism_ends_the_verdict_of_its_cell(
@@ -140,35 +127,3 @@ def test_a_sweep_whose_outcome_cannot_be_written_does_not_end_with_0(
     done = swept("--time", "2s")
     assert done.exit_code == 3
     assert "out/sweep.json could not be written: No space left on device" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--with", "1.1.4", "--with", "1.1.4.0"], "--with 1.1.4.0: the version 1.1.4.0 is given twice"),
-        (["--with", "1" * 5000], "is not a version of python-dp"),
-        (["--with", " 1.1.4"], "' 1.1.4' is not a version of python-dp"),
-    ],
-)
-def test_versions_are_compared_as_numbers_and_have_a_limited_length(
-    audits: Audits, options: list[str], words: str
-) -> None:
-    done = swept("--time", "2s", *options)
-    assert done.exit_code == 2
-    assert words in prose(done.stderr)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ("  - {call: Right,", f'  - {{versions: ">={"1" * 5000}", call: Right,', "must be a range of versions"),
-        ('["1.1.5"]', '["1.1.5\\n"]', "must be a version such as 0.16.0"),
-    ],
-)
-def test_versions_of_a_catalogue_have_a_limited_form(audits: Audits, before: str, after: str, words: str) -> None:
-    catalogue = Path("counts.yaml")
-    assert before in catalogue.read_text()
-    catalogue.write_text(catalogue.read_text().replace(before, after))
-    done = swept("--time", "2s", "--dry-run")
-    assert done.exit_code == 2
-    assert words in prose(done.stderr)

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit import GaussianDP, PureDP, audit_scores
-from dpaudit.inference.scores import confident, level_tails, runs
+from dpaudit import GaussianDP, audit_scores
 from dpaudit.result import several_runs_evidence
-from dpaudit.result.evidence import RunScoresEvidence, SeveralDrawnRunsEvidence, SeveralRunsEvidence
 
 from .scored import of_canaries
 
@@ -129,39 +127,6 @@ def test_runs_whose_bounds_would_take_minutes_are_refused_before_a_result_is_wri
         )
 
 
-@pytest.mark.parametrize("kind", [SeveralRunsEvidence, SeveralDrawnRunsEvidence])
-@pytest.mark.parametrize(
-    "runs",
-    [
-        [[10**11, 5 * 10**10, 10**11]] * 2,
-        [[10**5, 48_000, 10**5]] * 2,
-        [[1000 + i, 500, 500] for i in range(300)],
-        [[60, 28, 30]] * 20_000,
-        [[10**300, 0, 1]],
-        [[2**36, 5, 9_980]],
-        [[10**4, 5, 6_000]],
-    ],
-)
-def test_a_small_file_of_many_guesses_is_refused(kind: Any, runs: Any) -> None:
-    """Reading each of these files once took minutes, or all memory."""
-    values = {"runs": runs, "guesses": sum(r for _, _, r in runs), "right": 0}
-    with pytest.raises(ValueError, match=r"are too many|at most 68,719,476,736"):
-        kind.from_json(values, PureDP(1.0))
-
-
-@pytest.mark.parametrize(("kind", "guesses"), [(SeveralRunsEvidence, 4_900), (SeveralDrawnRunsEvidence, 2_400)])
-def test_a_file_with_thousands_of_guesses_is_read(kind: Any, guesses: int) -> None:
-    """The limit was 2,000 and 1,050 guesses, as reading once computed the bound on mu."""
-    values = {"runs": [[5_000, 2_400, guesses]], "guesses": guesses, "right": guesses // 2}
-    assert kind.from_json(values, PureDP(1.0)).guesses == guesses
-
-
-def test_other_evidence_has_counts_that_bounds_can_be_computed_from() -> None:
-    values = {"n0": 10**15, "n1": 10**15, "guesses": 10**14, "right": 6 * 10**13}
-    with pytest.raises(ValueError, match="counts of 68,719,476,736 at most"):
-        RunScoresEvidence.from_json(values, PureDP(1.0))
-
-
 def test_a_confidence_is_taken_for_a_percentage_only_if_it_can_be_one() -> None:
     for confidence, hint in ((2, ""), (49, ""), (50, "; did you mean 0.5\\?"), (95, "; did you mean 0.95\\?")):
         with pytest.raises(ValueError, match=rf"between 0 and 1, got {confidence}{hint}$"):
@@ -179,14 +144,3 @@ def test_a_claim_that_cannot_be_hashed_is_tested_all_the_same(independence: Any)
     scores = of_canaries(60, 2.0, 5)
     found = [audit_scores(*scores, claim(1.0), independence=independence) for claim in (GaussianDP, Unhashable)]
     assert found[0].p_value == found[1].p_value < 1
-
-
-def test_arrays_that_are_kept_cannot_be_changed_by_a_claim() -> None:
-    cells = [
-        *confident._cells(60, 37, 7.0),
-        *runs._cells(10.0, 20.0, 7.0),
-        confident._rates(GaussianDP(1.0), 60, 37, 7.0),
-    ]
-    for kept in (level_tails._cells(60, (10, 37), 7.0), level_tails._rates(GaussianDP(1.0), 60, (10, 37), 7.0)):
-        cells += [value for name in kept.__slots__ if isinstance(value := getattr(kept, name), np.ndarray)]
-    assert not any(array.flags.writeable for array in cells)

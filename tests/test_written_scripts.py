@@ -16,7 +16,7 @@ from dpaudit.config import read_configs
 from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.literals import Unwritable
-from dpaudit.reproduce.script import MAX_LINES, as_markdown, script_of
+from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.result.values import Counts, PairRow
 
 
@@ -103,13 +103,6 @@ def test_the_script_says_if_its_event_is_not_the_region_of_the_audit(found: Audi
         text = script_of(of_config(replace(found, witness=replace(witness, region=region)))).text
         assert (" in the event.\n" in text) is exact
         assert ("its region, which this event approximates.\n" in text) is not exact
-
-
-def test_the_script_and_the_text_for_an_issue_tracker_state_that_runs_are_independent(found: AuditResult) -> None:
-    result = of_config(found)
-    script = script_of(result)
-    assert "the test assumes independent runs" in script.text
-    assert "assumes that runs are independent" in as_markdown(result, script)
 
 
 def test_a_mechanism_gets_the_kind_of_generator_that_the_audit_passed(found: AuditResult) -> None:

@@ -19,7 +19,7 @@ from dpaudit_reports import pdf
 from .command_line import Command
 
 
-@pytest.mark.parametrize("name", ["noise.json", "noise.pdf", "noise.trials", "noise.trials-wal"])
+@pytest.mark.parametrize("name", ["noise.json", "noise.pdf", "noise.trials"])
 def test_no_result_is_written_through_a_link(name: str, folder: Path, command: Command) -> None:
     mine = folder / "mine"
     mine.write_text("precious")

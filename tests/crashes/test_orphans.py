@@ -83,7 +83,7 @@ def _default_signals() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL", "SIGQUIT"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
 @pytest.mark.chance
 def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: str, folder: Path) -> None:
     (folder / "stuck.py").write_text(_STUCK)
@@ -94,14 +94,14 @@ def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: s
         dpaudit.send_signal(getattr(signal, how))
         _, said = dpaudit.communicate(timeout=_PATIENCE)
     assert ends(program_id)
-    if how in ("SIGTERM", "SIGHUP"):
+    if how == "SIGTERM":
         assert dpaudit.returncode == 3, said
         assert "interrupted" in said
         assert "Traceback" not in said
         found = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
         assert found["verdict"] == "inconclusive"
     else:
-        assert dpaudit.returncode == -getattr(signal, how)
+        assert dpaudit.returncode == -signal.SIGKILL
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
