@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from dpaudit.libraries.configured import GENERATORS, ROWS, pairs_from
-from dpaudit.libraries.inside.diffprivlib import MODELS
+from dpaudit.libraries.inside import diffprivlib, opendp
 from dpaudit.libraries.inside.synthesizer import SEARCH
 from dpaudit.pairs.pair import Pair
 from dpaudit.reproduce.literals import (
@@ -22,13 +22,10 @@ from dpaudit.reproduce.literals import (
 )
 from dpaudit.values import Foreign, JsonObject
 
-_CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 _COMBINATORS = re.compile(
     r"make_\w*(?:composition|_to_|fix_delta|amplification|select_private|odometer|filter|approximate|chain_)\w*"
 )
 _FEATURES = '"contrib", "honest-but-curious", "floating-point"'
-_TUPLES = ("bounds", "bounds_X", "bounds_y", "range")
-_OPENDP_TUPLES = ("bounds", "d_in", "d_out")
 
 
 def library_lines(library: str, call: str, given: Foreign) -> list[str]:
@@ -48,7 +45,7 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
 
 
 def _opendp(call: str, given: Foreign) -> list[str]:
-    if call != "chain" and not _CONSTRUCTOR.fullmatch(call):
+    if call != "chain" and not opendp.CONSTRUCTOR.fullmatch(call):
         raise Unwritable(f"the call of opendp must be a constructor such as make_laplace, got {brief_text(call)}")
     homes: dict[str, set[str]] = {}
     made = _constructed(call, given, homes, inside=False)
@@ -83,7 +80,7 @@ def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, insid
     refuse_secrets(given)
     names = [checked_name(name, "an argument of the call") for name in named_arguments(given)]
     taken = {
-        name: tuple(given[name]) if name in _OPENDP_TUPLES and isinstance(given[name], list) else given[name]
+        name: tuple(given[name]) if name in opendp.TUPLES and isinstance(given[name], list) else given[name]
         for name in names
     }
     return f"{call}({', '.join(f'{name}={_built(taken[name], homes)}' for name in names)})"
@@ -93,7 +90,7 @@ def _is_constructor(value: Foreign) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     name = next(iter(value))
-    constructor = isinstance(name, str) and (name == "chain" or _CONSTRUCTOR.fullmatch(name) is not None)
+    constructor = isinstance(name, str) and (name == "chain" or opendp.CONSTRUCTOR.fullmatch(name) is not None)
     return constructor and name.isascii()
 
 
@@ -108,13 +105,10 @@ def _built(value: Foreign, homes: dict[str, set[str]]) -> str:
 
 def _diffprivlib(call: str, given: Foreign) -> list[str]:
     name = call.rpartition(".")[2]
-    named = {
-        key: tuple(value) if isinstance(value, list) and key in _TUPLES else value
-        for key, value in named_arguments(given).items()
-    }
+    named = diffprivlib.with_tuples(named_arguments(given))
     if name in ("histogram2d", "histogramdd"):
         raise Unwritable(f"{name} of diffprivlib needs columns of records; audit a function in a file instead")
-    if name in MODELS:
+    if name in diffprivlib.MODELS:
         raise Unwritable("a model of diffprivlib releases several attributes; audit a function in a file instead")
     if not name[0].isupper():
         records = "np.array(dataset, dtype=float)"

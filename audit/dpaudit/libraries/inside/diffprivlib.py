@@ -34,11 +34,16 @@ SUPERVISED = ("GaussianNB", "LogisticRegression", "LinearRegression")
 """Models that learn from records with a target, which is the last value of each record."""
 
 
+def with_tuples(arguments: JsonObject) -> JsonObject:
+    """Return named arguments with tuples where diffprivlib refuses lists."""
+    tuples = ("bounds", "bounds_X", "bounds_y", "range")
+    return {name: tuple(x) if name in tuples and isinstance(x, list) else x for name, x in arguments.items()}
+
+
 def called(call: str, arguments: Foreign) -> Foreign:
     """Make a mechanism or a model, or bind the arguments of a tool."""
     name = call.rpartition(".")[2]
-    arguments = {key: tuple(value) if isinstance(value, list) and key in ("bounds", "bounds_X", "bounds_y", "range")
-                 else value for key, value in (arguments or {}).items()}  # fmt: skip
+    arguments = with_tuples(arguments or {})
     for home in _HOMES:
         found = getattr(import_module("diffprivlib." + home), name, None)
         if found is not None and not name.startswith("_"):

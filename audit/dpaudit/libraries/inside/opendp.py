@@ -16,11 +16,11 @@ MODULE = "opendp"
 
 _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "combinators", "meas", "trans", "comb")
 # Other public functions of OpenDP free memory or read objects, and a config may not call them.
-_CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
+CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 CHAIN = "chain"
 """A call of a config that chains transformations and a measurement; see `called`."""
 
-_TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
+TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
 _PROFILE = [i / 16 for i in range(161)]  # epsilons at which a privacy profile is read
 _ORDERS = [1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256]  # orders at which a Renyi curve is read
 
@@ -47,7 +47,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
 def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
     """Make the objects that named arguments stand for."""
     return {
-        name: tuple(map(_built, value)) if name in _TUPLES and isinstance(value, list) else _built(value)
+        name: tuple(map(_built, value)) if name in TUPLES and isinstance(value, list) else _built(value)
         for name, value in arguments.items()
     }
 
@@ -77,7 +77,7 @@ def _chained(arguments: Foreign) -> Foreign:
 
 def _constructor(name: str) -> Callable[..., Foreign] | None:
     """Return the constructor with this name; None if the name is not that of a constructor of the release."""
-    if not isinstance(name, str) or not _CONSTRUCTOR.fullmatch(name):
+    if not isinstance(name, str) or not CONSTRUCTOR.fullmatch(name):
         return None
     for home in _HOMES:
         try:
