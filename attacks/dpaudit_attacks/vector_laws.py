@@ -36,7 +36,6 @@ RowLaw = Callable[[Array, Array], FittedLaw | None]
 """A function that fits a law to outputs (n0, d) of d0 and (n1, d) of d1; None if they cannot come from such a law."""
 
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
-_MAX_TESTED = 256  # maximum number of columns that are tested
 
 
 def independent(rest0: Array, rest1: Array) -> bool:
@@ -45,7 +44,7 @@ def independent(rest0: Array, rest1: Array) -> bool:
     One test uses the sum of the squared correlations of all pairs of columns (chi-square), and the other uses the
     largest correlation (Fisher 1915, with the correction of Bonferroni).
     """
-    rest = np.concatenate([rest0[:, :_MAX_TESTED], rest1[:, :_MAX_TESTED]])
+    rest = np.concatenate([rest0[:, :_MAX_COLUMNS], rest1[:, :_MAX_COLUMNS]])
     n, d = rest.shape
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = rest / np.sqrt(np.mean(rest**2, axis=0))
@@ -57,7 +56,7 @@ def independent(rest0: Array, rest1: Array) -> bool:
     )
 
 
-_MAX_COLUMNS = 256
+_MAX_COLUMNS = 256  # of vectors that are fitted, and that are tested for independence
 _SAMPLE = 2_000  # number of outputs of each dataset in the test of independence
 _CELLS = 10  # number of cells of each column in the test of a law
 _REACH = 40.0  # outputs further than this number of scales from a location count as this far away

@@ -11,13 +11,12 @@ import numpy.typing as npt
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import guarded, is_foreign
-from dpaudit.learning.safe_scoring import same
+from dpaudit.learning.safe_scoring import MAX_AGAIN, same
 from dpaudit.learning.score import Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.sampling.streams import stream
 
-_MAX_AGAIN = 64  # maximum number of outputs of a block that are scored a second time
 _SHARE_ALONE = 0.25  # probability that only one output of a block is scored a second time
 
 
@@ -25,8 +24,8 @@ def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[
     """Select a few outputs at random, and yield them in random order with their places among those of d0, then d1."""
     n0 = len(sides[0])
     n = n0 + len(sides[1])
-    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(_MAX_AGAIN, n) + 1))
-    at = rng.permutation(n)[:size] if n < 10 * _MAX_AGAIN else rng.choice(n, size, replace=False)
+    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(MAX_AGAIN, n) + 1))
+    at = rng.permutation(n)[:size] if n < 10 * MAX_AGAIN else rng.choice(n, size, replace=False)
     of_d0 = at < n0
     found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
     found = [(some, places) for some, places in found if len(places)]

@@ -14,7 +14,7 @@ from dpaudit.outputs import Outputs, View
 _MAX_SCORE = 60.0  # maximum absolute score in nats; larger scores, including infinite ones, are clipped to it
 _MAX_PIECE = 65_536  # maximum number of outputs that are scored in one call, to limit the memory for their views
 _MAX_PROBES = 256  # maximum number of past outputs by which a new scorer is tested
-_MAX_PROBES_AGAIN = 64  # maximum number of these outputs that are scored again in another block
+MAX_AGAIN = 64  # maximum number of outputs of a block that are scored again in another block
 _PROBES_ALONE = 3  # number of these outputs that are scored again one at a time
 
 
@@ -59,7 +59,7 @@ def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator
         half = _MAX_PROBES // 2
         past = _joined([_picked(view, np.arange(max(0, len(view) - half), len(view))) for view in (view0, view1)])
         n = len(past)
-        others = rng.permutation(n)[: rng.integers(1, min(_MAX_PROBES_AGAIN, n) + 1)]
+        others = rng.permutation(n)[: rng.integers(1, min(MAX_AGAIN, n) + 1)]
         chosen = [others, *rng.integers(n, size=(_PROBES_ALONE, 1))]
     else:
         past = _picked(view0, np.arange(0, len(view0), max(1, len(view0) // 3)))

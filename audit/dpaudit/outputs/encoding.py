@@ -28,7 +28,6 @@ _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the col
 _MAX_CANDIDATES = 1000  # maximum number of candidate columns of each kind before the selection of columns
 _MAX_LABELS = 32  # maximum number of values of one label that have separate columns
 _MAX_BITS = 16  # maximum number of numbers per output whose binary representation is examined
-_MIN_OCCURRENCES = 2  # minimum number of past outputs in which a part or label must occur to count as known
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +104,11 @@ class PartsEncoding:
         numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
         counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
         labels: Counter[tuple[str, str]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
-        known = frozenset(pair for pair, times in labels.items() if times >= _MIN_OCCURRENCES)
+        known = frozenset(pair for pair, times in labels.items() if times > 1)
         of_part: Counter[str] = Counter()
         columns: list[tuple[str, str]] = []
         for (name, label), times in labels.most_common():
-            if times >= _MIN_OCCURRENCES and times < len(past) and of_part[name] < _MAX_LABELS:
+            if 1 < times < len(past) and of_part[name] < _MAX_LABELS:
                 of_part[name] += 1
                 columns.append((name, label))
         large = {
@@ -127,9 +126,7 @@ class PartsEncoding:
             centre=tuple(centres.values()),
             labels=tuple(columns[:_MAX_CANDIDATES]),
             counts=tuple(name for name, _ in counts.most_common(_MAX_CANDIDATES)),
-            known_parts=frozenset(
-                name for found in (numbers, counts) for name, n in found.items() if n >= _MIN_OCCURRENCES
-            ),
+            known_parts=frozenset(name for found in (numbers, counts) for name, n in found.items() if n > 1),
             known_labels=known,
             exact=(),
             table_queries=Queries.of(past, side, targets),

@@ -85,7 +85,6 @@ def bag(parts: Parts, name: str, entries: AnyArray) -> None:
         parts.counts[f"distinct values of {name}"] = float(1 + np.count_nonzero(np.diff(known)))
 
 
-_MAX_WORDS = 64
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
@@ -118,11 +117,8 @@ def _add_text(parts: Parts, name: str, text: str) -> None:
         parts.labels[f"first character of {name}"], parts.labels[f"last character of {name}"] = text[0], text[-1]
     for index, found in enumerate(_NUMBER.findall(text[:LISTED])[:3]):
         parts.numbers[f"number {index + 1} in {name}"] = float(found)
-    for word in _WORD.findall(text[:LISTED])[:_MAX_WORDS]:
+    for word in _WORD.findall(text[:LISTED])[:ENTRIES]:
         parts.counts[f"word {label_of(word)} in {name}"] = 1
-
-
-_MAX_PAIRED = 6  # maximum number of columns of numbers whose products are averaged
 
 
 def table(parts: Parts, name: str, columns: Mapping[str, Column]) -> None:
@@ -139,7 +135,7 @@ def table(parts: Parts, name: str, columns: Mapping[str, Column]) -> None:
         for place in _frequent(entries.counts):
             parts.counts[f"number of {label_of(entries.values[place])} in {where}"] = float(entries.counts[place])
     _rows(parts, name, list(columns.values()))
-    paired = list(numeric)[:_MAX_PAIRED]
+    paired = list(numeric)[:6]
     for i, first in enumerate(paired):
         for second in paired[:i]:
             product = numeric[first] * numeric[second]
