@@ -144,11 +144,7 @@ def audit_scores(
     began = time.perf_counter()
     check_independence(independence)
     inclusion = check_design(independence, included_at_random)
-    if method != TESTED:
-        raise ValueError(
-            f'method must be "{TESTED}", got {shown(method)}: all scores are given at once, so they are tested once; '
-            "for outputs that arrive one by one, use OnlineAudit"
-        )
+    _check_method(method)
     given = read_scores(scores0, scores1)
     design = Design(independence=independence, inclusion=inclusion, guesses=guesses, run=run)
     return audit_given(
@@ -251,6 +247,14 @@ def check_independence(independence: Any) -> None:
     given = "but it was left out" if independence is LEFT_OUT else f"got {shown(independence)}"
     each = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
     raise ValueError(f'independence must be "runs", "canaries" or None, {given}.  {each}')
+
+
+def _check_method(given: str) -> None:
+    if given != TESTED:
+        raise ValueError(
+            f'method must be "{TESTED}", got {shown(given)}: all scores are given at once, so they are tested once; '
+            "for outputs that arrive one by one, use OnlineAudit"
+        )
 
 
 def _result(
