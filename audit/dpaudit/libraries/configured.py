@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,8 +49,6 @@ ROWS = 100
 MAX_PAIRS = 6
 """Maximum number of pairs of a generator, because all pairs of an audit share its trials, and fits are slow."""
 
-_INSIDE = Path(__file__).parent / "inside"
-
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryCall:
@@ -61,6 +60,9 @@ class LibraryCall:
     d_in: Foreign = 1
     beside: str = ""
     raises: bool = False
+
+    folder: ClassVar[Path] = Path(__file__).parent / "inside"
+    """The folder to which the address in a private environment is relative."""
 
     @property
     def params(self) -> JsonObject:
@@ -83,11 +85,6 @@ class LibraryCall:
         if self.library != GENERATORS:
             return ""
         return str(Path(self.beside) / self.call) if self.call.partition(":")[0].endswith(".py") else self.call
-
-    @property
-    def folder(self) -> Path:
-        """The folder to which the address in a private environment is relative."""
-        return _INSIDE
 
     def address(self, *, isolated: bool) -> str:
         """Return the address of the class that makes the object, in this process or in a private environment."""
