@@ -78,9 +78,6 @@ def operation(function: Operation) -> Operation:
 
     Modules of operations import the classes of claims, because operations return new claims.  The classes do not import
     operations.  Importing `dpaudit.claims` loads all operations.
-
-    Returns:
-        The given function, unchanged.
     """
     _OPERATIONS[function.__name__] = function
     return function

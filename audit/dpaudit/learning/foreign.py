@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from functools import cache
 
@@ -101,17 +101,7 @@ def _copied(output: Output) -> Output:
 
 
 @contextmanager
-def left_no_trace(foreign: bool) -> Iterator[None]:
-    """If `foreign` is True, restore the global random state at the end of the `with` block."""
-    if not foreign:
-        yield
-        return
-    with kept_global_randomness():
-        yield
-
-
-@contextmanager
 def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
     """In a `with` block, limit native libraries to one thread; at its end, restore the global random state."""
-    with one_thread(), left_no_trace(any(map(is_foreign, attacks))):
+    with one_thread(), kept_global_randomness() if any(map(is_foreign, attacks)) else nullcontext():
         yield

@@ -49,8 +49,9 @@ class Stacked:
     shares: Array  # (1 + m,), share of each component in the spread of the stacked score; the shares sum to 1
 
     def __call__(self, columns: Array) -> Array:
-        """Compute the stacked scores (n,) of n outputs from their scores (n, 1 + m) by the components."""
-        return linear(columns, self.slopes) + self.intercept
+        """Compute the rounded stacked scores (n,) of n outputs from their scores (n, 1 + m) by the components."""
+        scores: Array = np.round(linear(columns, self.slopes) + self.intercept, _DIGITS)
+        return scores
 
     def weights(self, mixed: Mapping[int, float]) -> dict[int, float]:
         """Return the weight of each attack in the stacked score, given its weight in the mixture; the sum is 1."""
@@ -188,7 +189,7 @@ class Score:
         """Combine the scores by the refitted attacks and the scores by the mixture into stacked scores."""
         assert self.stacked is not None
         found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
-        return stacked_scores(self.stacked, np.column_stack([mixed(outputs), *found]))
+        return self.stacked(np.column_stack([mixed(outputs), *found]))
 
     def _by_value(
         self, index: int, outputs: Outputs, compute: Callable[[Outputs], tuple[Array, str]]
@@ -207,9 +208,3 @@ def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: i
     """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
     mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), _DIGITS)
     return mean
-
-
-def stacked_scores(stacked: Stacked, columns: Array) -> Array:
-    """Combine the columns (n, 1 + m) of scores by the mixture and by m attacks into rounded scores (n,)."""
-    scores: Array = np.round(stacked(columns), _DIGITS)
-    return scores

@@ -18,7 +18,7 @@ from dpaudit.learning.blocks import Block, PastOutputs, joined, plain, view_of
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import copied, is_foreign, protected
 from dpaudit.learning.safe_scoring import in_pieces, pointwise
-from dpaudit.learning.score import Stacked, stacked, stacked_scores
+from dpaudit.learning.score import Stacked, stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import PlainEncoding, View
 from dpaudit.sampling.streams import stream
@@ -68,7 +68,7 @@ def fit_second_stage(
     final = stacked(refitted, columns0, columns1, fitting.mixing.experts)
     most = fitting.settings.max_judged_outputs
     memory.keep_only((unseen[0].latest(most), unseen[1].latest(most)))
-    return final, (stacked_scores(final, columns0), stacked_scores(final, columns1))
+    return final, (final(columns0), final(columns1))
 
 
 def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:

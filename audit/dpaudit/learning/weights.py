@@ -72,7 +72,7 @@ class ModelWeights:
         self._since[attack] = trials
 
     def leave(self, attack: int) -> None:
-        """Remove an attack.  If the attack is added again, it counts as a new attack."""
+        """Remove an attack, which counts as new if it joins again."""
         self._losses.pop(attack, None)
         self._suspended_until.pop(attack, None)
 

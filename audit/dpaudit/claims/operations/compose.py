@@ -29,11 +29,6 @@ MAX_OUTCOMES = 2**17
 _ROUNDING = 1e-9  # relative error bound of the binomial probabilities for n <= MAX_OUTCOMES, with a safety factor of 3
 
 
-def outcomes(counts: Sequence[int]) -> int:
-    """Return the number of distinct outcomes if the randomised response with index i is repeated counts[i] times."""
-    return math.prod(n + 1 for n in counts)
-
-
 def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Envelope:
     """Compose counts[i] randomised responses with epsilons[i], for all i, and return the exact trade-off function."""
     # privacy losses log q/p of the outcomes, and logarithms of their probabilities under Q
@@ -144,7 +139,7 @@ class Composition(TradeoffFunction):
         counts = [n for _, n in self._parts]
         if counts == [1]:
             return claims[0]
-        if all(isinstance(claim, PureDP) for claim in claims) and outcomes(counts) <= MAX_OUTCOMES:
+        if all(isinstance(claim, PureDP) for claim in claims) and math.prod(n + 1 for n in counts) <= MAX_OUTCOMES:
             return composed_responses([claim.max_privacy_loss() for claim in claims], counts)
         if self._ordered:
             claims = [claim.symmetrized() for claim in claims]
@@ -258,8 +253,5 @@ def _revealing(mass: float) -> ApproxDP:
 
 
 def _extended(supporting: SupportingLines, slope: Array) -> Array:
-    """Return the profile at any slope >= 0.
-
-    Below the first slope of the profile, the result is the trivial bound 1.
-    """
+    """Return the profile at any slope >= 0; below its first slope, the trivial bound 1."""
     return np.where(slope >= supporting.slope[0], supporting.delta(slope), 1.0)

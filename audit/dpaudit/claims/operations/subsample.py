@@ -84,9 +84,6 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
     """Amplify a claim by subsampling: the mechanism runs on a random sample of the records.
 
     The docstring of the module states the sampling schemes, the curves and their sources.
-
-    Returns:
-        The claim of the mechanism with subsampling.
     """
     rate = probability("rate", rate)
     if relation not in RELATIONS:
