@@ -26,8 +26,7 @@ def convert(
     delta: Annotated[float | None, number_option(help="Print only the smallest epsilon at this delta.")] = None,
     epsilon: Annotated[float | None, number_option(help="Print only the smallest delta at this epsilon.")] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Plot trade-off curve and privacy profile; .svg, .pdf or .png."),
+        Path | None, typer.Option(metavar="FILE", help="Plot trade-off curve and privacy profile; .svg, .pdf or .png.")
     ] = None,
 ) -> None:
     """Convert claims to epsilon, delta, mu and points of their trade-off curves."""

@@ -147,8 +147,7 @@ class RunOptions:
         whole_option(least=MIN_TRIALS, panel=RUNS, help="Maximum number of runs per dataset; overrides the configs."),
     ] = None
     confidence: Annotated[
-        float | None,
-        number_option(panel=RUNS, help="Confidence between 0 and 1, such as 0.99; overrides the configs."),
+        float | None, number_option(panel=RUNS, help="Confidence between 0 and 1, such as 0.99; overrides the configs.")
     ] = None
     confirm: Annotated[
         str | None,

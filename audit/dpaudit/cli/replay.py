@@ -40,8 +40,7 @@ _Folder = Annotated[
     ),
 ]
 _Jobs = Annotated[
-    int | None,
-    whole_option(panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1."),
+    int | None, whole_option(panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1.")
 ]
 _DryRun = Annotated[
     bool,

@@ -64,7 +64,6 @@ class PlannedReplay:
         jobs: int = 1,
         quiet: bool = False,
     ) -> Replay:
-        """Run the mechanism and test the witness, see `dpaudit.engine.replay`."""
         keep_stdout()
         if self.audit is None:
             return replay_in_test(self.result, trials=trials, extend=extend, seed=seed, jobs=jobs)

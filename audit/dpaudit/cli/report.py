@@ -90,7 +90,7 @@ def site(
         refuse(f"--output {output}: holds the results; name another folder, such as {output / 'site'}")
     with waiting("loading", shown=True):
         from dpaudit_reports.site import TITLE, write
-        from dpaudit_reports.site.addresses import digest_of_file
+        from dpaudit_reports.site.folder import digest_of_file
 
     found = read_results(files)
     try:

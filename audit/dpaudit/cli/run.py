@@ -233,7 +233,7 @@ def _report_versions(
 ) -> None:
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import comparison, to_pdf
-    from dpaudit_reports.formats.versions import text
+    from dpaudit_reports.formats.table import versions_text
 
     by_name = {result.name: result for result in outcome.results}
     audits: dict[str, dict[str, AuditResult]] = {}
@@ -244,7 +244,7 @@ def _report_versions(
             shown[version] = by_name[variant.config.name]
         else:
             missing[name, version] = outcome.reasons.get(variant.config.name, "not run")
-    drawn(text(audits, screen(), missing))
+    drawn(versions_text(audits, screen(), missing))
     try:
         if not options.no_pdf:
             document = to_pdf(comparison(audits, missing, full=full), paper=options.paper)

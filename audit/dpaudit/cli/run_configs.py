@@ -34,7 +34,7 @@ from dpaudit.text.printable import joined
 from dpaudit.text.reasons import About, concerns_verdict, is_about
 from dpaudit.values import Foreign
 from dpaudit_reports.formats import rendered
-from dpaudit_reports.formats.run import Audited, Run
+from dpaudit_reports.formats.facts import Audited, Run
 
 Ready = tuple[PlannedAudit, Foreign, TradeoffFunction]
 """An audit with its mechanism and its claim."""

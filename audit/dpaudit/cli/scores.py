@@ -47,8 +47,7 @@ _Delta = Annotated[float, number_option(help="Also print the bound on epsilon at
 _Assuming = Annotated[
     str | None,
     typer.Option(
-        metavar="FAMILY",
-        help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".',
+        metavar="FAMILY", help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".'
     ),
 ]
 _GuessesOption = Annotated[
@@ -59,8 +58,7 @@ _GuessesOption = Annotated[
     ),
 ]
 _Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write the result: .json, .pdf, .html or .md."),
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result: .json, .pdf, .html or .md.")
 ]
 
 
@@ -97,16 +95,10 @@ def scores(
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
-        from dpaudit.engine.score_guesses import DESIGNS
-        from dpaudit.engine.scores import CHOICES, audit_scores
+        from dpaudit.engine.scores import audit_scores
 
-    _check_explained("--independence", independence, {choice or "none": words for choice, words in CHOICES.items()})
+    _check_design(independence, included_at_random)
     _check_values(claim, confidence, delta, assuming, output)
-    _check_explained("--included-at-random", included_at_random, DESIGNS)
-    if independence == "runs" and included_at_random != "coins":
-        refuse(
-            "--included-at-random is allowed only for canaries; remove this option, or choose another --independence"
-        )
     numbers = _guesses(guesses)
     try:
         with waiting("reading", shown=True):
@@ -130,12 +122,8 @@ def scores(
                 name=file.stem,
             )
             lines = _lines(result, delta, assuming)
-        if output is not None and output.suffix == ".json":
-            result.to_json(output)
-        elif output is not None:
-            from dpaudit_reports import write_report
-
-            write_report([result], output)
+        if output is not None:
+            _write(result, output)
     except BadScores as error:
         refuse(f"{error}{file_meant(file, _SCORES)}")
     except (ValueError, TypeError, ImportError, OSError) as error:
@@ -176,6 +164,18 @@ def _check_values(
             refuse(f"--output {output}: the name must end in one of {', '.join(_ENDINGS)}")
 
 
+def _check_design(independence: str | None, inclusion: str) -> None:
+    from dpaudit.engine.score_guesses import DESIGNS
+    from dpaudit.engine.scores import CHOICES
+
+    _check_explained("--independence", independence, {choice or "none": words for choice, words in CHOICES.items()})
+    _check_explained("--included-at-random", inclusion, DESIGNS)
+    if independence == "runs" and inclusion != "coins":
+        refuse(
+            "--included-at-random is allowed only for canaries; remove this option, or choose another --independence"
+        )
+
+
 def _check_explained(option: str, given: str | None, choices: dict[str, str]) -> None:
     """Refuse an invalid value of an option, and explain the valid values."""
     if given not in choices:
@@ -208,6 +208,15 @@ def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]
         bound = result.assumed_bound(delta, assuming)
         lines.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
     return [_with_options(line) for line in lines]
+
+
+def _write(result: AuditResult, output: Path) -> None:
+    if output.suffix == ".json":
+        result.to_json(output)
+        return
+    from dpaudit_reports import write_report
+
+    write_report([result], output)
 
 
 def _with_options(line: str) -> str:

@@ -23,10 +23,9 @@ from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import joined, shortened
 from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign
-from dpaudit_reports.claimed import headline
+from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable
-from dpaudit_reports.ranges import ranges
-from dpaudit_reports.reasons import reason
+from dpaudit_reports.verdicts import reason
 
 
 @dataclass(slots=True, kw_only=True)

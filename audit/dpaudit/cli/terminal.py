@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from dpaudit.text.printable import encodable, printable, quoted_lines
 
 if TYPE_CHECKING:
-    from dpaudit_reports.formats.run import Screen
+    from dpaudit_reports.formats.facts import Screen
 
 
 def prepare() -> None:
@@ -85,7 +85,7 @@ def screen() -> Screen:
     """Describe stdout; its width is unlimited in a file or a pipe, unless COLUMNS is set."""
     from rich.console import Console
 
-    from dpaudit_reports.formats.run import Screen
+    from dpaudit_reports.formats.facts import Screen
 
     found = Console()
     wide = found.is_terminal or os.environ.get("COLUMNS", "").isdecimal()

@@ -68,8 +68,7 @@ class MechanismConfig(Strict):
     arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
     d_in: int | float | list[float] = Field(1, description="distance of neighbouring datasets, for opendp")
     params: JsonObject | None = Field(
-        None,
-        description="arguments; if given, the object is a factory, which is called once with them",
+        None, description="arguments; if given, the object is a factory, which is called once with them"
     )
     batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
     observe_time: bool = Field(DEFAULTS.observe_time, description="the attacker also sees the running time of each run")

@@ -107,8 +107,7 @@ class PairConfig(Strict):
 
     d0: Dataset = Field(None, description="a dataset, or the name of a .csv or .json file beside the config")
     d1: Dataset = Field(
-        None,
-        description="a dataset or a file; if d0 is a file, also {drop: 17}, {replace: {17: ...}} or {add: ...}",
+        None, description="a dataset or a file; if d0 is a file, also {drop: 17}, {replace: {17: ...}} or {add: ...}"
     )
     relation: Relation = "unspecified"
     label: str = ""

@@ -60,7 +60,6 @@ class PlannedAudit:
 
     @property
     def place(self) -> Path:
-        """The folder in which the mechanism is looked up and run."""
         return self.folder or self.file.parent
 
     @property

@@ -76,8 +76,7 @@ class EntryConfig(Strict):
     arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
     d_in: int | float | list[float] | str = Field(1, description="distance of neighbouring datasets, for opendp")
     grid: dict[str, list[Foreign] | JsonObject] = Field(
-        default_factory=dict,
-        description="axes: for each name a list of values, or a mapping of labels to values",
+        default_factory=dict, description="axes: for each name a list of values, or a mapping of labels to values"
     )
     versions: _Range = Field("", description='versions of the package that have this call, such as ">=0.14"')
     requires: _Requirements = Field(default_factory=list, description="further packages of the environment")

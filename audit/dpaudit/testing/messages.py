@@ -55,7 +55,6 @@ def _datasets(result: AuditResult, label: str) -> list[str]:
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
-    """Describe a violation that an earlier session found."""
     return _message(
         [
             f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
