@@ -273,7 +273,7 @@ class ScoresGuesses(Evidence):
     def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
         counts = {field.name: int(values[field.name]) for field in dataclasses.fields(cls)}
         if min(counts.values()) < 0 or max(counts.values()) > MAX_SCORES:
-            raise ValueError(f"evidence must have counts from 0 to {MAX_SCORES:,}, got {counts}")
+            raise ValueError(f"evidence must have counts of {MAX_SCORES:,} at most, and 0 at least, got {counts}")
         found = cls(**counts)
         if not (found.guesses <= found.canaries and found._least <= found.right <= found._most):
             raise ValueError(f"evidence must have right <= guesses <= scores, got {counts}")
