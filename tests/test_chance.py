@@ -31,7 +31,7 @@ UNSEEDED = {"audit_unseeded", "unseeded_generator", "CONFIDENCE", "CONFIDENCE_OP
 JUSTIFIED = {
     ("engine/test_shared_random_state.py", "legacy"): "every audit seeds the global state that it draws from",
     ("typed/optional_members.py", "called"): "is read by mypy and never runs",
-    ("test_reasons.py", "legacy"): "every audit seeds the global state that it draws from",
+    ("test_checks.py", "legacy"): "every audit seeds the global state that it draws from",
     ("libraries/test_separate_runs.py", "drawn"): "every audit seeds the global state that it draws from",
     ("engine/test_foreign_attacks.py", "test_attacks_leave_the_global_random_state_as_it_was"): "is seeded there",
     (

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import app
+from dpaudit_reports import site
+
+from .reports import sample
 
 Command = Callable[..., Result]
 
@@ -25,6 +28,7 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 1.0}}
 pairs: [{d0: [0], d1: [1]}]
 trials: 400
+attacks: threshold
 seed: 0
 confidence: 0.95
 """
@@ -50,7 +54,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_no_violation_exits_with_0_and_writes_both_files(config: Path) -> None:
-    config.write_text(CONFIG.replace("trials: 400", "trials: 60\nattacks: threshold"))
+    config.write_text(CONFIG.replace("400", "60"))
     done = dpaudit("run", "c.yaml", cwd=config.parent)
     assert done.returncode == 0
     assert "no violation found" in done.stdout
@@ -77,7 +81,7 @@ def test_a_violation_exits_with_1_and_is_expected_or_not(config: Path, command: 
 
 def test_the_most_serious_outcome_decides(config: Path, command: Command) -> None:
     """Fails by chance < 1 in 10**6."""
-    one = CONFIG.replace("trials: 400", "trials: 150\nattacks: threshold").replace("\n", "\n    ")
+    one = CONFIG.replace("400", "150").replace("\n", "\n    ")
     other, short = one.replace("sigma: 1.0", "sigma: 0.3"), one.replace("150", "5").replace("noise", "short")
     config.write_text(f"audits:\n  - {one}\n  - {other.replace('noise', 'bad')}\n  - {short}\n")
     done = command("run", "c.yaml", "--no-pdf", "--confirm", "never")
@@ -264,14 +268,64 @@ def test_an_audit_goes_on_where_it_stood(config: Path, command: Command) -> None
     assert "Traceback" not in other.stderr
 
 
-@pytest.mark.parametrize("kind", ["attacks", "claims", "mechanisms"])
-def test_a_listing_uses_the_names_that_can_be_typed(kind: str, command: Command) -> None:
-    from dpaudit.catalogue import BUILTIN
-    from dpaudit.claims import CLAIMS
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with two results.  Pages have no section, because other tests cover reports."""
+    monkeypatch.setattr(site, "SECTIONS", ())
+    (tmp_path / "results").mkdir()
+    sample.violation().to_json(tmp_path / "results" / "bad.json")
+    sample.inconclusive().to_json(tmp_path / "results" / "open.json")
+    return tmp_path / "results"
 
-    listed = command("list", kind).stdout
-    things: dict[str, Any] = {**BUILTIN, **CLAIMS}
-    for name, thing in things.items():
-        assert f"`{thing.__name__}`" not in listed, name
-        assert f" {thing.__name__}(" not in listed.replace("Laplace(0, 1)", "").replace("Laplace(epsilon, 1)", ""), name
-    assert "Error" not in listed
+
+def test_files_and_folders_become_a_site(results: Path, command: Command) -> None:
+    shutil.copy(results / "bad.json", "copy.json")
+    done = command("site", "results", "copy.json", "-o", "site", "--title", "Mine", "--url", "https://example.org/a")
+    assert done.exit_code == 0
+    assert done.stdout == ""
+    assert "copy.json is a copy of results/bad.json, so both have one page" in done.stderr
+    assert "the index is site/index.html" in done.stderr
+    feed = json.loads(Path("site/feed.json").read_text("utf-8"))
+    assert feed["title"] == "Mine"
+    assert sorted(item["tags"][0] for item in feed["items"]) == ["inconclusive", "violation"]
+    assert all(Path("site", item["url"].removeprefix("https://example.org/a/")).is_file() for item in feed["items"])
+
+
+def test_the_file_name_of_a_result_begins_no_line(results: Path, command: Command) -> None:
+    """A warning about a result of another version, or about a copy, began with the name of the file."""
+    for name in ("FORGED.json", "FORGED 2.json"):
+        shutil.copy(results / "bad.json", name)
+    done = command("site", "FORGED.json", "FORGED 2.json", "-o", "site")
+    assert done.exit_code == 0
+    assert "warning: FORGED.json: the result names no version of dpaudit" in done.stderr
+    assert "warning: FORGED 2.json is a copy of FORGED.json" in done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.startswith("FORGED")]
+
+
+def test_a_second_call_reports_the_pages_that_it_removes_or_keeps(results: Path, command: Command) -> None:
+    assert command("site", "results", "-o", "site").exit_code == 0
+    done = command("site", "results/open.json", "-o", "site")
+    assert "removed 1 page of audits that are not among the results" in done.stderr
+    (page,) = Path("site").glob("opendp-*.html")
+    page.write_text("mine")
+    done = command("site", "results/bad.json", "-o", "site")
+    assert f"{page} was changed since dpaudit wrote it, so it was kept" in done.stderr
+    assert page.read_text() == "mine"
+
+
+def test_files_that_would_be_replaced_are_named_and_nothing_is_written(results: Path, command: Command) -> None:
+    Path("site").mkdir()
+    Path("site/index.html").write_text("mine")
+    done = command("site", "results", "-o", "site")
+    assert done.exit_code == 2
+    words = "error: --output: site holds files that dpaudit did not write, or that were changed since: index.html"
+    assert words in " ".join(done.stderr.split())
+    assert [file.read_text() for file in Path("site").iterdir()] == ["mine"]
+
+
+def test_a_result_that_contradicts_its_counts_is_refused(results: Path, command: Command) -> None:
+    values = json.loads((results / "open.json").read_text())
+    (results / "open.json").write_text(json.dumps({**values, "verdict": "violation"}))
+    done = command("site", "results", "-o", "site")
+    assert done.exit_code == 2
+    assert not Path("site").exists()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from dpaudit import Pair, audit
 from dpaudit.cli.app import app
+from dpaudit.engine import progress_line as lines
 from dpaudit.engine.audit import Progress
 from dpaudit.engine.progress_line import Pace, progress_line
 from dpaudit_reports.formats import FORMATS
@@ -129,13 +135,6 @@ def test_a_line_of_progress_says_runs_rate_time_and_evidence() -> None:
     assert progress_line("sum", NOW, math.nan, math.nan) == "sum · 12,000 of 100,000 runs · evidence 0.407 of 300"
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 77, 100, 200])
-def test_a_line_of_progress_fits(width: int) -> None:
-    line = progress_line("2 of 4  laplace-with-half-of-the-noise", NOW, 3100.0, 28.4, width=width)
-    assert len(line) <= width
-    assert width < 77 or "12,000 of 100,000 runs · ≤ 29 s left · evidence 0.407" in line.replace("3,100 runs/s · ", "")
-
-
 def test_rate_and_time_left_are_of_the_runs_so_far() -> None:
     times = iter([10.0, 12.0, 14.0])
     pace = Pace(lambda: next(times))
@@ -146,3 +145,56 @@ def test_rate_and_time_left_are_of_the_runs_so_far() -> None:
     assert all(map(math.isnan, pace.measured(at(0))))
     assert pace.measured(at(100)) == (50.0, 18.0)
     assert pace.measured(at(400)) == (100.0, 6.0)
+
+
+class Terminal(io.StringIO):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def noisy_sum(dataset: list[float], rng: np.random.Generator) -> float:
+    return sum(dataset) + rng.normal()
+
+
+def at(trials: int) -> Progress:
+    return Progress(trials=trials, allowed=1000, log_e=0.0, log_threshold=math.log(100))
+
+
+def test_a_terminal_shows_one_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, times = Terminal(), iter(range(100))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: SimpleNamespace(columns=110))
+    line = lines._Line("sum", None, stream, lambda: float(next(times)))
+    for trials in (0, 250, 500):
+        line(at(trials))
+    line.end()
+    drawn = stream.getvalue().split("\r")
+    assert drawn[3].startswith(
+        "[##########          ] sum · 500 of 1,000 runs · 125 runs/s · ≤ 4 s left · evidence 1 of"
+    )
+    assert drawn[-1] == ""
+    assert drawn[-2].strip() == "", "the line is removed at the end"
+    assert all(len(part) < 110 for part in drawn)
+
+
+def test_a_log_gets_a_line_every_few_seconds() -> None:
+    stream, times = io.StringIO(), iter(range(100))
+    line = lines._Line("sum", None, stream, lambda: float(next(times)))
+    for trials in range(0, 1000, 100):
+        line(at(trials))
+    line.end()
+    assert "\r" not in stream.getvalue()
+    assert 2 <= len(stream.getvalue().splitlines()) <= 4
+
+
+def test_true_and_false_are_allowed_and_other_values_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """The evidence and the output of an audit do not depend on the display."""
+    results = [
+        audit(noisy_sum, "gaussian(mu=1)", Pair([0], [1]), trials=60, seed=1, progress=progress)
+        for progress in (True, False)
+    ]
+    assert results[0].e_value == results[1].e_value
+    assert capsys.readouterr().out == ""
+    with pytest.raises(TypeError, match="progress must be True, or a function"):
+        audit(noisy_sum, "gaussian(mu=1)", Pair([0], [1]), seed=1, progress="yes")  # type: ignore[arg-type]

@@ -13,8 +13,7 @@ from click.testing import Result
 from dpaudit.cli.app import COMMANDS
 from dpaudit.config import read_configs
 from dpaudit_reports.formats import FORMATS
-from dpaudit_reports.formats.facts import facts
-from dpaudit_reports.formats.run import Audited
+from dpaudit_reports.formats.facts import Audited, facts
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "command-line.md").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ COMMAND, AUDITS, PROMISED = map(key, ("command_number", "command_audits", "comma
 
 ONE = (
     "- {{name: {name}, claim: gaussian(mu=1), mechanism: {{builtin: gaussian, params: {{sigma: {sigma}}}}}, "
-    "pairs: [{{d0: [0], d1: [1]}}], trials: {trials}, seed: 3, confidence: {confidence}}}\n"
+    "pairs: [{{d0: [0], d1: [1]}}], attacks: threshold, trials: {trials}, seed: 3, confidence: {confidence}}}\n"
 )
 
 

@@ -80,7 +80,6 @@ called = numpy.vectorize(own)
 @pytest.mark.parametrize(
     ("name", "origin"),
     [
-        ("f", "numpy"), ("numpy.fromfunction", "numpy"), ("t.runstring", "numpy.testing"), ("other", "helper"),
         ("both", "numpy"),
         ("Own.fromfunction", ""), ("made", ""), ("half", ""), ("called", ""), ("absent", ""), ("own.__call__", ""),
     ],

@@ -177,13 +177,6 @@ def test_the_fingerprint_sees_every_bet() -> None:
                 check_bets(ours, reference_wealth(bets, costs))
 
 
-def test_nothing_is_inconclusive() -> None:
-    result = OnlineAudit(GaussianDP(1.0), attacks=FAST).result()
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert str(result)
-    assert dpaudit_reports.to_html([result])
-
-
 def test_wrong_use_is_explained(tmp_path: Path) -> None:
     audit = OnlineAudit(GaussianDP(1.0), attacks=FAST)
     with pytest.raises(RuntimeError, match="call coin"):
@@ -213,15 +206,6 @@ def test_wrong_use_is_explained(tmp_path: Path) -> None:
     (tmp_path / "e").write_text(json.dumps(state | {"counts": [[[1, -5]], []]}))
     with pytest.raises(ValueError, match="is not a stream"):
         OnlineAudit.from_json(tmp_path / "e")
-
-
-def test_attacks_that_are_objects_cannot_be_saved(tmp_path: Path) -> None:
-    from dpaudit.learning.attack import resolve_attacks
-
-    audit = OnlineAudit(GaussianDP(1.0), attacks=resolve_attacks("logistic"))
-    with pytest.raises(ValueError, match="cannot be saved"):
-        audit.to_json(tmp_path / "s.json")
-    assert dataclasses.is_dataclass(audit.result())
 
 
 def test_unreadable_outputs_do_not_let_a_true_claim_be_refuted() -> None:
@@ -274,14 +258,10 @@ def saved(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"steps": 2**60}, "steps: "),
-        ({"confidence": 1}, "confidence"),
         ({"path": [[1]]}, "path.0.1: "),
         ({"outputs": [[2, "Tg=="]]}, "outputs.0.0: "),
-        ({"outputs": [[0, "?"]]}, "base64|characters|padding"),
         ({"outputs": [[0, base64.b64encode(b"?").decode()]]}, "unknown tag"),
         ({"counts": [[[1, -1]], []]}, "counts >= 0"),
-        ({"peak": [[[1, 2**40]], []]}, "no more counts at its peak"),
         ({"claim": "private"}, "private"),
         ({"format": "dpaudit-online/9"}, "format: Input should be 'dpaudit-online/2'"),
     ],

@@ -34,7 +34,7 @@ def planned(truth: float, independence: Any, inclusion: Any = "coins") -> int | 
     [
         ("runs", 1.5, "coins", 0.96),
         ("canaries", 2.0, "coins", 0.97),
-        ("canaries", 4.0, "coins", 0.995),  # there are so few canaries that the power grows in large steps
+        pytest.param("canaries", 4.0, "coins", 0.995, marks=pytest.mark.slow),  # the power of few grows in large steps
         (None, 3.0, "coins", 0.96),
         ("canaries", 1.5, "fixed_number", 0.96),
         pytest.param(None, 3.0, "fixed_number", 0.995, marks=pytest.mark.slow),  # all guesses must be right
@@ -116,7 +116,9 @@ def test_coins_that_include_exactly_half_are_planned_for() -> None:
 CLAIM = "gaussian(mu=0.25)"
 
 
-@pytest.mark.parametrize(("independence", "power"), [(None, 0.5), (None, 0.9), (None, 0.99), ("canaries", 0.99)])
+@pytest.mark.parametrize(
+    ("independence", "power"), [(None, 0.5), (None, 0.99), pytest.param("canaries", 0.99, marks=pytest.mark.slow)]
+)
 def test_a_plan_of_few_canaries_is_enough(independence: Independence, power: float) -> None:
     """Fails by chance < 1 in 10**6: 1,000 audits that refute with `power`.
 

@@ -97,6 +97,7 @@ def test_a_truth_that_keeps_the_claim_is_never_refuted() -> None:
         assert "nothing to find" in str(found)
 
 
+@pytest.mark.slow
 def test_rare_events_are_planned_for() -> None:
     """The sigma of the analytic Gaussian mechanism at (1, 1e-5) is 20 % too small.  The violation lies in events of
     probability 0.002, for which a single threshold needs 1.2 million trials."""
@@ -125,7 +126,7 @@ def test_impossible_plans_are_refused() -> None:
 def test_no_audit_certifies_more_than_any_test_could() -> None:
     """Every output reveals its dataset.  The reference is an upper limit on the epsilon that any valid test refutes."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0]) + rng.random(n) / 2)
-    for method, trials in (("sequential", 300), ("fixed", 300), ("fixed", 3000)):
+    for method, trials in (("sequential", 300), ("fixed", 300)):
         result = audit(
             apart,
             "pure(epsilon=30)",
@@ -188,11 +189,9 @@ def test_what_a_fixed_audit_would_have_seen_is_seen_whatever_its_pilot_chose(cla
     ("claim", "truth", "needed"),
     [  # the trials within which 54 of 60 audits with `attacks="auto"` refuted the claim at 99 %
         ("laplace(epsilon=1)", "laplace(epsilon=2)", 150),
-        ("pure(epsilon=1)", "laplace(epsilon=1.4)", 787),
         ("gaussian(mu=1)", "gaussian(mu=1.3)", 790),  # noise on four numbers; on one: 708
         ("pure(epsilon=1)", "pure(epsilon=1.3)", 729),
         ("approximate(epsilon=1, delta=0.05)", "approximate(epsilon=1.5, delta=0.05)", 328),
-        ("laplace(epsilon=1)", "laplace(epsilon=1.2)", 2664),
     ],
 )
 def test_planned_trials_are_enough_although_the_score_is_learned(claim: str, truth: str, needed: int) -> None:

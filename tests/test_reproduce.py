@@ -58,7 +58,7 @@ audits:
   - {name: number, claim: pure(epsilon=1), mechanism: {python: "release.py:number"},
      pairs: [{d0: [0, 1], d1: [1, 1]}], attacks: median_clipped, seed: 1}
   - {name: vector, claim: gaussian(mu=1), mechanism: {python: "release.py:Vector", params: {times: 1}},
-     pairs: [{d0: [0, 0, 0], d1: [0, 1, 0]}], seed: 1}
+     pairs: [{d0: [0, 0, 0], d1: [0, 1, 0]}], attacks: logistic, seed: 1}
   - {name: word, claim: "approximate(epsilon=1, delta=1e-5)", mechanism: {python: "release.py:word"},
      pairs: [{d0: [true], d1: [false]}], seed: 1}
   - {name: fails, claim: pure(epsilon=1), mechanism: {python: "release.py:fails"},

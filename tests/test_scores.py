@@ -14,8 +14,7 @@ from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_on
 from dpaudit.inference.scores import confident, levels, runs
 from dpaudit.result.checks import contradictions
 from dpaudit.result.words import CANARIES_ASSUMED
-from dpaudit_reports.formats.facts import facts, sentence
-from dpaudit_reports.formats.run import Audited
+from dpaudit_reports.formats.facts import Audited, facts, sentence
 
 from .scored import CHOICES, Memory, of_canaries, of_runs, words_and_numbers
 
@@ -75,8 +74,8 @@ def test_counts_are_those_of_the_theorems() -> None:
 
 def test_the_assumption_stands_beside_every_verdict() -> None:
     results = [
-        audit_scores(*of_canaries(100, 1.0, 0), claim, independence="canaries")
-        for claim in ("gaussian(mu=0.1)", "gaussian(mu=1.5)", None)
+        audit_scores(*of_canaries(60, 1.5, 0), claim, independence="canaries")
+        for claim in ("gaussian(mu=0.1)", "gaussian(mu=2)", None)
     ]
     assert {(result.verdict, result.measurement) for result in results} == {
         (Verdict.VIOLATION, False),
@@ -127,14 +126,14 @@ def test_outputs_that_are_no_numbers_get_a_learned_score(independence: Any) -> N
 
 
 def test_coins_that_were_not_fair_certify_nothing() -> None:
-    scores0, scores1 = of_runs(300, 3.0, 0)
+    scores0, scores1 = of_runs(150, 3.0, 0)
     for independence in ("canaries", None):
-        result = audit_scores(scores0[:100], scores1, PureDP(0.5), independence=independence)
+        result = audit_scores(scores0[:50], scores1, PureDP(0.5), independence=independence)
         assert result.verdict is Verdict.INCONCLUSIVE
         assert not result.bounds_valid
         assert result.mu_lower == 0
         assert "coins were not fair" in str(result)
-    assert audit_scores(scores0[:100], scores1, PureDP(0.5), independence="runs").violated
+    assert audit_scores(scores0[:50], scores1, PureDP(0.5), independence="runs").violated
 
 
 def test_exactly_half_included_is_reported() -> None:
@@ -157,13 +156,13 @@ def test_exactly_half_included_is_reported() -> None:
 @pytest.mark.parametrize("independence", CHOICES)
 def test_a_file_concatenated_with_itself_certifies_nothing(independence: Any) -> None:
     """The copies are not independent: with five copies of each score, true claims were refuted far too often."""
-    scores = of_canaries(100, 1.0, 0)
+    scores = of_canaries(60, 1.0, 0)
     copies = np.tile(scores[0], 5), np.tile(scores[1], 5)
     result = audit_scores(*copies, GaussianDP(1.0), independence=independence)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.p_value == 1
-    assert "100 of 500 differ" in str(result)
+    assert "60 of 300 differ" in str(result)
     assert "give one score for each run or canary" in str(result)
     assert audit_scores(*scores, independence=independence).bounds_valid
 
@@ -176,12 +175,11 @@ def test_outputs_that_were_copied_certify_nothing() -> None:
     assert not doubled.bounds_valid
 
 
-@pytest.mark.parametrize("independence", ["canaries", None])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize(("independence", "share"), [("canaries", 0.1), ("canaries", 0.5), (None, 0.1)])
 def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: few guesses are wrong if scores are 6 apart, and bounds are far below the truth."""
     rng = np.random.default_rng(5)
-    included = rng.permutation(300) < round(300 * share)
+    included = rng.permutation(150) < round(150 * share)
     scores = rng.normal(6.0 * included)
     sides = scores[~included], scores[included]
     if share != 0.5:

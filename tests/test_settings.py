@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from dpaudit import ExecutionSettings, Pair, SearchPairs, audit, audit_one_run, plan, replay
+from dpaudit import ExecutionSettings, Pair, audit, audit_one_run, plan, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.config.models import AuditConfig
-from dpaudit.config.pair_models import SearchConfig
-from dpaudit.pairs.search import MOVES
 from dpaudit.sampling.backends import backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, FAILURES, METHODS, POWER, AuditSettings, default_jobs
 from dpaudit.settings.limits import check_confidence, check_jobs, check_trials
@@ -79,24 +77,6 @@ def test_configs_have_the_same_defaults() -> None:
     assert {key: fields[key].default for key in shared} == {key: DEFAULTS.keywords[key] for key in shared}
     assert typing.get_args(fields["method"].annotation) == METHODS
     assert typing.get_args(fields["failures"].annotation) == FAILURES
-
-
-@pytest.mark.parametrize("relation", MOVES)
-def test_a_search_in_a_config_has_as_many_pairs_as_in_code(relation: Any) -> None:
-    """Without `most`, the help of the config states the number."""
-    given = {"relation": relation, "size": 20, "bounds": (0.0, 1.0), "out_of_domain": True}
-    for most in (None, 1, 2, 3):
-        pairs = list(SearchPairs(**given, most=most))
-        assert len(SearchConfig(**given, most=most).pairs()) == len(pairs)
-        assert len(pairs) == most if most else 1 < len(pairs) <= SearchPairs(**given)._limit
-    field = SearchConfig.model_fields["most"]
-    assert field.default is defaults(SearchPairs)["most"] is None
-    assert f"default {SearchPairs(relation='all_values')._limit} for relation all_values" in str(field.description)
-    if relation != "all_values":
-        assert str(field.description).endswith(f"otherwise {SearchPairs(relation=relation)._limit}")
-    for search in (SearchConfig, SearchPairs):
-        with pytest.raises(ValueError, match=r"most|greater than or equal to 1"):
-            search(**given, most=0)
 
 
 def test_audits_without_a_seed_record_different_seeds() -> None:

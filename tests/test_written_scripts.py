@@ -174,7 +174,7 @@ seed: 1
 """
 
 
-@pytest.mark.parametrize("column", ["age", "raised"])
+@pytest.mark.parametrize("column", ["age", pytest.param("raised", marks=pytest.mark.slow)])
 def test_a_script_of_a_generator_makes_fits_and_samples_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:

@@ -148,7 +148,7 @@ def test_an_unwritable_output_folder_is_reported_before_the_first_run(
         (out / "noise.json").symlink_to("noise.json")
     else:
         monkeypatch.setattr(
-            "tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only file system"))
+            "tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only"))
         )
     done = command("run", "c.yaml", "--no-pdf", "-o", "out")
     assert done.exit_code == 2

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 
 from dpaudit.result.model import AuditResult
 
@@ -220,6 +221,32 @@ def test_the_plugin_loads_in_under_20_ms() -> None:
     assert sum(found < 0.020 for found in seconds) >= 3, seconds
 
 
+TWICE = """
+@pytest.mark.parametrize("sigma", [1.0, 0.5])
+def test_noise(dpaudit, sigma):
+    constant = batched(lambda dataset, n, rng: rng.normal(size=n))
+    dpaudit.assert_private(constant, claim=CLAIM, pairs=BIT, attacks="threshold")
+    dpaudit.assert_private(noise(sigma), claim=CLAIM, pairs=BIT, attacks="threshold")
+"""
+
+
+def test_what_a_test_found_is_replayed_in_that_test(
+    command: Callable[..., Result], run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the replay adds the folder of the test
+    done = run(TWICE, "--dpaudit-trials", "300", "test_project.py::test_noise[0.5]")
+    line = next(line for line in done.out.splitlines() if "dpaudit replay " in line and line.startswith("E"))
+    file = line.rsplit(" ", 1)[1]
+    found = command("replay", file)
+    assert found.exit_code == 1, found.stderr
+    assert "Confirmed: fresh runs refute the claim again" in found.stdout
+    sys.modules.pop("test_project", None)
+    (pytester.path / "test_project.py").unlink()
+    gone = command("replay", file)
+    assert gone.exit_code == 2
+    assert "replay it in the folder in which pytest ran" in gone.stderr
+
+
 # --- the example project finds nothing in its code, and finds a planted bug; the seeds are fixed
 
 
@@ -227,11 +254,10 @@ EXAMPLE = Path(__file__).parent / "example"
 RIGHT, WRONG = "(self.mu * len(dataset))", "(self.mu * (len(dataset) + 5))"
 
 
-@pytest.mark.usefixtures("two")
 def test_the_example_finds_a_planted_bug(run: Callable[..., Any], pytester: pytest.Pytester) -> None:
     """Noise that is 20 % too small."""
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    done = run(None, "--dpaudit-trials", "4000")
+    done = run(None, "--dpaudit-trials", "1000")
     assert done.counts == {"passed": 5}, done.out
     assert "4 audits: ○ 4 no violation found" in done.out
     code = (pytester.path / "noise.py").read_text()

@@ -77,7 +77,6 @@ def test_a_session_with_the_outputs_of_an_earlier_one_adds_no_evidence(
     assert float(second["chains"][0]["log_invested"]) <= math.log(math.exp(won) + 1 / 6) + 1e-12
 
 
-@pytest.mark.usefixtures("two")
 def test_a_violation_on_the_outputs_of_an_earlier_session_is_inconclusive(run: Run, pytester: pytest.Pytester) -> None:
     """After --dpaudit-restart the runs that refuted a claim must not refute it a second time."""
     wrong = OWN_GENERATOR.replace("0.9", "0.2")
