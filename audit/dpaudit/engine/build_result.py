@@ -202,7 +202,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
     witness = method.witness(violated=accused)
     method.observe()
     dependent = collector.dependence()
-    fresh, judgement = None, Judgement(doubts=nothing_varied(collector))
+    fresh, judgement = None, Judgement(doubts=nothing_varied(collector.seen))
     if _facts(method, dependent, Judgement()).accused:
         fresh = method.confirm(asked)
         method.evidence = evidence = dataclasses.replace(evidence, confirmation=fresh.confirmation)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from dpaudit.pairs.difference import brief
 from dpaudit.result.confirmation import Confirmation
 from dpaudit.values import Foreign, Output, RawOutputs
 from dpaudit.values.content import key
-
-if TYPE_CHECKING:
-    from dpaudit.engine.collector import Collector
 
 MIN_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
 
@@ -74,9 +70,9 @@ class Judgement:
 _THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
 
 
-def nothing_varied(collector: Collector) -> list[str]:
+def nothing_varied(pairs: Sequence[tuple[Seen, Seen]]) -> list[str]:
     """Explain why an audit could find no violation, if enough outputs never varied on any pair; else return []."""
-    seen = [sides for sides in collector.seen if sides[0].runs]
+    seen = [sides for sides in pairs if sides[0].runs]
     if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
         return []
     equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
