@@ -41,7 +41,9 @@ def _classes(what: str) -> Mapping[str, object]:
     from dpaudit.claims import CLAIMS, OPERATIONS
     from dpaudit.learning.attack import attack_classes
 
-    return {"attacks": attack_classes(), "claims": {**CLAIMS, **OPERATIONS}, "mechanisms": BUILTIN}[what]
+    if what == "attacks":
+        return attack_classes()
+    return {**CLAIMS, **OPERATIONS} if what == "claims" else BUILTIN
 
 
 def _configs() -> list[tuple[str, str]]:
