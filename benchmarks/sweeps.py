@@ -31,9 +31,9 @@ from dpaudit.cli.prepare_run import CommandSettings, NotReady, prepare_folder
 from dpaudit.cli.sweep_cells import planned_sweep
 from dpaudit.config import ConfigError
 from dpaudit.result.sweeps import CellState, Sweep
-from dpaudit_reports.formats.run import Screen
+from dpaudit_reports.formats.facts import Screen
 from dpaudit_reports.formats.sweeps import text
-from dpaudit_reports.sweep_rows import counts, refuted_words
+from dpaudit_reports.sweep_document import counts, refuted_words
 
 CATALOGUE = Path(__file__).resolve().parent / "sweep_cases" / "correct.yaml"
 CHAINS = ("count", "distinct count", "clamped sum", "statistic of 5 numbers", "histogram by categories")

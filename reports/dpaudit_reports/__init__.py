@@ -185,7 +185,7 @@ def write_site(
         OSError: If a file cannot be written.
     """
     from dpaudit_reports.site import TITLE, checked, write
-    from dpaudit_reports.site.addresses import digest_of
+    from dpaudit_reports.site.folder import digest_of
 
     digests = list(map(digest_of, results))
     write(checked(results), digests, Path(folder), title=TITLE if title is None else title, url=url)
