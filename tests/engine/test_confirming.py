@@ -81,9 +81,6 @@ def noisy(value):
     return value + float(unseeded.laplace())
 def cached(dataset, rng):
     return noisy(dataset[0])
-def cached_by_workers(dataset, rng):
-    time.sleep(0.004)  # slow enough for worker processes to be used
-    return noisy(dataset[0])
 def one_part(dataset, rng):  # apart from the cache, the claim is true
     return {"cached": [noisy(dataset[0])], "noisy": dataset[0] + float(rng.laplace(scale=2))}
 
@@ -166,15 +163,6 @@ def in_a_file(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("name", ["cached", "one_part", "table", "pool", "mostly", "on_disk"])
 def test_what_a_process_keeps_makes_a_violation_inconclusive(in_a_file: Any, name: str) -> None:
     is_contradicted(audited(in_a_file(name), attacks="auto", confirm=64))
-
-
-@pytest.mark.chance
-@pytest.mark.usefixtures("two")
-def test_a_cache_in_each_worker_process_is_inconclusive(in_a_file: Any) -> None:
-    """With `jobs=2` the outputs have two or three values on each dataset, one for each process."""
-    result = audited(in_a_file("cached_by_workers"), attacks="auto", jobs=2)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert not result.bounds_valid
 
 
 @pytest.mark.usefixtures("two")
@@ -413,13 +401,6 @@ def test_no_fresh_run_is_made_if_the_user_says_so() -> None:
     is_not_confirmed(result, "told to make no fresh runs")
     assert mechanism.runs <= max(100, result.trials_used)  # 100 runs test whether runs are independent
     assert audited(lambda dataset, rng: float(rng.normal()), confirm="never").confirmation is None
-
-
-@pytest.mark.usefixtures("eight")
-@pytest.mark.parametrize("given", [0, 2.5, "always"])
-def test_other_numbers_of_fresh_runs_are_refused(given: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="confirm must be"):
-        audited(discrete, confirm=given)
 
 
 _SCRIPT = """

@@ -82,15 +82,7 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
 
         attacks = ["logistic", "trees"]
         evidence: Any = audit(
-            mechanism,
-            PureDP(0.3),
-            PAIR,
-            trials=2 * SEARCHED + SECOND_STAGE_TRIALS,
-            attacks=attacks,
-            method="fixed",
-            seed=2,
-            confidence=0.95,
-            confirm="never",
+            mechanism, PureDP(0.3), PAIR, trials=TRIALS, attacks=attacks, method="fixed", seed=2, confidence=0.95
         ).evidence
         return evidence.threshold, evidence.pilot.tobytes(), evidence.counts
 

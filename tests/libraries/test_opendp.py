@@ -258,20 +258,6 @@ def test_a_measurement_travels_to_other_processes(dp: Any) -> None:
     assert len(copy.sample(5, 3, np.random.default_rng(0))) == 3
 
 
-@pytest.mark.parametrize(
-    ("domain", "metric", "d_in"),
-    [
-        ("VectorDomain(AtomDomain(T=i32), size=30000000)", "L1Distance(i32)", 1),
-        ("VectorDomain(AtomDomain(T=i32))", "SymmetricDistance()", 10**100),
-    ],
-)
-def test_vectors_that_would_fill_the_memory_are_refused(domain: str, metric: str, d_in: int) -> None:
-    """A vector of 30 million values took 800 MB and no end of time."""
-    facts = {"domain": domain, "metric": metric, "d_in": d_in, "hints": []}
-    with pytest.raises(UnknownSubject, match="the maximum is 100,000"):
-        opendp_domains.pairs_of(facts)
-
-
 class OldMeasurement:
     """A measurement as in OpenDP 0.4, which had types, and could only check whether a privacy loss is sufficient."""
 

@@ -182,15 +182,6 @@ def test_wrong_calls_are_refused(call: str, arguments: Any, message: str) -> Non
         inside.called(call, arguments)
 
 
-@pytest.mark.parametrize(
-    ("delta", "expected"), [(np.float32(1e-5), 1e-5), (np.float64(1e-5), 1e-5), (np.int64(0), 0), (0, 0)]
-)
-def test_numbers_of_numpy_are_read(delta: Any, expected: float) -> None:
-    found = synthesizer.subject(Hidden, SCHEMA, epsilon=np.int64(1), delta=delta).claim
-    assert found == (ApproxDP(epsilon=1.0, delta=expected) if expected else PureDP(1.0))
-    assert synthesizer.subject(Hidden, SCHEMA, epsilon=np.float32(0.5), delta=0).claim == PureDP(0.5)
-
-
 def test_a_default_delta_is_read() -> None:
     assert synthesizer.subject(Hidden, SCHEMA, epsilon=1.0).claim == ApproxDP(epsilon=1.0, delta=1e-5)
     settings: list[dict[str, Any]] = [{}, {"delta": None}]
@@ -246,7 +237,3 @@ def test_a_result_names_the_class_its_arguments_and_its_file() -> None:
     mechanism = subject(epsilon=2.0).mechanism
     assert mechanism_name(mechanism) == f"{__name__}:Copies(epsilon=2.0), 20 rows"
     assert source_of(mechanism).file == Path(__file__)
-
-
-def test_the_number_of_pairs_is_an_argument() -> None:
-    assert len(subject(most=1).pairs) == 1
