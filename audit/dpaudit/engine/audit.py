@@ -196,7 +196,9 @@ def audit_for(
     check_mechanism(mechanism)
     check_timing(mechanism, settings)
     planned = planned_of(violations, claim, settings.confidence)
-    return _audited(limited(mechanism, settings), claim, pair_list, settings, planned, late_bets=late_bets)
+    deadline = settings.trials if settings.final and late_bets else None
+    mechanism = limited(mechanism, settings)
+    return _audited(mechanism, claim, pair_list, settings, planned if settings.bets else None, deadline)
 
 
 def _audited(
@@ -204,12 +206,10 @@ def _audited(
     claim: TradeoffFunction,
     pair_list: Sequence[Pair],
     settings: AuditSettings,
-    violations: Planned | None,
-    *,
-    late_bets: bool = True,
+    planned: Planned | None,
+    deadline: int | None,
 ) -> AuditResult:
     """Make the audit, given arguments that have been checked."""
-    planned = violations if settings.bets else None
     tested, execution = claim.symmetrized(), execution_settings_of(settings)
     seed = seed_of(settings.store) if settings.seed is None else settings.seed
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
@@ -236,7 +236,6 @@ def _audited(
         except StoreError as error:
             raise StoreRefused(error) from None
     began = time.perf_counter()
-    deadline = settings.trials if settings.final and late_bets else None
     sequential = SequentialAudit(
         collector,
         tested,
