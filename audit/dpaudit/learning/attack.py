@@ -118,7 +118,8 @@ def attack_classes() -> dict[str, AttackClass]:
     places: dict[str, AttackClass] = {}
     for module_info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
-        for title, kind in inspect.getmembers(module, inspect.isclass):
+        kinds: list[tuple[str, Any]] = inspect.getmembers(module, inspect.isclass)
+        for title, kind in kinds:
             if kind.__module__ == module.__name__ and hasattr(kind, "fit") and hasattr(kind, "name"):
                 words = re.sub(r"(?<!^)(?=[A-Z])", "_", title).lower()
                 places[_former_names(kind)[0] if _former_names(kind) else words] = kind
