@@ -90,11 +90,6 @@ def claim_document(claim: TradeoffFunction) -> Document:
             title="Privacy profile",
         ),
     )
-    caption = (
-        "Left: the least type II error at each type I error of an attack. Right: the least ",
-        Math("δ"),
-        " at each ",
-        Math("ε"),
-        ".",
-    )
+    left = "Left: the least type II error at each type I error of an attack. Right: the least "
+    caption = left, Math("δ"), " at each ", Math("ε"), "."
     return Document("Claim", label(claim), None, (KeyValues(tuple(rows)), Figure(panels, caption)), ())

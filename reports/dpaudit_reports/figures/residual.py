@@ -122,7 +122,7 @@ def _draw_region(ax: Axes, result: AuditResult) -> None:
     if len(box):
         draw_box(ax, *box.T)
     if len(point):
-        draw_diamond(ax, *point.T, result)
+        draw_diamond(ax, point[:, 0], point[:, 1], result)
 
 
 def _heights(result: AuditResult) -> Array:

@@ -27,25 +27,13 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     used = sorted((row for row in shown if not row.note.startswith(_UNUSED)), key=lambda row: -row.weight)
     unused = [row for row in shown if row.note.startswith(_UNUSED)]
     noted = any(row.note for row in used)
-    table = Table(
-        (
-            Column("Attack", grow=2),
-            Column("Weight", align="right"),
-            Column("Log loss", align="right"),
-            Column("Seconds", align="right"),
-            *((Column("Note", grow=3),) if noted else ()),
-        ),
-        tuple(
-            (
-                row.name,
-                percent(round(row.weight, 3), 2),
-                _loss(row.log_loss),
-                _seconds(result, row.name),
-                *((row.note or "–",) if noted else ()),
-            )
-            for row in used
-        ),
+    numbers = (Column(title, align="right") for title in ("Weight", "Log loss", "Seconds"))
+    columns = Column("Attack", grow=2), *numbers, *((Column("Note", grow=3),) if noted else ())
+    rows = (
+        (row.name, percent(round(row.weight, 3), 2), _loss(row.log_loss), _seconds(result, row.name), row.note or "–")
+        for row in used
     )
+    table = Table(columns, tuple(row[: len(columns)] for row in rows))
     return (
         heading,
         *((table,) if used else ()),
@@ -90,32 +78,16 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
         return heading, Paragraph("No pair was tried.", quiet=True)
     valid = result.bounds_valid and result.evidence.anytime
     shown, left_out = first(result.pairs, "pairs")
-    return (
-        heading,
-        Table(
-            (
-                Column("Pair", grow=2),
-                Column("Relation"),
-                Column("d0", grow=2),
-                Column("d1", grow=2),
-                Column("Runs", align="right"),
-                *((Column("e-value", align="right"),) if valid else ()),
-            ),
-            tuple(
-                (
-                    row.label or "–",
-                    row.relation.replace("_", " "),
-                    (Code(row.d0),),
-                    _second(row),
-                    count(row.trials),
-                    *((number(_exp(row.log_e)),) if valid else ()),
-                )
-                for row in shown
-            ),
-        ),
-        *left_out,
-        Paragraph(_meaning(result, valid=valid), quiet=True),
+    numbers = (Column(title, align="right") for title in ("Runs", "e-value")[: 1 + valid])
+    columns = Column("Pair", grow=2), Column("Relation"), Column("d0", grow=2), Column("d1", grow=2), *numbers
+    rows = tuple(
+        (
+            *(row.label or "–", row.relation.replace("_", " "), (Code(row.d0),), _second(row), count(row.trials)),
+            *((number(_exp(row.log_e)),) if valid else ()),
+        )
+        for row in shown
     )
+    return heading, Table(columns, rows), *left_out, Paragraph(_meaning(result, valid=valid), quiet=True)
 
 
 def _second(row: PairRow) -> tuple[Span, ...]:

@@ -30,6 +30,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     if void := why_void(result):
         return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
     shown = _bounds(result)
+    numbers = (Column(title, align="right") for title in ("Certified", "Claim allows"))
     curve = "The claim is false as a curve, although no single bound exceeds the claimed value. "
     exceeding = any(bound.exceeds for bound in shown)
     alone = curve if result.violated and not exceeding else ""
@@ -39,14 +40,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     assumed = f"The bounds rest on an assumption that was not tested: {assumption}. " if assumption else ""
     return (
         heading,
-        Table(
-            (
-                Column("Privacy parameter", grow=1),
-                Column("Certified", align="right"),
-                Column("Claim allows", align="right"),
-            ),
-            tuple(map(_row, shown)),
-        ),
+        Table((Column("Privacy parameter", grow=1), *numbers), tuple(map(_row, shown))),
         Paragraph(
             f"{alone}{_together(result)} with {percent_at_least(result.confidence)} confidence. {assumed}Nothing is "
             "assumed about the noise. These are lower bounds on the privacy loss: 0 means that nothing could be "

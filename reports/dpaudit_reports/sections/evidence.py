@@ -30,11 +30,7 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
         ("would refute", f"{'no number of' if least is None else f'{count(least)} or more'} right {words.guesses}"),
         *((("p-value", p_value_words(result, at_most)),) if result.p_value < 1 else ()),
     )
-    return (
-        Heading(f"Guesses about the {words.unit}"),
-        KeyValues(rows),
-        Paragraph(words.guessing, quiet=True),
-    )
+    return Heading(f"Guesses about the {words.unit}"), KeyValues(rows), Paragraph(words.guessing, quiet=True)
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:

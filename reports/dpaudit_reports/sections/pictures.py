@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.text.rounding import count, lower, number
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
-from dpaudit_reports.claimed import Bound, found_from, headline, label, least_found
+from dpaudit_reports.claimed import found_from, headline, label, least_found
 from dpaudit_reports.figures.bars import Bar, bars_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.residual import tradeoff_hints
@@ -40,10 +40,7 @@ def beside(result: AuditResult) -> tuple[Panel | None, str]:
 def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
     assert result.witness is not None
     sides = found.sides
-    rows = [
-        _share(sides.name0, found.hits0, found.n0, ATTACK),
-        _share(sides.name1, found.hits1, found.n1, WITNESS),
-    ]
+    rows = [_share(sides.name0, found.hits0, found.n0, ATTACK), _share(sides.name1, found.hits1, found.n1, WITNESS)]
     if found.most is not None:
         rows.append(_share(f"the claim allows at most {sides.name1}", found.most, found.n1, CLAIM))
     alt = f"Outputs in the region: {_joined(rows)}."
@@ -77,13 +74,9 @@ def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
     if least is not None:
         words = f"would have been found (90\u00a0%, best case): from {found_from(least)}"
         rows.append(Bar(words, least.certified / reach, 1.0, WITNESS))
-    name = _name(bound)
+    name = bound.symbol if bound.delta is None else f"{bound.symbol} at δ = {number(bound.delta)}"
     panel = Panel(partial(bars_svg, rows), alt=f"{name}: {_joined(rows)}.", title=f"The privacy loss {name}")
     return panel, _ABOVE + ("" if least is None else f" {_WOULD}")
-
-
-def _name(bound: Bound) -> str:
-    return bound.symbol if bound.delta is None else f"{bound.symbol} at δ = {number(bound.delta)}"
 
 
 def _share(name: str, k: int, n: int, color: str) -> Bar:

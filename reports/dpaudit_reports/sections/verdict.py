@@ -46,13 +46,15 @@ def _sentence(result: AuditResult) -> Text:
         return f"No claim was given, so none was tested. The bounds below {valid}".rstrip()
     match result.verdict:
         case Verdict.VIOLATION:
+            fresh = confirmation(result)
+            confirmed = f" {fresh[:1].upper()}{fresh[1:]}." if fresh else ""
             return (
                 f"{words.violates} ",
                 *claim,
                 ".",
                 *_shown(result),
                 f" Refuted at {confidence} confidence after {_spent(result)} "
-                f"(p\u00a0{p_value_words(result, at_most)}).{_confirmed(result)}",
+                f"(p\u00a0{p_value_words(result, at_most)}).{confirmed}",
             )
         case Verdict.NO_VIOLATION:
             return (
@@ -67,11 +69,6 @@ def _sentence(result: AuditResult) -> Text:
                 *claim,
                 f" holds. {reason(result) or 'Its result does not record the reason.'}",
             )
-
-
-def _confirmed(result: AuditResult) -> str:
-    words = confirmation(result)
-    return f" {words[:1].upper()}{words[1:]}." if words else ""
 
 
 def _spent(result: AuditResult) -> str:
