@@ -156,12 +156,6 @@ def test_an_interruption_keeps_what_was_found(index: Index) -> None:
     assert bisected(index, "ig").exit_code == 3
 
 
-def test_audits_that_can_never_start_are_refused_as_wrong_usage(index: Index) -> None:
-    done = bisected(index, "ngg")
-    assert done.exit_code == 2
-    assert "error: noise.yaml:3: noise.json is a folder; remove it or use another -o" in done.stderr
-
-
 def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

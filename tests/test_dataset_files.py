@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from dpaudit.config import ConfigError, read_configs
+from dpaudit.config import read_configs
 from dpaudit.config.pair_models import changed, read_dataset
 
 PEOPLE = "name,age,zip,income\nAda,36,02139,1e3\nBo,,00501,2.5\n\nCy,7,94105,-3\n"
@@ -164,12 +164,6 @@ def test_a_table_of_pandas_or_numpy_keeps_its_numbers(here: Path) -> None:
     assert (one, two["name"], math.isnan(two["x"])) == ({"x": 1.0, "name": "nan"}, "inf", True)
     with pytest.raises(ValueError, match='lacks 2 of 2 columns, one of which has the name ""'):
         changed([{"": 0, "x": 1}], {"add": {}}, "people.csv")
-
-
-def test_a_file_that_is_too_large_is_read_in_python(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.config.pair_models.MAX_DATA_BYTES", len(PEOPLE) - 1)
-    with pytest.raises(ConfigError, match=r"people.csv: cannot be read: is larger than .* read it in Python"):
-        read_configs([here / "c.yaml"])
 
 
 def test_an_audit_of_a_file_runs_and_is_listed(here: Path, command: Callable[..., Result]) -> None:

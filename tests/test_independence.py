@@ -12,17 +12,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
-from dpaudit import Pair
 from dpaudit.inference.independence import FIRST_SHARE, Memory, coupling, dependence, drift
 from dpaudit.inference.independence.correlation import few_stretches, neighbours
 from dpaudit.inference.independence.hypergeometric import two_sided
 from dpaudit.inference.independence.memory import CHECKPOINTS
-from dpaudit.inference.independence.signs import codes_of, log_equal, sequences
+from dpaudit.inference.independence.signs import log_equal, sequences
 from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.values.content import key
 
-PAIR = Pair([0], [1])
 Rng = np.random.Generator
 
 
@@ -97,10 +95,6 @@ def test_the_bound_for_few_stretches_holds_for_every_arrangement_and_is_near(siz
     for most in range(1, len(labels) + 1):
         share = sum(times for r, times in stretches.items() if r <= most) / len(orders)
         assert share <= few_stretches(most, sizes) <= max(1e-12, 8 * share)
-
-
-def test_codes_are_equal_if_keys_are() -> None:
-    assert codes_of(["x", "y", "x", 3, 3.0, b""]).tolist() == [0, 1, 0, 2, 2, 3]
 
 
 def test_the_shares_of_the_level_add_up_to_one_at_most() -> None:

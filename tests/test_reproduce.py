@@ -173,16 +173,6 @@ def test_wrong_usage_is_explained(folder: Path, command: Command, arguments: tup
     assert done.stdout == ""
 
 
-def test_a_changed_result_is_refused(folder: Path, command: Command) -> None:
-    values = json.loads((folder / "word.json").read_text())
-    values["witness"]["counts"]["false_positives"] += 1
-    Path("changed.json").write_text(json.dumps(values))
-    done = command("reproduce", "changed.json", "-o", "s.py")
-    assert done.exit_code == 2
-    assert "contradicts itself, so somebody has changed it" in done.stderr
-    assert not Path("s.py").exists()
-
-
 @pytest.mark.parametrize("options", [(), ("--markdown",)])
 def test_a_violation_that_this_version_does_not_confirm_is_no_accusation(
     folder: Path, command: Command, options: tuple[str, ...]

@@ -74,8 +74,8 @@ def test_counts_are_those_of_the_theorems() -> None:
 
 def test_the_assumption_stands_beside_every_verdict() -> None:
     results = [
-        audit_scores(*of_canaries(60, 1.5, 0), claim, independence="canaries")
-        for claim in ("gaussian(mu=0.1)", "gaussian(mu=2)", None)
+        audit_scores(*of_canaries(80, 1.5, 0), claim, independence="canaries")
+        for claim in ("gaussian(mu=0.1)", "gaussian(mu=1.5)", None)
     ]
     assert {(result.verdict, result.measurement) for result in results} == {
         (Verdict.VIOLATION, False),
@@ -156,13 +156,13 @@ def test_exactly_half_included_is_reported() -> None:
 @pytest.mark.parametrize("independence", CHOICES)
 def test_a_file_concatenated_with_itself_certifies_nothing(independence: Any) -> None:
     """The copies are not independent: with five copies of each score, true claims were refuted far too often."""
-    scores = of_canaries(60, 1.0, 0)
+    scores = of_canaries(100, 1.0, 0)
     copies = np.tile(scores[0], 5), np.tile(scores[1], 5)
     result = audit_scores(*copies, GaussianDP(1.0), independence=independence)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.p_value == 1
-    assert "60 of 300 differ" in str(result)
+    assert "100 of 500 differ" in str(result)
     assert "give one score for each run or canary" in str(result)
     assert audit_scores(*scores, independence=independence).bounds_valid
 

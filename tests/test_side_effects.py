@@ -166,7 +166,7 @@ def test_failing_runs_end_the_audit_otherwise() -> None:
     assert "the disk is on holiday" in " ".join(hopeless.warnings)
 
 
-@pytest.mark.parametrize(("claim", "trials"), [("pure(epsilon=1)", 2000), ("pure(epsilon=3.5)", 300)])
+@pytest.mark.parametrize(("claim", "trials"), [("pure(epsilon=1)", 2000), ("pure(epsilon=3.5)", 1000)])
 def test_each_verdict_says_that_failed_runs_were_retried(claim: str, trials: int) -> None:
     """Randomised response fails on most false answers; those that are left have epsilon = log(0.73 / 0.027) = 3.3.
 

@@ -274,13 +274,6 @@ def test_an_audit_uses_outputs_as_the_store_returns_them(tmp_path: Path) -> None
     assert comparable(again) == comparable(first)
 
 
-def test_a_resumed_audit_reports_how_many_runs_are_from_the_store(tmp_path: Path) -> None:
-    first = stored(Gaussian(1.0), tmp_path / "s", trials=40)
-    assert not any("from a store" in words for words in first.warnings)
-    words = " ".join(stored(Gaussian(1.0), tmp_path / "s", trials=60).warnings)
-    assert re.search(r"40 of the 60 runs per dataset come from a store of \d{4}-\d\d-\d\dT", words), words
-
-
 def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path) -> None:
     """The store keeps failures, printed lines and the use of global random state."""
 

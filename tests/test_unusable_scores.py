@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from dpaudit import GaussianDP, audit_scores
-from dpaudit.result import several_runs_evidence
 
 from .scored import of_canaries
 
@@ -110,21 +109,6 @@ def test_an_impossible_number_of_guesses_in_each_run_is_refused(given: Any) -> N
     words = rf"guesses must be a whole number from 1 to the number of canaries of the largest run \(60\), got {given}"
     with pytest.raises(ValueError, match=words):
         audit_scores(scores[::2], scores[1::2], independence=None, run=(run[::2], run[1::2]), guesses=given)
-
-
-@pytest.mark.parametrize("inclusion", ["coins", "fixed_number"])
-def test_runs_whose_bounds_would_take_minutes_are_refused_before_a_result_is_written(inclusion: Any) -> None:
-    """dpaudit must be able to read what it writes; `from_json` has the same limits."""
-    run = np.repeat(np.arange(several_runs_evidence.MAX_RUNS + 1), 4)
-    scores, included = np.arange(len(run)), np.arange(len(run)) % 2 == 1
-    with pytest.raises(ValueError, match="5,001 runs of 1 kinds with 20,004 guesses are too many"):
-        audit_scores(
-            scores[~included],
-            scores[included],
-            independence=None,
-            included_at_random=inclusion,
-            run=(run[~included], run[included]),
-        )
 
 
 def test_a_confidence_is_taken_for_a_percentage_only_if_it_can_be_one() -> None:

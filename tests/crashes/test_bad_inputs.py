@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit import AuditResult
 from dpaudit.config import ConfigError, read_text
 
 from .command_line import CONFIG, Command
@@ -80,18 +79,6 @@ def test_a_module_that_ends_the_process_is_named(code: str, message: str, folder
     assert done.exit_code == 2
     assert "c.yaml:3: audit noise: mechanism: importing mine.py" in done.stderr
     assert message in done.stderr
-
-
-def test_a_message_that_is_not_utf_8_is_kept_in_the_result(folder: Path, command: Command) -> None:
-    (folder / "mine.py").write_text(
-        "import os\ncalls = []\ndef f(d, rng):\n    calls.append(1)\n    if len(calls) > 80:\n"
-        "        raise ValueError('no record ' + os.fsdecode(b'caf\\xe9'))\n    return d[0] + rng.normal()\n"
-    )
-    (folder / "c.yaml").write_text(CONFIG.replace(BUILTIN, "{python: 'mine.py:f'}"))
-    done = command("run", "c.yaml", "--no-pdf")
-    assert done.exit_code == 3
-    result = AuditResult.from_json(folder / "dpaudit-results" / "noise.json")
-    assert any("no record caf\udce9" in words and "at mine.py:6, in f" in words for words in result.warnings)
 
 
 def test_a_mechanism_that_changes_the_folder_on_import_moves_no_file(folder: Path, command: Command) -> None:

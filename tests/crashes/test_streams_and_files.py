@@ -63,6 +63,7 @@ def test_stdout_holds_results_only(folder: Path) -> None:
     assert {b"from a child", b"from C", b"from Python"} <= set(done.stderr.splitlines())
 
 
+@pytest.mark.slow  # as on a full disk
 def test_a_closed_pipe_does_not_change_the_exit_code(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
