@@ -124,8 +124,10 @@ class Turns:
         return np.full(len(x), 3.0 if self.calls % 2 else -3.0) if len(x) > 300 else np.sign(x)
 
 
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
-@pytest.mark.parametrize("fault", FAULTY)
+@pytest.mark.parametrize(
+    ("fault", "method"),
+    [*((fault, "sequential") for fault in FAULTY), ("mean of a large batch", "fixed"), ("state", "fixed")],
+)
 def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fault: str, method: str) -> None:
     """The claim is exactly true.  The faults begin after the fit, so only counted outputs are affected."""
     attack = FAULTY[fault]()

@@ -171,7 +171,6 @@ class SecondStage:
         ("raises", "raised RuntimeError: too much"),
         ("company", "gave the same output different scores in different blocks"),
         ("nan", "returned NaN"),
-        ("raises when scoring", "raised ZeroDivisionError when scoring: division by zero"),
     ],
 )
 def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had_learned(how: str, words: str) -> None:

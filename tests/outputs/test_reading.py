@@ -217,8 +217,7 @@ MISSING: dict[str, Callable[[float], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", MISSING)
-@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(("kind", "many"), [*((kind, False) for kind in MISSING), ("masked array", True)])
 def test_missing_times_masked_entries_and_matrices_are_read(kind: str, many: bool) -> None:
     """Fails by chance < 1 in 10**6: outputs show whether a normal variable exceeds 1.5, at odds of 14 to 1."""
 
