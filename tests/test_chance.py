@@ -29,19 +29,11 @@ UNSEEDED = {"audit_unseeded", "unseeded_generator", "CONFIDENCE", "CONFIDENCE_OP
 
 # Places where a forbidden call is allowed, and the reason why no outcome depends on this call.
 JUSTIFIED = {
-    ("engine/test_shared_random_state.py", "legacy"): "every audit seeds the global state that it draws from",
+    ("engine/test_shared_datasets.py", "legacy"): "every audit seeds the global state that it draws from",
     ("typed/optional_members.py", "called"): "is read by mypy and never runs",
     ("test_checks.py", "legacy"): "every audit seeds the global state that it draws from",
     ("libraries/test_separate_runs.py", "drawn"): "every audit seeds the global state that it draws from",
     ("engine/test_foreign_attacks.py", "test_attacks_leave_the_global_random_state_as_it_was"): "is seeded there",
-    (
-        "engine/test_functions_in_attacks.py",
-        "test_a_function_in_a_built_in_attack_gets_copies_and_leaves_no_trace",
-    ): "is seeded there",
-    (
-        "engine/test_foreign_attacks.py",
-        "test_an_attack_that_seeds_numpy_does_not_make_runs_repeat",
-    ): "the audit seeds it",
     ("test_store.py", "test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one"): "the audit seeds it",
     ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
     ("test_identity.py", "Noise"): "fingerprints leave out the state of generators",
@@ -56,10 +48,12 @@ JUSTIFIED = {
 @cache
 def _functions(file: Path) -> list[tuple[str, list[ast.AST], bool]]:
     """Return the name of each top-level statement, its parts, and whether it has the mark `chance`."""
-    found = []
+    found: list[tuple[str, list[ast.AST], bool]] = []
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
-        parts = [part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Name | ast.Attribute)]
+        parts: list[ast.AST] = [
+            part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Name | ast.Attribute)
+        ]
         found.append((getattr(node, "name", "the module"), parts, any("mark.chance" in mark for mark in marks)))
     return found
 

@@ -7,13 +7,14 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.run_configs import run_all
 from dpaudit.config import read_configs
@@ -111,11 +112,14 @@ def test_audits_that_cannot_be_run_count_among_those_that_share(tmp_path: Path) 
     assert {result.confidence for result in outcome.results} == set(shared_confidences([0.95] * 3))
 
 
+@cache
+def audited() -> AuditResult:
+    release = batched(lambda d, n, rng: d[0] + rng.normal(size=n))
+    return audit(release, GaussianDP(1.0), Pair([0], [1]), trials=40, seed=1, confidence=0.95)
+
+
 def result(name: str, **changes: Any) -> AuditResult:
-    found = audit(
-        lambda d, rng: d[0] + rng.normal(), GaussianDP(1.0), Pair([0], [1]), trials=40, seed=1, confidence=0.95
-    )
-    return dataclasses.replace(found, name=name, **changes)
+    return dataclasses.replace(audited(), name=name, **changes)
 
 
 def test_results_of_different_commands_are_corrected_by_e_bh() -> None:

@@ -79,7 +79,9 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_names_that_the_python_of_a_long_page_imports_exist(page: str) -> None:
     """`test_the_python_runs` runs these pages among the slow tests only."""
     for code in blocks(ROOT / "docs" / f"{page}.md", "python"):
-        imports = [node for node in ast.parse(code).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports: list[ast.stmt] = [
+            node for node in ast.parse(code).body if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
         exec(compile(ast.Module(imports, []), page, "exec"), {})
 
 

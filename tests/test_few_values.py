@@ -230,7 +230,7 @@ def response(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
     return rng.choice(3, n, p=odds / odds.sum()).astype(float)
 
 
-@pytest.mark.parametrize("trials", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trials", [600, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_exactly_true_claims_are_rarely_refuted_on_several_pairs(trials: int) -> None:
     """Makes 16 audits.  Fails by chance < 1 in 10**6."""
     pairs = [Pair([0], [1]), Pair([0], [2]), Pair([1], [2])]
@@ -239,7 +239,6 @@ def test_exactly_true_claims_are_rarely_refuted_on_several_pairs(trials: int) ->
         for seed in range(16)
     ]
     assert sum(run.refuted for run in found) <= binom.ppf(1 - 1e-6, 16, 0.2)
-    assert all(run.evidence.trials == trials for run in found if not run.refuted)
 
 
 def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is fixed

@@ -242,7 +242,7 @@ name: noise
 claim: gaussian(mu=1)
 mechanism: {python: "mine.py:f"}
 pairs: [{d0: [0.0], d1: [1.0]}]
-trials: 600
+trials: 300
 seed: 1
 """
 STRICT = "np.seterr(all='raise')\n"
@@ -272,7 +272,7 @@ def test_a_module_that_is_loaded_during_an_audit_sets_the_state_of_runs_only(tmp
     (tmp_path / "mine.py").write_text("import numpy as np\n" + STRICT + strict)
     with np.errstate():
         mechanism = PythonMechanism("mine.py:f", folder=tmp_path)
-        result = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
+        result = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
     assert result.verdict is not Verdict.INCONCLUSIVE
 
 
@@ -284,10 +284,10 @@ def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
         return float(dataset[0] + rng.normal())
 
     with np.errstate(all="raise"):
-        strict = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
+        strict = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
         assert np.geterr()["under"] == "raise"
     assert seen == {"raise"}
-    usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=600, seed=1)
+    usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
     assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
     assert seen == {"raise", "ignore"}
 
