@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 NIGHTLY = {"attacks", "libraries", "long-audits", "plots", "scores", "synthetic-data", "training"}
 TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "index", "randomised-response"}
-RUN_ELSEWHERE = {"reports"}  # tests/reports/test_docs.py runs this page, and checks the written files
+RUN_ELSEWHERE = {"reports"}  # tests/reports/test_plots.py runs this page, and checks the written files
 
 
 CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()
