@@ -160,7 +160,7 @@ def test_what_a_process_keeps_makes_a_violation_inconclusive(in_a_file: Any, nam
 
 
 @pytest.mark.usefixtures("two")
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("method", ["sequential"])
 def test_a_cache_of_a_copied_function_is_inconclusive_on_any_pair(method: str) -> None:
     kept: dict[int, float] = {}
 

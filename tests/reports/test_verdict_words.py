@@ -134,11 +134,9 @@ def test_no_true_claim_is_said_to_allow_less_than_was_observed(
 
 @pytest.mark.parametrize(("p_value", "near"), [(0.01, True), (0.2, True), (0.21, False), (1.0, False)])
 def test_the_p_value_of_the_counts_decides_what_is_near(p_value: float, near: bool) -> None:
-    class Known:  # a witness of a version that keeps the p-value of its counts
-        region, counts = "output above 1", sample.violation().witness.counts  # type: ignore[union-attr]
-
-    Known.p_value = p_value  # type: ignore[attr-defined]
-    assert rates.came_near(sample.no_violation(), Known) is near  # type: ignore[arg-type]
+    result = with_witness(sample.no_violation(), p_value=p_value)
+    assert result.witness is not None
+    assert rates.came_near(result, result.witness) is near
 
 
 def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
