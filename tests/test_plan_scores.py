@@ -80,8 +80,6 @@ def test_nothing_to_refute_needs_no_number_of_scores() -> None:
 def test_a_power_that_the_simulation_cannot_show_is_refused(independence: Any) -> None:
     with pytest.raises(ValueError, match=r"power must be at most 0\.999 for canaries, got 0\.9999"):
         plan_scores("gaussian(mu=1)", "gaussian(mu=4)", independence=independence, power=0.9999)
-    if independence is not None:  # plans without assumptions take seconds
-        assert plan_scores("gaussian(mu=1)", "gaussian(mu=8)", independence=independence, power=0.999) is not None
 
 
 @pytest.mark.parametrize("independence", CHOICES)

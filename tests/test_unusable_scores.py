@@ -125,6 +125,6 @@ class Unhashable(GaussianDP):
 
 @pytest.mark.parametrize("independence", ["runs", "canaries", None])
 def test_a_claim_that_cannot_be_hashed_is_tested_all_the_same(independence: Any) -> None:
-    scores = of_canaries(30, 2.0, 5)
+    scores = of_canaries(60, 2.0, 5)
     found = [audit_scores(*scores, claim(1.0), independence=independence) for claim in (GaussianDP, Unhashable)]
     assert found[0].p_value == found[1].p_value < 1

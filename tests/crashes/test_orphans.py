@@ -177,7 +177,7 @@ def test_a_mechanism_cannot_end_dpaudit_silently(place: str, folder: Path) -> No
         "    return dataset[0] * 100 + rng.normal()\n"  # equal outputs would be tested again in new processes
     )
     text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
-    (folder / "stuck.yaml").write_text(text)
+    (folder / "stuck.yaml").write_text(f"{text}confirm: never\n")
     with started(folder) as dpaudit:
         shown, said = dpaudit.communicate(timeout=_PATIENCE)
     assert dpaudit.returncode == {"import": 2, "exit": 1}[place], shown + said
