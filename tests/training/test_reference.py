@@ -217,14 +217,14 @@ def test_datasets_from_configs() -> None:
         (lambda: reference.Records(diracs=[0], sizes=[1.0, 2.0]), "of equal length, got 1 and 2"),
         (lambda: reference.Records(["a"], [0]), "features must be an array of numbers, got "),
         (lambda: reference.Records([[10**400]], [0]), "features must be numbers that a float can hold"),
-        (lambda: reference.Model(8), r"sizes must be a tuple of whole numbers such as \(64, 10\), got 8"),
-        (lambda: reference.Model((8, 3), spare=0.5), "spare must be a whole number >= 0, got 0.5"),
+        (lambda: reference.Model(8), r"sizes must be a tuple of whole numbers such as \(64, 10\), got 8"),  # type: ignore[arg-type]
+        (lambda: reference.Model((8, 3), spare=0.5), "spare must be a whole number >= 0, got 0.5"),  # type: ignore[arg-type]
         (
             lambda: trainer(sampling="poisson"),
             r"sampling must be Full\(\), Poisson\(p\) or Shuffled\(parts\), got 'poisson'",
         ),
         (lambda: trainer(steps=1.5), "steps must be a whole number >= 1, got 1.5"),
-        (lambda: reference.Poisson("0.5"), r"must lie in \(0, 1\], got '0.5'"),
+        (lambda: reference.Poisson("0.5"), r"must lie in \(0, 1\], got '0.5'"),  # type: ignore[arg-type]
         (lambda: reference.Model((3, 1)), "at least two classes"),
         (lambda: trainer(steps=0), "steps must be a whole number >= 1, got 0"),
         (lambda: trainer(start=np.zeros(3)), "start must have 18 weights"),
