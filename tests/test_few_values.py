@@ -158,14 +158,13 @@ def made(
     pairs: list[Pair],
     *,
     attacks: str = "auto",
+    trials: int,
+    seed: int,
     confidence: float,
-    **options: int,
 ) -> SequentialAudit:
     """Make an audit without its result, which would take most of the time."""
     tested = claim.symmetrized()
-    collector = new_collector(
-        mechanism, pairs, attacks, jobs=1, execution=ExecutionSettings(), tested=tested, **options
-    )
+    collector = new_collector(mechanism, pairs, attacks, trials, seed, 1, ExecutionSettings(), tested)
     run = SequentialAudit(collector, tested, confidence=confidence)
     run.go()
     return run
