@@ -39,8 +39,7 @@ from one_run_limits import S, limit_any, limit_independent, limit_mixture
 
 from dpaudit.claims import GaussianDP
 from dpaudit.inference import one_run
-from dpaudit.inference.guesses import guess, right_guesses
-from dpaudit.inference.scores import confident, levels, several, tight, weighted
+from dpaudit.inference.scores import both_sides, confident, levels, several, tight, weighted
 from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
@@ -78,7 +77,8 @@ def mu_of(sigma: float) -> float:
 
 
 def counts(scores: Array, included: Any, r: int) -> tuple[int, int]:
-    return right_guesses(guess(scores, r), included)
+    answers = both_sides.guess(scores, r)
+    return r, int(np.count_nonzero(answers == np.where(included, 1, -1)))
 
 
 def points(scores: Array, included: Any) -> tuple[levels.Numbers, int]:

@@ -17,9 +17,10 @@ import numpy as np
 from scipy.special import expit
 
 from dpaudit import GaussianDP
-from dpaudit.engine.score_guesses import ScoresEvidence, count_guesses, count_in_runs
+from dpaudit.engine.score_guesses import count_guesses, count_in_runs
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.base_evidence import ScoresGuesses
 
 CONFIDENCE = 0.95
 STATE, TELLS = 0.3937, float(expit(1.5))
@@ -49,7 +50,7 @@ def made(rng: np.random.Generator, m: int, included: int, runs: int, mu: float, 
 
 def evidence_of(
     scores: Array, included: Any, run: Any, independence: Any, inclusion: Any, rng: np.random.Generator
-) -> ScoresEvidence:
+) -> ScoresGuesses:
     """Count as `audit_scores` does."""
     sides = scores[~included], scores[included]
     if run.max() > 0:

@@ -27,13 +27,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from sweep_cases import correct
 
-from dpaudit.cli.plan_sweep import planned_sweep
-from dpaudit.cli.prepare_run import CommandSettings, NotReady
+from dpaudit.cli.prepare_run import CommandSettings, NotReady, prepare_folder
+from dpaudit.cli.sweep_cells import planned_sweep
 from dpaudit.config import ConfigError
 from dpaudit.result.sweeps import CellState, Sweep
-from dpaudit_reports.formats.run import Screen
+from dpaudit_reports.formats.facts import Screen
 from dpaudit_reports.formats.sweeps import text
-from dpaudit_reports.sweep_rows import counts, refuted_words
+from dpaudit_reports.sweep_document import counts, refuted_words
 
 CATALOGUE = Path(__file__).resolve().parent / "sweep_cases" / "correct.yaml"
 CHAINS = ("count", "distinct count", "clamped sum", "statistic of 5 numbers", "histogram by categories")
@@ -65,7 +65,7 @@ def swept(
     """Sweep a library, and return the outcome."""
     command = CommandSettings(output=folder, confidence=confidence, pdf=False, quiet=True, jobs=jobs)
     plan = planned_sweep(library, [], only or [], command)
-    plan.prepare(command)
+    prepare_folder([cell.planned for cell in plan.cells], command)
     sweeping = plan.start(seconds, command)
     sweeping.go_on()
     if sweeping.interrupted:

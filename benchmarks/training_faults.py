@@ -32,7 +32,7 @@ from dpaudit.catalogue.training import EXAMPLES
 from dpaudit.numerics.arrays import Array
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.training import canaries, claim, many_runs, reference, step_by_step, views
-from dpaudit.training.reference.state import State
+from dpaudit.training.reference.trainer import State
 
 CONFIDENCE = 0.95
 

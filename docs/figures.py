@@ -1,6 +1,6 @@
 """Draw the figures of the documentation: python docs/figures.py
 
-`tests/test_figures_of_docs.py` compares the files with the output of this command, except the README's picture and
+`tests/test_docs.py` compares the files with the output of this command, except the README's picture and
 plots.svg, which matplotlib draws.
 """
 

@@ -18,7 +18,7 @@ from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.run_configs import Outcome
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.releases import Releases
+from dpaudit.mechanisms.installer import Releases
 from dpaudit.result.suite import Promise
 
 from .reports import sample

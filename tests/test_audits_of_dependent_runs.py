@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
-from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit
+from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
 from dpaudit.inference.independence import MIN_RUNS
 
@@ -138,3 +140,63 @@ def test_observed_times_may_drift_and_outputs_may_not() -> None:
     assert result.verdict is Verdict.INCONCLUSIVE
     sound = audit(Gaussian(1.0), GaussianDP(1.5), PAIR, trials=600, seed=0, attacks="logistic")
     assert sound.bounds_valid
+
+
+def audited(sample: Callable[..., Any], claim: Any = None) -> Any:
+    options: dict[str, Any] = {"trials": 3000, "seed": 0, "confidence": 0.95, "confirm": "never"}
+    return audit(batched(sample), claim or GaussianDP(3.0), PAIR, **options)
+
+
+def test_a_mechanism_that_ignores_its_seed_voids_the_guarantee() -> None:
+    """The mechanism draws the same noise in every call."""
+
+    def reseeded(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        return dataset[0] + np.random.default_rng(42).normal(size=n)
+
+    result = audited(reseeded)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("no guarantee holds" in warning for warning in result.warnings)
+    assert not result.bounds_valid
+    assert result.mu_lower == result.epsilon_lower(1e-5) == 0.0
+    assert result.p_value == 1.0
+
+
+def test_state_between_runs_voids_the_guarantee() -> None:
+    calls = {"n": 0}
+
+    def drifting(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        calls["n"] += n
+        return dataset[0] + calls["n"] / 1000 + rng.normal(size=n)
+
+    result = audited(drifting)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("drift" in warning or "second half" in warning for warning in result.warnings)
+
+
+def test_a_violation_seen_in_dependent_runs_is_none() -> None:
+    def shared(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        return dataset[0] + np.repeat(rng.normal(size=n // 10 + 1), 10)[:n]
+
+    assert audited(shared, PureDP(0.5)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_honest_mechanism_is_not_suspected() -> None:
+    result = audited(lambda dataset, n, rng: dataset[0] + rng.normal(size=n))
+    assert result.verdict is Verdict.NO_VIOLATION
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_outputs_that_do_not_depend_on_the_dataset_are_named(method: str) -> None:
+    """The seed is fixed."""
+
+    def named(scale: float, trials: int = 600) -> bool:
+        release = batched(lambda dataset, n, rng: scale * dataset[0] + rng.normal(size=n))
+        result = audit(release, GaussianDP(1.0), PAIR, trials=trials, seed=0, attacks="logistic", method=method)
+        assert result.verdict is Verdict.NO_VIOLATION
+        return any("check that the outputs depend on the dataset" in warning for warning in result.warnings)
+
+    assert named(0.0)
+    assert not named(0.0, trials=300)  # too few runs for a statement about the mechanism
+    assert not named(0.3)  # its bound on mu is 0, too, but the attack predicts better than a guess
+    assert not named(0.9)

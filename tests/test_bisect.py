@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.numerics.arrays import Array, Flags, Integers
@@ -121,6 +121,7 @@ def test_the_geometric_mean_needs_few_steps_on_any_scale(edge: float) -> None:
     assert len(asked) <= 21  # log2(log(10^616) / log(1.001))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(SMALL, SMALL, SMALL), max_size=20))
 def test_each_integer_is_found_as_if_alone(rows: list[tuple[int, int, int]]) -> None:
     rows = [(min(a, b), max(a, b), edge) for a, b, edge in rows if min(a, b) <= edge < max(a, b)]
@@ -137,6 +138,7 @@ def test_each_integer_is_found_as_if_alone(rows: list[tuple[int, int, int]]) -> 
     assert turned.outside.tolist() == edge.tolist()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(0.0, 1e300), max_size=20), st.sampled_from([None, 7, 60]), st.sampled_from([0.0, 1e-3]))
 def test_each_element_is_found_as_if_alone(edges: list[float], steps: int | None, width: float) -> None:
     edge = np.array(edges)

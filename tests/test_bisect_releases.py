@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
-from typer.testing import CliRunner
 
 from dpaudit.cli import audit_releases
-from dpaudit.cli.app import app
 from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
@@ -34,7 +32,6 @@ HISTORIES = {
     "mended": ("bbbggggg", 1, ["The oldest audited release, 1.1, is bad.", "First good release: 1.4."]),
     "both": ("ggbbbbgg", 1, ["First bad release: 1.3.", "First good release: 1.7.", "not monotone", "changes 2 times"]),
     "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
-    "always": ("bbbbbbbb", 1, ["All 8 audited releases are bad: no change was found."]),
     "one": ("b", 1, ["The only audited release is bad"]),
     "skipped": (
         "ggssbb",
@@ -42,21 +39,12 @@ HISTORIES = {
         ["First bad release: 1.5, or a release between it and 1.2, which is good: 1.3, 1.4 ("],
     ),
     "inconclusive": ("ggog", 3, ["1 release inside a stretch has no verdict, and may differ from the audited ones."]),
-    "newest skipped": (
-        "gggs",
-        3,
-        ["– no result tinylaw 1.4", "installing it failed; uv printed: No space left"],
-    ),
     "oldest skipped": (
         "sggg",
         3,
         ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."],
     ),
-    "mostly skipped": ("gsssssg", 3, ["1.7: 2 of 7 releases audited with a verdict."]),
-    "a few skipped": ("gsgsg", 0, ["1.5: 3 of 5 releases audited with a verdict."]),
     "network": ("gwg", 3, ["noise (1.2)", "error sending request"]),
-    "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
-    "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
     "not ready": ("gngbb", 1, ["noise (1.2)", "is a folder", "First bad release: 1.4."]),
     "no verdict": ("ooo", 3, ["No release was found good or bad."]),
 }
@@ -137,12 +125,6 @@ def test_each_release_has_its_own_seed_because_earlier_verdicts_choose_the_relea
     assert not set(seeds.values()) & set(index.seeds.values())
 
 
-def test_without_a_seed_every_audit_draws_one(index: Index, tmp_path: Path) -> None:
-    (tmp_path / "noise.yaml").write_text(CONFIG.replace("    seed: 7\n", ""))
-    bisected(index, "gg")
-    assert set(index.seeds.values()) == {None}
-
-
 def test_extras_are_kept_and_the_required_release_is_audited_first(index: Index, tmp_path: Path) -> None:
     audits = requiring(read_configs([tmp_path]), "TinyLaw")
     (planned,) = release_audits(audits, "TinyLaw", "1.4", None).values()
@@ -174,12 +156,6 @@ def test_an_interruption_keeps_what_was_found(index: Index) -> None:
     assert bisected(index, "ig").exit_code == 3
 
 
-def test_audits_that_can_never_start_are_refused_as_wrong_usage(index: Index) -> None:
-    done = bisected(index, "ngg")
-    assert done.exit_code == 2
-    assert "error: noise.yaml:3: noise.json is a folder; remove it or use another -o" in done.stderr
-
-
 def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,12 +167,6 @@ def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
     assert done.exit_code == 130
     assert "could be audited" not in done.stderr
     assert not Path("dpaudit-results/bisection.json").exists()
-
-
-def test_a_good_release_and_a_named_release_may_be_wrong(index: Index) -> None:
-    said = prose(bisected(index, "gb"))
-    assert "misses a violation of the detectable size with probability 10 % under an optimal attack, and more" in said
-    assert "The probability that a named first release is wrong is not bounded." in said
 
 
 def test_other_packages_that_differ_at_a_change_are_named(index: Index) -> None:
@@ -232,30 +202,6 @@ def test_the_releases_that_each_audit_refuted_are_named(
     assert "Audit noise refuted 1.1, 1.2, 1.3." in said
     assert "Audit other refuted 1.4, 1.5, 1.6." in said
     assert "With --only NAME" in said
-
-
-def test_only_left_out_releases_are_no_range(index: Index) -> None:
-    index.left_out = {"1.1": "yanked", "1.2": "pre-release"}
-    done = bisected(index, "gg")
-    assert done.exit_code == 2
-    assert "has no final release from the first to the latest that is not yanked; name pre-releases" in done.stderr
-
-
-def test_if_no_release_can_be_loaded_no_file_is_written(index: Index) -> None:
-    done = bisected(index, "sss")
-    assert done.exit_code == 2
-    assert "error: no release of tinylaw could be audited; see the messages above" in done.stderr
-    assert not Path("dpaudit-results/bisection.json").exists()
-
-
-def test_a_report_of_the_folder_reads_only_results(index: Index) -> None:
-    bisected(index, "gg")
-    sample.violation().to_json("dpaudit-results/noise.json")
-    done = CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False)
-    assert done.exit_code == 0
-    sample.violation().to_json("dpaudit-results/bisection.json")
-    both = CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False)
-    assert len(both.stdout) > len(done.stdout), "an audit may have the name bisection"
 
 
 def test_the_page_shows_what_the_command_prints(index: Index, tmp_path: Path) -> None:

@@ -1,16 +1,22 @@
-"""The section "Calibration" of docs/statistics.md equals its results, and `benchmarks/calibration.py` resumes."""
+"""The programs of `benchmarks/` do what they say, and pages show their results: calibration, costs, same evidence."""
 
 from __future__ import annotations
 
+import copy
 import importlib
-import itertools
 import json
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.stats import binom
+
+from dpaudit import AuditResult, Pair, audit, batched
+from dpaudit.catalogue import BUILTIN
+from dpaudit.learning.attack import attack_classes
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
@@ -53,16 +59,6 @@ def test_the_page_holds_the_saved_results(monkeypatch: pytest.MonkeyPatch) -> No
         page.page_with(results, text.replace("<!-- calibration, streams: begin -->", ""))
 
 
-def test_every_part_has_a_share_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part without a share ended the command with a KeyError if it was given `--minutes`."""
-    budget = part("budget", monkeypatch)
-    rows = importlib.import_module("calibration").rows()
-    assert {row.part for row in rows} == set(budget.SHARES)
-    assert sum(budget.SHARES.values()) == pytest.approx(1)
-    numbers = budget.divided(rows, {row.label: 1.0 for row in rows}, seconds=3600)
-    assert all(1 <= numbers[row.label] <= row.full for row in rows)
-
-
 def test_a_changed_count_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     page = part("page", monkeypatch)
     results = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
@@ -70,22 +66,6 @@ def test_a_changed_count_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> No
     row = results["rows"][0]
     row["counts"]["refuted"] = row["audits"]
     assert f"| **{row['audits']:,}** |" in page.page_with(results, text)
-
-
-@pytest.mark.parametrize(("rate", "audits"), [(0.05, 30), (0.05, 1000), (0.9, 200), (0.999, 20), (1e-9, 200), (0.0, 7)])
-def test_limits_are_the_first_counts_with_a_small_tail(
-    rate: float, audits: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The slow second version adds the probabilities of counts."""
-    limit = part("limit", monkeypatch)
-    masses = [float(binom.pmf(count, audits, rate)) for count in range(audits + 1)]
-    most, least = limit.Limit(rate=rate), limit.Limit(rate=rate, least=True)
-    allowed = next(count for count in range(audits + 1) if sum(masses[count + 1 :]) <= limit.BEYOND)
-    assert most.allowed(audits) == allowed
-    assert (most.broken(audits, allowed), most.broken(audits, allowed + 1)) == (False, True)
-    allowed = next(count for count in range(audits, -1, -1) if sum(masses[:count]) <= limit.BEYOND)
-    assert least.allowed(audits) == allowed
-    assert (least.broken(audits, allowed), least.broken(audits, allowed - 1)) == (False, True)
 
 
 EVENTS = ("refuted", "mu", "epsilon", "band", "inconclusive", "came true")  # of all parts
@@ -141,72 +121,128 @@ def test_a_command_that_was_interrupted_makes_only_the_missing_audits(
     assert (made, (tmp_path / "page.md").read_text(encoding="utf-8")) == ([], text)
 
 
-def test_audits_of_other_code_are_not_counted(calibration: Any) -> None:
-    results = importlib.import_module("calibration_parts.results")
-    made: list[tuple[str, int]] = []
-    row = rows_of(made, set())[0]
-    audits = results.Audits(calibration.Store(None), [row])
-    audits.make(row, 2, jobs=1)
-    again = results.Audits(audits.store, [row])
-    again.make(row, 2, jobs=1)
-    assert len(made) == len(again.found(row)) == 2
-    other = results.Audits(audits.store, [row], versions=VERSIONS | {"code": "of another version"})
-    assert other.found(row) == []
-    other.make(row, 1, jobs=1)
-    assert len(made) == 3
+@pytest.fixture(autouse=True)
+def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("benchmarks", "docs"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
 
 
-def test_a_command_stops_if_the_code_changes_meanwhile(calibration: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = importlib.import_module("calibration_parts.results")
-    times, made = itertools.count(int(results.BEGAN) + 1), list[tuple[str, int]]()
-    row = rows_of(made, set())[0]
-    audits = results.Audits(calibration.Store(None), [row])
-    monkeypatch.setattr(results, "newest", lambda names=(): float(next(times)))
-    audits.make(row, 1, jobs=1)  # a file is newer, but its code is the same
-    monkeypatch.setattr(results, "versions", lambda: VERSIONS | {"code": "of another version"})
-    with pytest.raises(results.CodeChangedError, match="changed during the command"):
-        audits.make(row, 2, jobs=1)
-    assert len(audits.found(row)) == 1
-    with pytest.raises(results.CodeChangedError):  # dpaudit may have been imported before the change
-        results.Audits(calibration.Store(None), [row])
+def test_the_limit_on_threads_is_switched_off_where_audits_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renamed limit would otherwise stay on in the measurement without the limit."""
+    busy = importlib.import_module("busy_core")
+    places = [(importlib.import_module(module), name) for module, name in busy.LIMITS]
+    for module, name in places:
+        monkeypatch.setattr(module, name, getattr(module, name))  # restored after the test
+    busy.switch_off_the_limit()
+    assert all(getattr(module, name) is nullcontext for module, name in places)
+    known = {module for module, _ in busy.LIMITS}
+    for file in (ROOT / "audit").rglob("*.py"):
+        if re.search(r"import .*\bone_thread\b", file.read_text(encoding="utf-8")):
+            assert ".".join(file.relative_to(ROOT / "audit").with_suffix("").parts) in known
 
 
-def test_versions_name_the_code_and_the_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    code = part("code", monkeypatch)
-    monkeypatch.setattr(code, "PACKAGES", [tmp_path])
-    (tmp_path / "some.py").write_text("x = 1\n")
-    assert code.versions().keys() == VERSIONS.keys()
-    assert code.versions()["code"] == code.digest([tmp_path / "some.py"])
-    assert code.newest() == (tmp_path / "some.py").stat().st_mtime
+def test_the_figure_of_growth_shows_the_table_of_measurements() -> None:
+    rows: dict[str, Any] = importlib.import_module("drawing.growth").GROWTH
+    text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    for what, points in rows.items():
+        for size, seconds, megabytes in points:
+            assert f"| {what} | {size:,} | {seconds:.1f} | {megabytes:,.0f} |" in text, (what, size)
 
 
-def test_a_digest_notices_code_but_no_docstrings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    code, file = part("code", monkeypatch), tmp_path / "some.py"
-
-    def digest(text: str) -> str:
-        file.write_text(text)
-        return str(code.digest([file]))
-
-    plain = digest("def f(x):\n    return x\n")
-    assert digest('"""A module."""\n\ndef f(x):\n    """Return x."""\n    return (x)  # as given\n') == plain
-    assert digest("def f(x):\n    return -x\n") != plain
-    assert len(plain) == 12
+FEW = "one run/"  # kinds that take no time
 
 
-def test_a_budget_is_divided_among_the_rows_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The part "stated" gets 500 of 600 seconds: 5 for the cheap row, 250 for the dear and 245 for the usual row."""
-    budget = part("budget", monkeypatch)
-    parts = importlib.import_module("calibration_parts")
-    monkeypatch.setattr(budget, "SHARES", {"stated": 0.5, "streams": 0.1, "commands": 0.4})
+@pytest.fixture
+def evidence(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("same_evidence")
 
-    def row(name: str, cell: str, full: int = 1000) -> Any:
-        return parts.Row(part=name, cells=(cell,), audit=None, limits={}, full=full, sources=())
 
-    rows = [row("stated", "cheap", 50), row("stated", "usual"), row("stated", "dear"), row("streams", "one")]
-    rows.append(row("stated", "whose audits fail"))
-    costs = {"stated: cheap": 0.1, "stated: usual": 1.0, "stated: dear": 50.0, "streams: one": 2.0}
-    numbers = budget.divided(rows, costs, seconds=600)
-    assert numbers["stated: cheap"] == 50
-    assert numbers["stated: dear"] == numbers["stated: whose audits fail"] == budget.MIN_AUDITS == 5
-    assert numbers["stated: usual"] in (244, 245)  # bisection rounds down
-    assert numbers["streams: one"] in (49, 50)
+@pytest.fixture
+def digests(evidence: Any) -> Any:
+    return importlib.import_module("evidence_kinds.digests")
+
+
+@batched
+def release(dataset: list[float], n: int, rng: Any) -> Any:
+    return sum(dataset) + rng.normal(size=n)
+
+
+def audited(seed: int, claim: str = "gaussian(mu=0.3)") -> AuditResult:
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 200, "confirm": "never"}
+    return audit(release, claim, Pair([0], [1]), seed=seed, name="a name", **options)
+
+
+def plain(result: AuditResult, folder: Path) -> Any:
+    result.to_json(folder / "result.json")
+    return json.loads((folder / "result.json").read_text(encoding="utf-8"))
+
+
+def renamed(values: Any) -> Any:
+    """The same content under other keys, which stand in another order."""
+    if isinstance(values, dict):
+        return {f"new_{key}": renamed(value) for key, value in reversed(values.items())}
+    return [renamed(value) for value in values] if isinstance(values, list) else values
+
+
+def numbers(values: Any) -> Iterator[tuple[Any, Any]]:
+    """Where each number stands: its container, and its key or index there."""
+    for key, value in list(values.items() if isinstance(values, dict) else enumerate(values)):
+        if isinstance(value, dict | list):
+            yield from numbers(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield values, key
+
+
+def test_a_kind_that_differs_is_named_with_its_parts(
+    evidence: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "reference.json"
+    assert evidence.main(["--write", str(file), "--only", FEW]) == 0
+    reference = json.loads(file.read_text(encoding="utf-8"))
+    kinds = reference["kinds"]
+    kinds["one run/violation"][1]["bounds"] = "00000000"
+    del kinds["one run/too few"]
+    kinds["one run/of earlier"] = kinds["one run/none found"]
+    file.write_text(json.dumps(reference), encoding="utf-8")
+    capsys.readouterr()
+    assert evidence.main(["--check", str(file), "--only", FEW]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[:3] == ["one run/of earlier: is gone", "one run/too few: is new", "one run/violation: bounds differs"]
+    assert len(said) == 4
+
+
+def test_another_seed_changes_the_digests_and_the_same_seed_none(digests: Any) -> None:
+    one, same, other = (digests.digests(digests.parts(audited(seed))) for seed in (1, 1, 2))
+    assert one == same
+    changed = {part for part in one if one[part] != other[part]}
+    assert changed >= {"p-value", "bounds", "curve", "witness", "history", "outputs", "summary", "file"}
+    assert "verdict" not in changed
+
+
+def test_every_number_of_a_file_counts(digests: Any, tmp_path: Path) -> None:
+    values = digests.file_content(plain(audited(1), tmp_path))
+    text = digests.written(values)
+    changed = copy.deepcopy(values)
+    places = list(numbers(changed))
+    assert len(places) > 300
+    for container, key in places:
+        before = container[key]
+        container[key] = before * (1 + 1e-9) + (before == 0)
+        assert digests.written(changed) != text
+        container[key] = before
+    assert digests.written(changed) == text
+
+
+def test_every_builtin_mechanism_and_every_attack_is_audited(evidence: Any) -> None:
+    kinds = set(evidence.kinds())
+    assert {f"builtin/{name}/{method}" for name in BUILTIN for method in ("sequential", "fixed")} <= kinds
+    known = {getattr(kind, "former_names", (name,))[0] for name, kind in attack_classes().items()}
+    assert {f"attack/{name}" for name in known} <= kinds
+
+
+def test_the_reference_has_all_kinds(evidence: Any) -> None:
+    reference = json.loads(evidence.REFERENCE.read_text(encoding="utf-8"))
+    assert list(reference["kinds"]) == evidence.kinds()
+    assert len(reference["kinds"]) == len(set(evidence.kinds())) >= 40
+    assert reference["holds for"].keys() == evidence.holds_for().keys()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parent
-FILES = sorted(path for path in TESTS.rglob("*.py") if "example" not in path.parts and path.name != "unseeded.py")
+FILES = {
+    path.relative_to(TESTS).as_posix(): path
+    for path in sorted(TESTS.rglob("*.py"))
+    if "example" not in path.parts and path.name != "unseeded.py"
+}
 
 AUDITS = {"audit", "replay", "assert_private", "audit_unseeded", "audit_one_run"}
 SEEDED_ANYWAY = {"audit_unseeded"}  # this function sets a seed and a high confidence
@@ -24,38 +29,41 @@ UNSEEDED = {"audit_unseeded", "unseeded_generator", "CONFIDENCE", "CONFIDENCE_OP
 
 # Places where a forbidden call is allowed, and the reason why no outcome depends on this call.
 JUSTIFIED = {
-    ("engine/test_shared_random_state.py", "legacy"): "every audit seeds the global state that it draws from",
+    ("engine/test_shared_datasets.py", "legacy"): "every audit seeds the global state that it draws from",
     ("typed/optional_members.py", "called"): "is read by mypy and never runs",
-    ("test_reasons.py", "legacy"): "every audit seeds the global state that it draws from",
+    ("test_checks.py", "legacy"): "every audit seeds the global state that it draws from",
     ("libraries/test_separate_runs.py", "drawn"): "every audit seeds the global state that it draws from",
     ("engine/test_foreign_attacks.py", "test_attacks_leave_the_global_random_state_as_it_was"): "is seeded there",
-    (
-        "engine/test_functions_in_attacks.py",
-        "test_a_function_in_a_built_in_attack_gets_copies_and_leaves_no_trace",
-    ): "is seeded there",
-    (
-        "engine/test_foreign_attacks.py",
-        "test_an_attack_that_seeds_numpy_does_not_make_runs_repeat",
-    ): "the audit seeds it",
     ("test_store.py", "test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one"): "the audit seeds it",
     ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
+    ("test_identity.py", "Noise"): "fingerprints leave out the state of generators",
+    (
+        "test_replay_agreement.py",
+        "test_a_replay_in_a_test_compares_the_claim_and_the_violation_to_detect",
+    ): "the session gives the seed",
     ("test_settings.py", "test_audits_without_a_seed_record_different_seeds"): "compares the seeds only",
 }
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST, bool]]:
-    """Yield the name of each top-level statement, the statement, and whether it has the mark `chance`."""
-    for node in tree.body:
+@cache
+def _functions(file: Path) -> list[tuple[str, list[ast.AST], bool]]:
+    """Return the name of each top-level statement, its parts, and whether it has the mark `chance`."""
+    found: list[tuple[str, list[ast.AST], bool]] = []
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
         marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
-        yield getattr(node, "name", "the module"), node, any("mark.chance" in mark for mark in marks)
+        parts: list[ast.AST] = [
+            part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Name | ast.Attribute)
+        ]
+        found.append((getattr(node, "name", "the module"), parts, any("mark.chance" in mark for mark in marks)))
+    return found
 
 
 def _dotted(node: ast.AST) -> str:
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
-def _unseeded_calls(node: ast.AST) -> Iterator[str]:
-    for call in ast.walk(node):
+def _unseeded_calls(parts: Iterable[ast.AST]) -> Iterator[str]:
+    for call in parts:
         if not isinstance(call, ast.Call):
             continue
         name, last = _dotted(call.func), _dotted(call.func).rsplit(".", 1)[-1]
@@ -74,50 +82,48 @@ def _unseeded_calls(node: ast.AST) -> Iterator[str]:
             yield f"{name}(...) without seed="
 
 
-def _impatient(node: ast.AST) -> Iterator[str]:
+def _impatient(parts: Iterable[ast.AST]) -> Iterator[str]:
     """Yield each timeout that a busy machine may exceed."""
-    for call in ast.walk(node):
+    for call in parts:
         for keyword in call.keywords if isinstance(call, ast.Call) else ():
             limit = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
             if keyword.arg == "timeout" and isinstance(limit, int | float) and limit < PATIENT:
                 yield f"timeout={limit}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_randomness_in_tests_has_a_seed(file: Path) -> None:
+def test_randomness_in_tests_has_a_seed() -> None:
     """Unseeded randomness comes only from `tests/unseeded.py`, whose audits have a very high confidence."""
-    where = file.relative_to(TESTS).as_posix()
     found = [
-        f"{where}:{getattr(node, 'lineno', 1)} {name}: {words}"
-        for name, node, _ in _functions(ast.parse(file.read_text(encoding="utf-8")))
-        for words in _unseeded_calls(node)
+        f"{where} {name}: {words}"
+        for where, file in FILES.items()
+        for name, parts, _ in _functions(file)
+        for words in _unseeded_calls(parts)
         if (where, name) not in JUSTIFIED
     ]
     assert not found, "\n".join([*found, "give a seed, or use tests/unseeded.py and mark the test `chance`"])
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_tests_with_a_clock_or_unseeded_randomness_are_marked(file: Path) -> None:
+def test_tests_with_a_clock_or_unseeded_randomness_are_marked() -> None:
     """`benchmarks/flaky.py` finds them by the mark `chance`."""
     found = []
-    for name, node, marked in _functions(ast.parse(file.read_text(encoding="utf-8"))):
-        used = {_dotted(part).rsplit(".", 1)[-1] for part in ast.walk(node)} & (CLOCKS | UNSEEDED)
-        used |= set(_impatient(node))
-        if name.startswith("test_") and used and not marked:
-            found.append(f"{name} uses {', '.join(sorted(used))}: mark it with @pytest.mark.chance")
+    for where, file in FILES.items():
+        for name, parts, marked in _functions(file):
+            used = {_dotted(part).rsplit(".", 1)[-1] for part in parts} & (CLOCKS | UNSEEDED)
+            used |= set(_impatient(parts))
+            if name.startswith("test_") and used and not marked:
+                found.append(f"{where} {name} uses {', '.join(sorted(used))}: mark it with @pytest.mark.chance")
     assert not found, "\n".join(found)
 
 
 def test_exceptions_are_still_there() -> None:
     for where, name in JUSTIFIED:
-        names = [found for found, _, _ in _functions(ast.parse((TESTS / where).read_text(encoding="utf-8")))]
-        assert name in names, f"{where}: {name} is gone; remove it from JUSTIFIED"
+        assert name in [found for found, _, _ in _functions(TESTS / where)], f"{where}: {name} is gone"
 
 
 @pytest.mark.parametrize("code", ["audit(f, c, p, seed=1, timeout=2.0)", "run(words, timeout=59)"])
 def test_a_short_timeout_is_noticed(code: str) -> None:
-    assert list(_impatient(ast.parse(code)))
-    assert not list(_impatient(ast.parse(code.replace("59", "60").replace("2.0", "None"))))
+    assert list(_impatient(ast.walk(ast.parse(code))))
+    assert not list(_impatient(ast.walk(ast.parse(code.replace("59", "60").replace("2.0", "None")))))
 
 
 @pytest.mark.parametrize(
@@ -136,5 +142,6 @@ def test_a_short_timeout_is_noticed(code: str) -> None:
     ],
 )
 def test_unseeded_randomness_is_noticed(code: str) -> None:
-    assert list(_unseeded_calls(ast.parse(code)))
-    assert not list(_unseeded_calls(ast.parse("audit(f, c, p, seed=1); np.random.default_rng(3); rng.normal()")))
+    assert list(_unseeded_calls(ast.walk(ast.parse(code))))
+    seeded = ast.parse("audit(f, c, p, seed=1); np.random.default_rng(3); rng.normal()")
+    assert not list(_unseeded_calls(ast.walk(seeded)))

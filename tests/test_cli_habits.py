@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
 from dpaudit.cli.app import app
+from dpaudit.cli.start import CASES
 from dpaudit.cli.terminal import complain
+from dpaudit.config import read_configs
 
 from .test_config_mistakes import CONFIG
 
@@ -40,20 +44,6 @@ def test_commands_options_and_values_are_completed(words: str, completed: set[st
 def test_help_command_shows_the_help_of_a_command(command: Command) -> None:
     assert command("help", "run").stdout == command("run", "--help").stdout
     assert command("help").stdout == command("--help").stdout
-
-
-def test_short_option_for_the_version(command: Command) -> None:
-    assert command("-V").stdout == command("--version").stdout != ""
-
-
-@pytest.mark.parametrize("name", ["run", "compare", "bisect", "replay"])
-def test_options_are_grouped_and_flags_have_no_type(name: str, command: Command) -> None:
-    shown = command(name, "--help").stdout
-    places = [shown.index(f"─ {title} ─") for title in ("Arguments", "What is run", "What is shown")]
-    assert places == sorted(places)
-    assert "─ Machines and files ─" in shown
-    assert "bool" not in shown
-    assert "bool" not in command("--help").stdout
 
 
 def test_verbose_shows_evidence_and_bounds_of_each_audit(tmp_path: Path, command: Command) -> None:
@@ -100,3 +90,39 @@ def test_the_word_error_is_red_on_a_terminal_only(monkeypatch: pytest.MonkeyPatc
     assert written(io.StringIO()) == plain
     monkeypatch.setenv("NO_COLOR", "1")
     assert written(_Terminal()) == plain
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_starting_config_of_each_case_is_complete(
+    case: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mechanism runs once on each dataset.  Its claim is true, so no audit is needed."""
+    monkeypatch.chdir(tmp_path)
+    wrote = command("init", "new.yaml", "--for", case)
+    assert wrote.exit_code == 0
+    assert wrote.stderr.endswith("; run it with: dpaudit run new.yaml\n")
+    (planned,) = read_configs([tmp_path / "new.yaml"])
+    assert {path.name for path in tmp_path.iterdir()} >= {"new.yaml", *CASES[case][1]}
+    assert "{file}" not in (tmp_path / "new.yaml").read_text()
+    mechanism, claim = planned.load()
+    found: Any = getattr(mechanism, "loaded", mechanism)
+    try:
+        assert claim.beta(0.1) > 0
+        for dataset in (dataset for pair in planned.pairs[:2] for dataset in (pair.d0, pair.d1)):
+            rng = np.random.default_rng(1)
+            outputs = found.sample(dataset, 1, rng) if hasattr(found, "sample") else [found(dataset, rng)]
+            assert len(outputs) == 1
+    finally:
+        getattr(mechanism, "close", lambda: None)()
+
+
+def test_starting_files_replace_nothing(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_mechanism.py").write_text("mine")
+    done = command("init", "--for", "python")
+    assert done.exit_code == 2
+    assert "my_mechanism.py already exists; choose another file name or another folder" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["my_mechanism.py"]
+    done = command("init", "--for", "pyhton")
+    assert done.exit_code == 2
+    assert "did you mean python?" in done.stderr

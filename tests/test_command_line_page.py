@@ -11,9 +11,9 @@ import pytest
 from click.testing import Result
 
 from dpaudit.cli.app import COMMANDS
+from dpaudit.config import read_configs
 from dpaudit_reports.formats import FORMATS
-from dpaudit_reports.formats.facts import facts
-from dpaudit_reports.formats.run import Audited
+from dpaudit_reports.formats.facts import Audited, facts
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "command-line.md").read_text(encoding="utf-8")
@@ -58,3 +58,19 @@ def test_the_page_has_the_keys_of_json() -> None:
 def test_the_page_has_the_formats() -> None:
     (table,) = re.findall(r"^\| `--format` \| for .*?\n\n", PAGE, flags=re.M | re.S)
     assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(FORMATS)
+
+
+def test_the_page_lists_the_keys_of_the_schema() -> None:
+    """If this fails, run `python docs/keys.py`."""
+    keys = runpy.run_path(str(DOCS / "keys.py"))
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    assert keys["page_with"](keys["sections"](), page) == page
+    for key in ("failures", "out_of_domain", "python_version", "from_library", "expect"):
+        assert f"| `{key}` | " in page
+
+
+def test_the_example_is_read(tmp_path: Path) -> None:
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "c.yaml").write_text(example)
+    assert read_configs([tmp_path / "c.yaml"])[0].config.name == "my-audit"

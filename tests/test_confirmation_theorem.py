@@ -227,9 +227,9 @@ def refuted_by(claim: TradeoffFunction, alpha: float, beta: float, most: int) ->
     ("claim", "alpha", "beta", "likely"),
     [
         (PureDP(0.5), 0.1, 0.4, (0.2, 0.9)),  # violated
-        (PureDP(0.8), 0.2, 0.5, (1e-4, 0.05)),  # hardly violated
+        pytest.param(PureDP(0.8), 0.2, 0.5, (1e-4, 0.05), marks=pytest.mark.slow),  # hardly violated
         (GaussianDP(1.0), 0.2, 0.5, (0.0, 0.05)),  # true
-        (ApproxDP(epsilon=0.2, delta=0.1), 0.1, 0.4, (0.2, 1.0)),  # violated
+        pytest.param(ApproxDP(epsilon=0.2, delta=0.1), 0.1, 0.4, (0.2, 1.0), marks=pytest.mark.slow),  # violated
     ],
     ids=str,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from dpaudit.config import ConfigError, read_configs
+from dpaudit.config import read_configs
 from dpaudit.config.pair_models import changed, read_dataset
 
 PEOPLE = "name,age,zip,income\nAda,36,02139,1e3\nBo,,00501,2.5\n\nCy,7,94105,-3\n"
@@ -86,23 +85,16 @@ def test_a_mapping_without_a_file_is_a_dataset(here: Path) -> None:
 
 WRONG = {
     "{drop: 3}": "c.yaml:5: pairs[0]: people.csv: has no record 3; it has 3 records, from 0 to 2",
-    "{drop: -1}": "drop must be the number of a record, counted from 0, such as {drop: 17}",
-    "{drop: [1]}": "drop must be the number of a record",
     "{drop: 1, add: 2}": "if d0 is a file, d1 must be a file or a change such as {drop: 17}",
-    "[1]": "if d0 is a file, d1 must be a file or a change",
     "{dorp: 1}": "unknown change 'dorp'; did you mean drop?",
     "{replace: 3}": "replace must name one record by its number, counted from 0",
     "{replace: {0: {aeg: 1}}}": "people.csv: has no column 'aeg'; did you mean age?",
-    "{replace: {0: 5}}": "people.csv: a record must be a mapping of columns to values, such as {age: 90}",
     "{add: {age: 1}}": "people.csv: the added record lacks 3 of 4 columns",
     "other.csv": "c.yaml:5: pairs[0]: other.csv: cannot be read: No such file or directory",
     "short.csv": "short.csv: line 3 has 1 cells, but there are 2 columns",
     "twice.csv": "twice.csv: no two columns may have the same name; rename one in the first line",
-    "empty.csv": "empty.csv: must begin with a line of column names",
-    "quote.csv": "quote.csv: ",
     "latin.csv": "latin.csv: cannot be read: the text is not encoded as UTF-8",
     "broken.json": "broken.json:2: is not valid JSON: Expecting value",
-    "deep.json": "deep.json: ",
     "pipe.csv": "pipe.csv: cannot be read: is not a regular file but a folder, device or pipe",
     "semicolons.csv": "semicolons.csv: its cells are separated by semicolons; separate them by commas",
 }
@@ -172,45 +164,6 @@ def test_a_table_of_pandas_or_numpy_keeps_its_numbers(here: Path) -> None:
     assert (one, two["name"], math.isnan(two["x"])) == ({"x": 1.0, "name": "nan"}, "inf", True)
     with pytest.raises(ValueError, match='lacks 2 of 2 columns, one of which has the name ""'):
         changed([{"": 0, "x": 1}], {"add": {}}, "people.csv")
-
-
-def test_a_dry_run_lists_files_for_a_mechanism_without_code(here: Path, command: Callable[..., Result]) -> None:
-    (here / "c.yaml").write_text(CONFIG.replace("{python: ages.py:total}", "{builtin: laplace}"))
-    assert '  pairs[0].d0 (file): "people.csv"' in command("run", "c.yaml", "--dry-run").stdout
-
-
-def test_tables_and_images_of_usual_size_are_read(here: Path) -> None:
-    """UCI Adult has 48,842 rows of 15 columns; the images are 5,000 of 28 times 28 whole numbers."""
-    names = [f"c{i}" for i in range(15)]
-    (here / "people.csv").write_text(",".join(names) + "\n" + (",".join(["39"] * 14 + ["Private"]) + "\n") * 48_842)
-    rows, _ = read_dataset("people.csv", here)
-    assert (len(rows), rows[-1]) == (48_842, dict.fromkeys(names, 39) | {"c14": "Private"})
-    image = json.dumps([[128] * 28] * 28)
-    (here / "counts.json").write_text(f"[{', '.join([image] * 5_000)}]")
-    assert len(read_dataset("counts.json", here)[0]) == 5_000
-
-
-def test_each_file_of_a_config_is_read_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once each entry read and parsed its file again, so that a config of 1 MB took hours."""
-    read: list[str] = []
-
-    def reading(name: str, *where: Any) -> tuple[Any, str]:
-        read.append(name)
-        return read_dataset(name, *where)
-
-    monkeypatch.setattr("dpaudit.config.pair_models.read_dataset", reading)
-    entry = "  - {d0: people.csv, d1: {drop: 0}}\n"
-    (here / "c.yaml").write_text(CONFIG.replace(entry, entry * 50))
-    (audit,) = read_configs([here / "c.yaml"])
-    assert read == ["people.csv"]
-    assert len(audit.pairs) == 50
-    assert read == ["people.csv"] * 2  # an audit reads its files again, so that it sees their present content
-
-
-def test_a_file_that_is_too_large_is_read_in_python(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.config.pair_models.MAX_DATA_BYTES", len(PEOPLE) - 1)
-    with pytest.raises(ConfigError, match=r"people.csv: cannot be read: is larger than .* read it in Python"):
-        read_configs([here / "c.yaml"])
 
 
 def test_an_audit_of_a_file_runs_and_is_listed(here: Path, command: Callable[..., Result]) -> None:

@@ -23,9 +23,8 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.environments import Environment
 from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.mechanisms.locks import Lock
-from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.requirements import Lock
 from dpaudit.mechanisms.sources import file_of, source_of
 from dpaudit.sampling.identity import changed_since, of_code_and_data, public
 from dpaudit_reports.sections.provenance import provenance
@@ -161,21 +160,6 @@ def test_a_result_names_the_file_and_the_packages_of_its_mechanism(tmp_path: Pat
     assert file["sha256"] in shown
     assert "PyYAML" in shown
     assert "file of the mechanism" not in stored(Gaussian(1.0), tmp_path / "t").environment
-
-
-def test_modules_of_another_environment_on_the_path_count_as_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "venv" / "lib" / "site-packages"
-    folder.mkdir(parents=True)
-    (folder / "from_another_environment.py").write_text("x = 1\n")
-    (tmp_path / "of_the_user.py").write_text("x = 1\n")
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    for name in ("from_another_environment", "of_the_user"):
-        importlib.import_module(name)
-    assert is_library("from_another_environment")
-    assert not is_library("of_the_user")
 
 
 # --- functions and objects

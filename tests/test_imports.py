@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
+import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from dpaudit.result.evidence import KINDS
 
 OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports", "_dpaudit_pytest")
 MAY_IMPORT = {  # packages whose docstrings state no imports: the packages that they may import
@@ -102,46 +108,23 @@ def test_a_package_needs_what_it_says() -> None:
         assert (may_import(package) or set()) <= used, f"{package} says that it may import what it does not need"
 
 
-def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
-    """Return the strongly connected components with more than one module (Tarjan 1972, SIAM J. Comput. 1(2))."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[set[str]] = []
-
-    def visit(module: str) -> None:
-        number[module] = low[module] = len(number)
-        stack.append(module)
-        for other in arrows[module]:
-            if other not in number:
-                visit(other)
-                low[module] = min(low[module], low[other])
-            elif other in stack:
-                low[module] = min(low[module], number[other])
-        if low[module] == number[module]:
-            place = stack.index(module)
-            component = set(stack[place:])
-            del stack[place:]
-            if len(component) > 1:
-                found.append(component)
-
-    for module in arrows:
-        if module not in number:
-            visit(module)
-    return found
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Return the modules of a circle of imports, or none."""
+    try:
+        graphlib.TopologicalSorter(arrows).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def test_the_only_circles_are_the_doors_from_results_and_claims_to_the_reports() -> None:
     without = dict(all_imports())
     for start, end in DOORS:
         assert end in without[start]
-        assert any(start in circle and end in circle for circle in circles(without))
         without[start] = without[start] - {end}
-    assert circles(without) == []
-
-
-def test_circles_are_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+    assert circle(without) == []
+    for start, end in DOORS:
+        assert {start, end} <= {*circle({**without, start: {*without[start], end}})}
 
 
 def test_no_module_lies_beside_the_packages() -> None:
@@ -154,20 +137,9 @@ def test_no_module_lies_beside_the_packages() -> None:
     [
         ("import dpaudit", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
         ("import dpaudit.claims", {"sklearn", "matplotlib", "pydantic", "typst", "scipy.stats", "dp_accounting"}),
-        ("import dpaudit.outputs", {"sklearn", "matplotlib", "pydantic", "typst", "scipy"}),
         ("from dpaudit import audit", {"sklearn", "matplotlib", "pydantic", "typst", "joblib", "scipy.stats"}),
-        (
-            "from dpaudit import audit_scores, audit_one_run",
-            {"sklearn", "matplotlib", "typst", "joblib", "scipy.stats"},
-        ),
-        ("import dpaudit.cli.run_configs", {"sklearn", "matplotlib", "typst", "scipy.stats"}),
         ("import dpaudit.training.opacus", {"opacus", "torch", "sklearn", "matplotlib", "typst", "joblib"}),
-        ("import dpaudit.testing", {"matplotlib", "typst"}),
         ("import dpaudit.cli.app", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
-        (
-            "import dpaudit_reports.formats.table, dpaudit_reports.terminal",
-            {"sklearn", "matplotlib", "typst", "joblib"},
-        ),
     ],
 )
 def test_importing_is_light(statement: str, absent: set[str]) -> None:
@@ -181,9 +153,123 @@ def test_no_test_imports_a_private_name() -> None:
     found = [
         f"{file.name}: {alias.name} of {node.module}"
         for file in sorted(Path(__file__).parent.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if re.search(r"^from dpaudit", text := file.read_text(encoding="utf-8"), re.MULTILINE)
+        for node in ast.parse(text).body
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpaudit")
         for alias in node.names
         if alias.name.startswith("_") and not alias.name.startswith("__")
     ]
     assert found == []
+
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("ruff", reason="needs the extra `lint`")  # which measures complexity
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("code_limits")
+
+
+def test_no_source_file_is_beyond_a_limit(limits: Any) -> None:
+    """A file has at most 350 lines, a function at most 60 lines and complexity 15; exceptions state their reason."""
+    assert (limits.MAX_LINES_OF_A_FILE, limits.MAX_LINES_OF_A_FUNCTION, limits.MAX_COMPLEX) == (350, 60, 15)
+    assert limits.offences(folders=limits.PACKAGES) == []
+
+
+LONG = "def long():\n" + "    print()\n" * 60
+ENTANGLED = "def entangled(x):\n" + "    if x:\n        print()\n" * 15
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (LONG, "long has 61 lines, at most 60"),
+        (ENTANGLED, "entangled has complexity 16, at most 15"),
+        ("x = 1\n" * 351, "the file has 351 lines, at most 350"),
+        (LONG.replace(":", ":  # long: one table in order", 1), None),
+    ],
+)
+def test_what_is_beyond_a_limit_is_reported(limits: Any, tmp_path: Path, code: str, words: str | None) -> None:
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "code.py").write_text(code)
+    found = limits.offences(tmp_path, ["some"])
+    assert [one.words for one in found] == ([] if words is None else [words])
+
+
+OWN = re.compile(r"dpaudit\.result\.(\w+_)?evidence|dpaudit\.settings\.audit")  # the settings may ask
+METHODS = {kind.method for kind in KINDS}
+CLASSES = {kind.__name__ for kind in KINDS}
+WORDS = re.compile("|".join(("no guarantee holds", "too few to see", "must be independent", "global random state")))
+
+
+def of_method(node: ast.expr) -> bool:
+    """Return whether an expression is the method of an audit, or the name of a method."""
+    match node:
+        case ast.Attribute(attr="method") | ast.Name(id="method"):
+            return True
+        case ast.Constant(value=str() as text):
+            return text in METHODS
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            return any(map(of_method, parts))
+    return False
+
+
+def named(node: ast.expr) -> set[str]:
+    """Return all names in an expression, and the last parts of dotted names."""
+    parts = list(ast.walk(node))
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    return names | {part.attr for part in parts if isinstance(part, ast.Attribute)}
+
+
+def asks_for_words(node: ast.Compare) -> bool:
+    looked_for = node.left.value if isinstance(node.left, ast.Constant) else ""
+    return isinstance(node.ops[0], ast.In) and bool(WORDS.search(str(looked_for)))
+
+
+def questions(source: str) -> Iterator[int]:
+    """Return the lines that test the method of an audit, or the subject of a warning by its words."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                if any(map(of_method, (left, *others))) or asks_for_words(node):
+                    yield node.lineno
+            case ast.Match(subject=subject):
+                if of_method(subject):
+                    yield node.lineno
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]):
+                if named(kinds) & {*CLASSES, "Guesses"}:
+                    yield node.lineno
+            case ast.MatchClass(cls=kind):
+                if named(kind) & CLASSES:
+                    yield node.lineno
+
+
+def test_nobody_else_asks_how_an_audit_was_made() -> None:
+    """Only the evidence depends on the method of an audit: reports, command line and engine ask the evidence.
+
+    So a new way to audit is a class of evidence, its line in `result/evidence.py`, and an example in
+    `tests/test_evidence.py`.
+    """
+    others = {name: file for name, file in MODULES.items() if not OWN.fullmatch(name)}
+    found = {name: sorted(questions(file.read_text(encoding="utf-8"))) for name, file in others.items()}
+    assert not {name: lines for name, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if result.method == 'one_run': pass",
+        "if 'fixed' != method: pass",
+        "valid = certified and result.method in ('sequential', 'fixed')",
+        "if result.method not in known: pass",
+        "match result.method:\n    case 'fixed': pass",
+        "if isinstance(result.evidence, FixedEvidence): pass",
+        "if isinstance(result.evidence, evidence.FixedEvidence | None): pass",
+        "match result.evidence:\n    case SequentialEvidence(): pass",
+        "if 'no guarantee holds' in warning: pass",
+    ],
+)
+def test_a_question_is_found(source: str) -> None:
+    assert list(questions(source))

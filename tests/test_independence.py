@@ -12,17 +12,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
-from dpaudit import Pair
 from dpaudit.inference.independence import FIRST_SHARE, Memory, coupling, dependence, drift
 from dpaudit.inference.independence.correlation import few_stretches, neighbours
 from dpaudit.inference.independence.hypergeometric import two_sided
 from dpaudit.inference.independence.memory import CHECKPOINTS
-from dpaudit.inference.independence.signs import codes_of, log_equal, sequences
+from dpaudit.inference.independence.signs import log_equal, sequences
 from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.values.content import key
 
-PAIR = Pair([0], [1])
 Rng = np.random.Generator
 
 
@@ -99,10 +97,6 @@ def test_the_bound_for_few_stretches_holds_for_every_arrangement_and_is_near(siz
         assert share <= few_stretches(most, sizes) <= max(1e-12, 8 * share)
 
 
-def test_codes_are_equal_if_keys_are() -> None:
-    assert codes_of(["x", "y", "x", 3, 3.0, b""]).tolist() == [0, 1, 0, 2, 2, 3]
-
-
 def test_the_shares_of_the_level_add_up_to_one_at_most() -> None:
     shares = {}
     memory = Memory()
@@ -128,14 +122,11 @@ def test_tested_outputs_are_those_up_to_a_number_of_runs_that_is_fixed_beforehan
 
 DRAWS: dict[str, Callable[[Rng, int], Any]] = {
     "binary 0.001": lambda rng, n: (rng.random(n) < 1e-3).astype(float),
-    "binary 0.003": lambda rng, n: (rng.random(n) < 3e-3).astype(float),
     "binary 0.01": lambda rng, n: (rng.random(n) < 1e-2).astype(float),
     "rare signs": lambda rng, n: np.where(rng.random(n) < 0.002, rng.choice([-1.0, 1.0], n), 0.0),
     "geometric": lambda rng, n: rng.geometric(0.5, n).astype(float),
-    "zipf": lambda rng, n: rng.zipf(1.5, n).astype(float),
     "ties": lambda rng, n: np.round(rng.normal(size=n), 1),
     "coin": lambda rng, n: rng.integers(0, 2, n).astype(float),
-    "uniform 50": lambda rng, n: rng.integers(0, 50, n).astype(float),
     "normal": lambda rng, n: rng.normal(size=n),
     "missing": lambda rng, n: np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
 }
@@ -144,7 +135,7 @@ DRAWS: dict[str, Callable[[Rng, int], Any]] = {
 @pytest.mark.parametrize("name", DRAWS)
 def test_independent_runs_with_rare_or_tied_outcomes_are_never_suspected(name: str) -> None:
     """Fails by chance < 1 in 10**6: some 100 tests of 10**-9 each.  Once 1 in 20 audits of rare outcomes failed."""
-    for seed in range(20 if "binary" in name else 10):
+    for seed in range(10 if "binary" in name else 5):
         rng = np.random.default_rng(seed)
         first, second = DRAWS[name](rng, 4000), DRAWS[name](rng, 4000)
         assert signs(first) == []

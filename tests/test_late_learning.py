@@ -18,7 +18,7 @@ from dpaudit.learning.weights import ModelWeights
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.outputs.encoding import PlainEncoding
-from dpaudit_attacks.derived_features import DerivedFeatures
+from dpaudit_attacks.logistic import DerivedFeatures
 from dpaudit_attacks.trees import Trees
 
 

@@ -13,15 +13,13 @@ from scipy.stats import binom
 
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.engine.region_words import best_condition, interval_words, one_feature
+from dpaudit.engine.region_words import one_feature
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
-from dpaudit.pairs.brief import MAX_DATASET, brief
-from dpaudit.reproduce.features import expression
+from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
 from dpaudit.reproduce.library_calls import library_lines
-from dpaudit.reproduce.literals import literal, value_of
+from dpaudit.reproduce.literals import Unwritable, literal, value_of
 from dpaudit.reproduce.regions import event_of
-from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.result.values import Counts
 
 
@@ -29,31 +27,20 @@ from dpaudit.result.values import Counts
     ("region", "inside", "outside"),
     [
         ("output above 1.5", [2, 1.6], [1, float("nan"), None]),
-        ("output below -1.5 or between 2 and 3 or nan", [-2, 2.5, float("nan")], [0, 3.5]),
         ("output in {0, 3}", [0, 3.0], [1]),
-        ("output in {0.333333, 1}", [1 / 3, 1], [0.33]),
         ("output in {'a, b', \"it's\"}", ["a, b", "it's"], ["a"]),
-        ("output in {bytes 01ff}", [b"\x01\xff"], [b"\x01"]),
         ("output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
         ("output[1] below 3 or missing", [[0, 2], [1], None], [[0, 4]]),
         ("output['a above 3'][-1] below 3", [{"a above 3": [9, 1]}], [{"a above 3": [4]}, {}]),
-        ("length of output above 1.5", ["ab", [1, 2]], ["a", None]),
-        ("number of 'a' in output above 0.5", [["a"]], [["b"]]),
         ("'a' in output = 1", [{"a": 1}, {"a"}], [{"b"}]),
-        ("not: output is a whole number", [1.5], [2.0]),
         ("not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
-        ("output[0] equals output[1]", [[1, 1]], [[1, 2]]),
         ("distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
         ("sum of all numbers above 3", [[2, 2], np.array([[2], [2]])], [[1, 1], {"a": 4}, [None, 4]]),
         ("largest number above 3", [[4, float("nan")], (1, 4)], [[1, 2], {"a": 4}, ["4"], [[4]] * 0]),
-        ("number of zeros below 1.5", [[0, 1]], [[0, 0]]),
-        ("type of output is None", [None], [0]),
         ("not: type of output is number", [None, 3, ValueError()], [1.5]),
         ("type of output is raised ValueError", [ValueError("x")], [KeyError("x"), 1]),
-        ("message of output is 'bad'", [ValueError("bad")], [ValueError("good")]),
         ("type of output[0] is nan", [[float("nan")]], [[1.0], []]),
         ("output[0] is missing", [[float("nan")], []], [[1.0]]),
-        ("output[0] = 0", [[0.0]], [[1.0]]),
         ("estimated log-likelihood ratio above 1; nearly the same as: output above 2", [3], [1]),
     ],
 )
@@ -80,12 +67,9 @@ def test_regions_become_conditions(region: str, inside: list[object], outside: l
     [
         ("estimated log-likelihood ratio above 1.2", "a threshold on the score of the attacks"),
         ("low-order bits of the numbers: estimated log-likelihood ratio above 1.2", "low-order bits"),
-        ("running time: estimated log-likelihood ratio above 1.2", "running time"),
-        ("denominator of output above 3", "no short expression"),
         ("sum of all numbers among the parts above 3", "no short expression"),
         ("output in {#1234abcd}", "hash"),
         ("output[x] above 3", "no short expression"),
-        ("output above 1 + 1", "no short expression"),
         ("", "no short expression"),
     ],
 )
@@ -94,12 +78,6 @@ def test_other_regions_are_refused_with_advice(region: str, reason: str) -> None
         event_of(region)
     assert reason in str(error.value)
     assert "audit again with an attack whose region can be written" in str(error.value)
-
-
-def test_names_of_parts_hold_no_code() -> None:
-    for name in ("output[0]; x", "output.__class__", "output[exit()]", "__import__('os')", "length of exit()"):
-        with pytest.raises(Unwritable):
-            expression(name)
 
 
 @pytest.mark.parametrize(
@@ -141,18 +119,6 @@ def test_literals_can_be_read_back(value: object) -> None:
     assert text.isprintable()
     assert repr(eval(text)) == repr(value)
     assert repr(value_of(repr(value))) == repr(value)
-
-
-def test_equal_records_of_a_literal_are_separate_objects() -> None:
-    """A mechanism that doubles each record in place doubled one shared record eight times."""
-    for record in ({"income": 1}, [1]):
-        text = literal([record] * 8)
-        assert len(text) < 40
-        found = eval(text)
-        assert found == [record] * 8
-        assert len(set(map(id, found))) == 8
-    found = eval(literal([[[1]] * 8] * 8))
-    assert len({id(one) for row in found for one in row}) == 64
 
 
 def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
@@ -236,20 +202,6 @@ def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
                 assert np.array_equal(found, region)
 
 
-def test_ends_of_intervals_of_large_integers_are_outputs_outside() -> None:
-    values = 10**17 + np.arange(4)
-    assert interval_words(values, 1, 2) == f"between {10**17} and {10**17 + 3}"
-    assert interval_words(values, 2, 3) == f"above {10**17 + 1}"
-
-
-def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:
-    values = np.array([100_000.0, 100_001.0, 100_002.0, 100_003.0])
-    assert interval_words(values, 1, 3) == "above 100000.5"
-    assert interval_words(values, 1, 2) == "between 100000.5 and 100002.5"
-    assert best_condition("x", np.repeat(values, 5), np.repeat(values, 5) > 100_001)[0] == "x above 100001.5"
-    assert interval_words(np.array([1.0, 2.0]), 1, 1) == "above 1.5"
-
-
 @pytest.mark.parametrize("step", ["[007]", "[٣]", "['\\xZZ']", "['\\N{x}']", "['a\nb']", "['\\q']"])
 def test_a_step_that_python_does_not_read_is_unwritable(step: str) -> None:
     """Such regions ended the command with an internal error."""
@@ -280,11 +232,6 @@ def test_an_import_of_a_library_hides_no_function_of_python(library: str, call: 
     }
     assert "audited" in bound
     assert not bound & {*dir(builtins), "np", "beta", "binom", "deepcopy", "rng"}
-
-
-def test_only_constructors_of_opendp_are_imported() -> None:
-    with pytest.raises(Unwritable, match="must be a constructor such as make_laplace, got 'sum'"):
-        library_lines("opendp", "sum", {})
 
 
 def test_a_script_of_a_slow_mechanism_makes_fewer_runs() -> None:

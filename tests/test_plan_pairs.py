@@ -12,7 +12,7 @@ from scipy.stats import beta, binom
 
 from dpaudit import GaussianDP, Pair, TabulatedTradeoff, audit, parse_claim, plan, plan_scores
 from dpaudit.claims.operations.pair_curves import PairCurve, pair_curves
-from dpaudit.engine.enough_trials import enough_trials
+from dpaudit.engine.plan import enough_trials
 from dpaudit.engine.plan_scores import planned_evidence
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.scores import both_sides, runs

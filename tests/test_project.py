@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
-import warnings
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+import dpaudit
+from dpaudit.engine import provenance
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -45,10 +50,6 @@ LINT = [Requirement(text) for text in EXTRAS["lint"]]  # tests require that thes
 @pytest.mark.parametrize("requirement", LINT, ids=lambda requirement: requirement.name)
 def test_linters_and_stubs_are_pinned_exactly(requirement: Requirement) -> None:
     assert str(requirement.specifier) == f"=={CONSTRAINTS[requirement.name.lower()]}"
-
-
-def test_the_linters_are_all_there() -> None:
-    assert {requirement.name for requirement in LINT} == {"ruff", "mypy", "scipy-stubs", "types-PyYAML"}
 
 
 def test_pre_commit_uses_the_pinned_versions() -> None:
@@ -102,39 +103,6 @@ def test_a_source_distribution_holds_what_its_tests_read() -> None:
     assert all((ROOT / name).exists() for name in included)
 
 
-@pytest.mark.parametrize(
-    "module", ["dpaudit.engine.audit", "dpaudit_attacks.spline", "_dpaudit_pytest", "tests.test_cli"]
-)
-def test_a_warning_of_our_own_code_is_an_error(module: str) -> None:
-    with pytest.raises(RuntimeWarning, match="divide by zero"):
-        warnings.warn_explicit("divide by zero", RuntimeWarning, "file.py", 1, module=module)
-
-
-@pytest.mark.filterwarnings("ignore:to be expected")
-@pytest.mark.parametrize(
-    ("module", "category"),
-    [
-        ("sklearn.utils", UserWarning),
-        ("dpaudit.engine.audit", DeprecationWarning),
-        ("dpaudit.engine.audit", FutureWarning),
-    ],
-)
-def test_a_warning_of_another_package_fails_no_test(module: str, category: type[Warning]) -> None:
-    """Python attributes a deprecation to the calling module, which may be a module of this project."""
-    warnings.warn_explicit("to be expected", category, "file.py", 1, module=module)
-    kept = [found for found in warnings.filters if found[0] == "error" and found[3] is not None]
-    assert all(not found[3].match("sklearn.utils") for found in kept)  # type: ignore[union-attr]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("default", "a release from tomorrow", UserWarning)
-        warnings.warn_explicit("a release from tomorrow", category, "file.py", 2, module=module)
-    assert len(caught) == 1
-
-
-def test_editors_use_the_line_length_of_the_linter() -> None:
-    lengths = re.findall(r"max_line_length = (\d+)", (ROOT / ".editorconfig").read_text(encoding="utf-8"))
-    assert set(lengths) == {str(PROJECT["tool"]["ruff"]["line-length"])}
-
-
 def test_a_system_without_fcntl_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Operating System :: POSIX" in PROJECT["project"]["classifiers"]
     monkeypatch.setitem(sys.modules, "fcntl", None)
@@ -146,7 +114,57 @@ def test_a_system_without_fcntl_is_refused_in_words(monkeypatch: pytest.MonkeyPa
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def test_a_report_needs_no_engine() -> None:
-    for name in ("cli/report.py", "result/consistency.py"):
-        source = (ROOT / "audit" / "dpaudit" / name).read_text(encoding="utf-8")
-        assert "dpaudit.engine" not in source, name
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+ASK = "import dpaudit, sys; print(dpaudit.__version__, 'numpy' in sys.modules)"
+
+
+def _asked(*roots: Path, code: str = ASK) -> list[str]:
+    """Return the output of a Python without installed packages that has these folders on its path."""
+    start = f"import sys; sys.path[:0] = {[str(root) for root in roots]}; {code}"
+    return subprocess.run(
+        [sys.executable, "-S", "-E", "-c", start], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+def _copy(to: Path) -> Path:
+    (to / "dpaudit" / "text").mkdir(parents=True)
+    for name in ("__init__.py", "text/__init__.py", "text/version.py"):
+        shutil.copy(Path(str(dpaudit.__file__)).parent / name, to / "dpaudit" / name)
+    return to
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    assert dpaudit.__version__ == VERSION
+    assert "__version__" in dpaudit.__all__
+    assert (provenance.provenance_of(seed=1, mechanism="m").packages or {})["dpaudit"] == VERSION
+
+
+def test_importing_does_not_look_for_the_version() -> None:
+    code = "import dpaudit, sys; print({'importlib.metadata', 'tomllib', 'pathlib'} & set(sys.modules))"
+    assert _asked(ROOT / "audit", code=code) == ["set()"]
+
+
+def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path: Path) -> None:
+    assert _asked(ROOT / "audit") == [VERSION, "False"]
+    source = _copy(tmp_path / "audit")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "dpaudit"\nversion = "9.8.7"\n')
+    assert _asked(source) == ["9.8.7", "False"]
+
+
+@pytest.mark.parametrize(
+    "project", [None, "[project]\nname = 'other'\nversion = '9'", "[project]\nname = 'dpaudit'", "project = 3", "]"]
+)
+def test_an_installed_package_takes_its_version_from_its_metadata(tmp_path: Path, project: str | None) -> None:
+    """A project file of another project in a parent folder must not matter."""
+    source = _copy(tmp_path / "lib")
+    if project is not None:
+        (tmp_path / "pyproject.toml").write_text(project)
+    assert _asked(source) == ["0+unknown", "False"]
+    (source / "dpaudit-6.5.dist-info").mkdir()
+    (source / "dpaudit-6.5.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: dpaudit\nVersion: 6.5\n")
+    assert _asked(source) == ["6.5", "False"]
+
+
+def test_the_installed_metadata_agree_with_the_project() -> None:
+    """If they differ, the tests run with another installation: repeat `pip install -e .`."""
+    assert metadata.version("dpaudit") == VERSION

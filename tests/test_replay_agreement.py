@@ -16,11 +16,9 @@ from dpaudit import AuditResult, GaussianDP, Pair, audit, batched, replay
 from dpaudit.claims import parse_claim
 from dpaudit.cli import replay_file
 from dpaudit.cli.app import app
-from dpaudit.cli.replay_file import plan_replay
-from dpaudit.engine.replay_agreement import same_claim
-from dpaudit.engine.replay_outcome import Replay
+from dpaudit.cli.replay_file import plan_replay, replay_in_test
+from dpaudit.engine.replay_outcome import Replay, same_claim
 from dpaudit.testing import assert_private, session
-from dpaudit.testing.replaying import replay_in_test
 from dpaudit.testing.session import Allowance, Settings
 
 Edit = Callable[[dict[str, Any]], object]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import json
-import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,9 +20,8 @@ from typer.testing import CliRunner, Result
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.cli.app import app
-from dpaudit.reproduce.markdown import as_markdown
-from dpaudit.reproduce.script import MAX_LINES, script_of
-from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.reproduce.literals import Unwritable
+from dpaudit.reproduce.script import MAX_LINES, as_markdown, script_of
 from dpaudit.sampling import fresh_process
 from dpaudit.sampling.runs import Runs
 from dpaudit.values import Foreign
@@ -59,7 +58,7 @@ audits:
   - {name: number, claim: pure(epsilon=1), mechanism: {python: "release.py:number"},
      pairs: [{d0: [0, 1], d1: [1, 1]}], attacks: median_clipped, seed: 1}
   - {name: vector, claim: gaussian(mu=1), mechanism: {python: "release.py:Vector", params: {times: 1}},
-     pairs: [{d0: [0, 0, 0], d1: [0, 1, 0]}], seed: 1}
+     pairs: [{d0: [0, 0, 0], d1: [0, 1, 0]}], attacks: logistic, seed: 1}
   - {name: word, claim: "approximate(epsilon=1, delta=1e-5)", mechanism: {python: "release.py:word"},
      pairs: [{d0: [true], d1: [false]}], seed: 1}
   - {name: fails, claim: pure(epsilon=1), mechanism: {python: "release.py:fails"},
@@ -126,12 +125,14 @@ def test_scripts_separate_wrong_from_right_mechanisms_without_dpaudit(folder: Pa
 
 
 @pytest.mark.chance
-def test_a_script_of_opendp_writes_out_the_constructors(tmp_path: Path, command: Command) -> None:
+def test_a_script_of_opendp_writes_out_the_constructors(
+    tmp_path: Path, command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     """OpenDP cannot be seeded.  Fails by chance < 1 in 10**6: the noise has a scale of 0.5 or 20, for epsilon = 0.5."""
     pytest.importorskip("opendp")
     (tmp_path / "o.yaml").write_text(
-        "name: odp\nclaim: pure(epsilon=0.5)\nconfidence: 0.9999999\nmechanism:\n  library: opendp\n"
-        "  call: make_laplace\n  arguments:\n    input_domain: {atom_domain: {T: i32}}\n"
+        "name: odp\nclaim: pure(epsilon=0.5)\nconfidence: 0.9999999\nattacks: median_clipped\n"
+        "mechanism:\n  library: opendp\n  call: make_laplace\n  arguments:\n    input_domain: {atom_domain: {T: i32}}\n"
         "    input_metric: {absolute_distance: {T: i32}}\n    scale: 0.5\n"
     )
     assert command("run", "o.yaml", "--no-pdf", "-q").exit_code == 1
@@ -140,10 +141,10 @@ def test_a_script_of_opendp_writes_out_the_constructors(tmp_path: Path, command:
     text = Path("script.py").read_text()
     assert "release = make_laplace(input_domain=atom_domain(T='i32'), input_metric=absolute_distance(T='i32')" in text
     Path("right.py").write_text(text.replace("scale=0.5", "scale=20.0"))
-    ran = subprocess.run(
-        [sys.executable, "-c", DRIVER, "./script.py", "./right.py"], capture_output=True, text=True, check=False
-    )
-    assert ran.stdout.splitlines()[1::2] == [REFUTED, NOT_REFUTED], ran.stderr
+    capsys.readouterr()
+    for script in ("script.py", "right.py"):
+        runpy.run_path(script)
+    assert capsys.readouterr().out.splitlines()[1::2] == [REFUTED, NOT_REFUTED]
 
 
 def test_the_command_writes_the_script_or_markdown(folder: Path, command: Command) -> None:
@@ -162,11 +163,7 @@ def test_the_command_writes_the_script_or_markdown(folder: Path, command: Comman
     ("arguments", "message"),
     [
         (("word.json", "-o", "s.txt"), "--output s.txt: the file is a Python script, so its name must end in .py"),
-        (("word.json", "--markdown", "-o", "s.py"), "its name must end in .md"),
         (("word.json", "-o", "release.py"), "the script imports release.py, so it needs another name"),
-        (("word.json", "-o", "no/s.py"), "the folder no does not exist; create it first"),
-        (("c.yaml",), "is a config, not a result; run it first"),
-        (("nothing.json",), "No such file"),
     ],
 )
 def test_wrong_usage_is_explained(folder: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
@@ -174,16 +171,6 @@ def test_wrong_usage_is_explained(folder: Path, command: Command, arguments: tup
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stdout == ""
-
-
-def test_a_changed_result_is_refused(folder: Path, command: Command) -> None:
-    values = json.loads((folder / "word.json").read_text())
-    values["witness"]["counts"]["false_positives"] += 1
-    Path("changed.json").write_text(json.dumps(values))
-    done = command("reproduce", "changed.json", "-o", "s.py")
-    assert done.exit_code == 2
-    assert "contradicts itself, so somebody has changed it" in done.stderr
-    assert not Path("s.py").exists()
 
 
 @pytest.mark.parametrize("options", [(), ("--markdown",)])
@@ -230,8 +217,6 @@ HOSTILE = (
     "x\r__import__('os').system('touch hit')\r#",
     '"""\n__import__("os").system("touch hit")\n"""',
     "\u2028__import__('os')\x1b[2J",
-    "coding: utf-7",
-    "\x0craise SystemExit",
     "```\n<script>",
 )
 
@@ -269,9 +254,7 @@ def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) ->
     ("old", "new", "message"),
     [
         ("release.py:number", "release.py:number(1)", "the object of the mechanism must be a valid Python name"),
-        ("release.py:number", "a b.py:number", "the name of the file 'a b.py'"),
         ("release.py:number", "signal.py:number", "signal.py"),
-        ("release.py:number", "release.py:class", "must be a valid Python name"),
         ("release.py:number", "release.py:number\n  params: {password: abc}", "looks like a secret"),
         ("release.py:number", "release.py:number\n  params: {url: 'https://u:***@h'}", "hides a parameter"),
     ],
@@ -312,10 +295,3 @@ def test_only_violations_with_a_region_are_reproduced(folder: Path) -> None:
         script_of(replace(result, verdict=type(result.verdict).NO_VIOLATION))
     with pytest.raises(Unwritable, match="no rejection region"):
         script_of(replace(result, witness=None))
-
-
-def test_a_region_of_few_continuous_outputs_is_an_interval(folder: Path) -> None:
-    """The region listed the few outputs of the audit one by one, so that no later output was in it."""
-    result = stored(folder, "number")
-    assert result.witness is not None
-    assert re.fullmatch(r"output above 1\.\d+", result.witness.region)

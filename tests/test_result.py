@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpaudit
+import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
+from dpaudit.engine.plan import Plan
+from dpaudit.engine.replay_outcome import Replay
+from dpaudit.result.checks import contradictions
+from dpaudit.settings.audit import AuditSettings
 
+from .reports import sample
 from .scored import of_runs
 
 PAIR = Pair([0], [1])
@@ -33,11 +38,6 @@ def test_the_confidence_of_a_result_cannot_be_replaced(result: AuditResult, conf
             dataclasses.replace(one, confidence=confidence)
 
 
-def test_a_result_has_no_truth_value(result: AuditResult) -> None:
-    with pytest.raises(TypeError, match=r"no truth value \(this one: violation\); use result\.violated"):
-        assert result
-
-
 def test_the_repr_of_results_and_replays_is_one_short_line(result: AuditResult) -> None:
     hostile = dataclasses.replace(result, name="a\nb\x1b[2K")
     found = replay(result, Gaussian(0.5), PAIR, trials=200, seed=1)
@@ -53,12 +53,6 @@ def test_a_plot_shows_itself_in_a_notebook(result: AuditResult) -> None:
     axes = result.plot()
     assert axes.get_xlabel() == "type I error α"
     assert axes._repr_png_().startswith(b"\x89PNG")
-
-
-def test_types_of_documented_arguments_are_exported() -> None:
-    assert dpaudit.ExecutionSettings(timeout=90.0).timeout == 90.0
-    assert dpaudit.Progress(trials=1, allowed=2, log_e=0.0, log_threshold=3.0).allowed == 2
-    assert {"Progress", "ExecutionSettings"} <= set(dpaudit.__all__)
 
 
 @batched
@@ -135,3 +129,112 @@ def test_a_file_with_too_many_canaries_is_refused(canaries: int, tmp_path: Path,
     done = command("report", str(tmp_path / "r.json"))
     assert done.exit_code == 2
     assert "internal error" not in done.stderr
+
+
+PLAN = Plan(
+    claim=GaussianDP(1.0),
+    truth=GaussianDP(2.0),
+    power=0.9,
+    confidence=0.99,
+    mean_trials=58.8,
+    trials=101.0,
+    mean_trials_detect=51.2,
+    trials_detect=90.0,
+    threshold_trials=44.0,
+    limit_trials=30.0,
+    limit_mean=22.0,
+)
+
+
+def test_a_plan_is_shown_as_a_table_and_as_a_short_text() -> None:
+    html = PLAN._repr_html_()
+    assert html.count("<tr>") == 7
+    assert '<th scope="row" style="text-align: left">dpaudit, mean</th><td>59</td>' in html
+    assert (
+        repr(PLAN) == "<Plan: gaussian(mu=1) claimed, gaussian(mu=2) true, confidence 0.99, mean 59 runs per dataset>"
+    )
+    nothing = dataclasses.replace(PLAN, truth=PLAN.claim, limit_mean=math.inf, mean_trials=math.inf)
+    assert "there is nothing to find" in nothing._repr_html_()
+
+
+def test_a_replay_is_shown_with_its_conclusion_first() -> None:
+    result = dataclasses.replace(sample.violation(), name="<script>")
+    assert result.witness is not None
+    found = Replay(
+        result=result,
+        counts=result.witness.counts,
+        learned_from=200,
+        p_value=1e-9,
+        seed=1,
+        contradictions=(),
+        warnings=("printed \u202e text",),
+    )
+    html = found._repr_html_()
+    assert html.startswith("<div><p><strong>Confirmed: fresh runs refute the claim again")
+    assert "<script>" not in html
+    assert "\u202e" not in html
+    assert "&lt;script&gt;" in html
+
+
+STOPPED = "stopped at the first proof; the bounds do not estimate the size of the violation"
+
+UNMEASURED = "The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
+
+
+@batched
+def noise(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
+    """Return noise that is exactly 1-GDP on `PAIR`."""
+    return rng.normal(dataset[0], 1.0, n)
+
+
+def audited(**settings: Any) -> AuditResult:
+    return audit(noise, GaussianDP(0.5), PAIR, seed=1, attacks="logistic", confirm="never", **settings)
+
+
+def test_it_goes_on_to_the_trials_and_certifies_more(tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6: the bounds hold at confidence 1 - 1e-6."""
+    stopped, measured = (audited(trials=4000, measure=measure, confidence=1 - 1e-6) for measure in (False, True))
+    assert stopped.violated
+    assert measured.violated
+    assert stopped.trials_used < measured.trials_used == 4000
+    assert stopped.refuted_at is not None
+    assert measured.refuted_at is not None
+    assert measured.refuted_at <= stopped.trials_used + 100
+    assert (stopped.stopped_by, measured.stopped_by) == ("evidence", "trials")
+    assert stopped.mu_lower < 0.8 * measured.mu_lower
+    assert 0.8 < measured.mu_lower <= 1.0
+    for result in (stopped, measured):
+        assert contradictions(result) == []
+        result.to_json(tmp_path / "r.json")
+        back = AuditResult.from_json(tmp_path / "r.json")
+        assert back.to_dict() == result.to_dict()
+        assert back.refuted_at == result.refuted_at
+
+
+def test_outputs_say_whether_it_stopped_at_its_proof() -> None:
+    stopped, measured = (audited(trials=2000, measure=measure) for measure in (False, True))
+    assert STOPPED in str(stopped)
+    assert UNMEASURED in dpaudit_reports.to_html([stopped])
+    for text in (str(measured), dpaudit_reports.to_html([measured])):
+        assert STOPPED not in text
+        assert UNMEASURED not in text
+        assert "the bounds are from the end of the audit" in text
+
+
+def test_a_claim_that_is_kept_is_never_measured_as_false() -> None:
+    result = audit(noise, GaussianDP(1.5), PAIR, seed=1, attacks="logistic", trials=1000, measure=True)
+    assert not result.violated
+    assert result.refuted_at is None
+    assert result.trials_used == 1000
+
+
+def test_a_fixed_number_of_trials_measures_anyway() -> None:
+    stopped, measured = (audited(trials=2000, measure=measure, method="fixed") for measure in (False, True))
+    assert stopped.mu_lower == measured.mu_lower
+    assert measured.refuted_at is None
+    assert STOPPED not in str(measured)
+
+
+def test_measure_is_yes_or_no() -> None:
+    with pytest.raises(TypeError, match="measure must be True or False"):
+        AuditSettings(measure=1)  # type: ignore[arg-type]

@@ -17,12 +17,28 @@ from hypothesis import strategies as st
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
 from dpaudit.catalogue import Gaussian
+from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
+from dpaudit.claims.comparison import violates
+from dpaudit.engine.arguments import planned_of
+from dpaudit.testing.effort import DETECT, violations_of
 from dpaudit.testing.messages import violation
-from dpaudit.text.rounding import at_least, at_most, lower, percent_at_least, percent_at_most, percent_beyond, upper
+from dpaudit.text.rounding import (
+    at_least,
+    at_most,
+    lower,
+    percent_at_least,
+    percent_at_most,
+    percent_beyond,
+    rate_at_most,
+    upper,
+)
 from dpaudit_reports import plot_tradeoff, to_markdown
-from dpaudit_reports.claimed import enlarged
-from dpaudit_reports.formats.run import Run, Screen
-from dpaudit_reports.formats.table import text as text_of_table
+from dpaudit_reports.formats.facts import Run, Screen
+from dpaudit_reports.formats.table import table_text as text_of_table
+
+from .reports import sample
+from .reports.audits import text_of
+from .reports.test_verdict_words import NEAR, with_witness
 
 BOUND = re.compile(r"\b(p_value|\w*_lower|\w*_upper|mu_lower|epsilon_lower|claimed_beta|confidence)\b")
 WRITERS = {"lower", "upper", "at_least", "at_most", "percent_at_least", "percent_at_most", "percent_beyond"}
@@ -53,7 +69,10 @@ def roundings_of_bounds(code: str) -> list[str]:
 
 
 def test_bounds_are_formatted_by_the_module_numbers_only() -> None:
-    wrong = [f"{file}: {code}" for file in files() for code in roundings_of_bounds(file.read_text(encoding="utf-8"))]
+    texts = {file: file.read_text(encoding="utf-8") for file in files()}
+    wrong = [
+        f"{file}: {code}" for file, text in texts.items() if BOUND.search(text) for code in roundings_of_bounds(text)
+    ]
     assert not wrong, "\n".join(
         ["write these with lower, upper, at_least or at_most of dpaudit.text.rounding:", *wrong]
     )
@@ -161,21 +180,52 @@ def test_every_medium_rounds_the_confidence_down(violated: AuditResult) -> None:
     assert band == "upper bound (99.99999999\u00a0%)"
 
 
-def test_a_narrow_table_holds_what_was_certified_and_would_have_been_seen(violated: AuditResult) -> None:
-    nothing = dataclasses.replace(violated, verdict=Verdict.NO_VIOLATION, name="second")
-    void = dataclasses.replace(violated, verdict=Verdict.INCONCLUSIVE, bounds_valid=False, name="third")
-    shown = text_of_table(Run.of([violated, nothing, void], [None, "violation", None]), Screen(width=80))
-    first, second, third = re.split("second|third", shown.partition("\n\n")[0])
-    assert "certified / claimed: μ\u00a0≥\u00a01.0006" in first
-    assert "detectable" not in first
-    assert f"detectable (90 %): {enlarged(nothing.detectable.claim)}" in " ".join(second.split())
-    assert "certified / claimed: nothing" in third
-    assert "detectable" not in third
-
-
 def test_terminal_and_pdf_write_the_same_p_value(violated: AuditResult, tmp_path: Path) -> None:
     close = dataclasses.replace(violated, p_value=0.0002457, confidence=0.99975, _computed_at=None)
     close.to_pdf(tmp_path / "a.pdf")
     text = " ".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "a.pdf").pages)
     assert "0.000246" in text  # 0.00025 does not show that it is below the level
     assert "0.000246" in text_of_table(Run.of([close]), Screen(width=200))
+
+
+@pytest.mark.parametrize("rate", [0.000123, 0.0123, 0.19991, 0.2, 0.55612, 0.99999, 1.0])
+def test_the_rounded_rate_is_the_one_that_is_shown(rate: float) -> None:
+    shown = percent_at_most(rate).removesuffix("\u00a0%")
+    assert rate_at_most(rate) == pytest.approx(float(shown) / 100, rel=1e-12)
+    assert rate_at_most(rate) >= rate
+
+
+@pytest.mark.parametrize("alpha_upper", [0.06001, 0.06123, 0.0649, 0.06999])
+def test_the_claim_allows_at_most_the_stated_rate_under_the_stated_condition(alpha_upper: float) -> None:
+    """The plain second version computes the limit of the claim from the condition in the text."""
+    ends = {"alpha_lower": 0.05, "alpha_upper": alpha_upper, "beta_lower": 0.1, "beta_upper": 0.2}
+    limit = 1 - float(GaussianDP(1.0).beta(alpha_upper))
+    result = with_witness(sample.violation(), **NEAR, counted="later", **ends, allowed_upper=limit)
+    for said in (str(result), text_of(result)):
+        found = re.search(
+            r"allows at most ([\d.]+)\s%[^%]*?, (?:even )?if (?:d0's rate|the rate of d0) is (?:at most )?([\d.]+)\s%",
+            said,
+        )
+        assert found is not None, said
+        allowed, condition = (float(text) / 100 for text in found.groups())
+        assert allowed >= 1 - float(result.claim.symmetrized().beta(condition)) - 1e-12
+
+
+@pytest.mark.parametrize("claim", [GaussianDP(0.0), GaussianDP(1e-3), PureDP(0.0), PureDP(25.0), GaussianDP(12.0)])
+def test_planned_violations_of_a_test_are_never_refused(claim: TradeoffFunction) -> None:
+    planned_of(violations_of(claim, DETECT), claim, 0.999)
+
+
+@pytest.mark.parametrize(
+    ("claim", "more"),
+    [
+        ("gaussian(mu=1)", "gaussian(mu=1.0001)"),
+        ("(1, 1e-10)", "(1, 9e-10)"),
+        ("(1, 1e-8)", "(1, 1.1e-8)"),
+        ("pure(1)", "pure(1.00001)"),
+    ],
+)
+def test_a_small_violation_is_a_violation(claim: str, more: str) -> None:
+    assert violates(parse_claim(more), parse_claim(claim))
+    assert not violates(parse_claim(claim), parse_claim(more))
+    assert not violates(parse_claim(claim), parse_claim(claim))

@@ -13,9 +13,8 @@ import dpaudit_reports
 from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
 from dpaudit.inference.scores import confident, levels, runs
 from dpaudit.result.checks import contradictions
-from dpaudit.result.scores_words import CANARIES_ASSUMED
-from dpaudit_reports.formats.facts import facts, sentence
-from dpaudit_reports.formats.run import Audited
+from dpaudit.result.words import CANARIES_ASSUMED
+from dpaudit_reports.formats.facts import Audited, facts, sentence
 
 from .scored import CHOICES, Memory, of_canaries, of_runs, words_and_numbers
 
@@ -75,7 +74,7 @@ def test_counts_are_those_of_the_theorems() -> None:
 
 def test_the_assumption_stands_beside_every_verdict() -> None:
     results = [
-        audit_scores(*of_canaries(100, 1.0, 0), claim, independence="canaries")
+        audit_scores(*of_canaries(80, 1.5, 0), claim, independence="canaries")
         for claim in ("gaussian(mu=0.1)", "gaussian(mu=1.5)", None)
     ]
     assert {(result.verdict, result.measurement) for result in results} == {
@@ -83,7 +82,6 @@ def test_the_assumption_stands_beside_every_verdict() -> None:
         (Verdict.NO_VIOLATION, False),
         (Verdict.INCONCLUSIVE, True),
     }
-    assert CANARIES_ASSUMED in dpaudit_reports.to_html(results[:1])
     for result in results:
         outputs = [str(result), repr(result), dpaudit_reports.to_markdown([result])]
         outputs += [sentence(Audited(name="a", result=result)), str(facts(Audited(name="a", result=result)))]
@@ -127,14 +125,14 @@ def test_outputs_that_are_no_numbers_get_a_learned_score(independence: Any) -> N
 
 
 def test_coins_that_were_not_fair_certify_nothing() -> None:
-    scores0, scores1 = of_runs(300, 3.0, 0)
+    scores0, scores1 = of_runs(150, 3.0, 0)
     for independence in ("canaries", None):
-        result = audit_scores(scores0[:100], scores1, PureDP(0.5), independence=independence)
+        result = audit_scores(scores0[:50], scores1, PureDP(0.5), independence=independence)
         assert result.verdict is Verdict.INCONCLUSIVE
         assert not result.bounds_valid
         assert result.mu_lower == 0
         assert "coins were not fair" in str(result)
-    assert audit_scores(scores0[:100], scores1, PureDP(0.5), independence="runs").violated
+    assert audit_scores(scores0[:50], scores1, PureDP(0.5), independence="runs").violated
 
 
 def test_exactly_half_included_is_reported() -> None:
@@ -176,12 +174,11 @@ def test_outputs_that_were_copied_certify_nothing() -> None:
     assert not doubled.bounds_valid
 
 
-@pytest.mark.parametrize("independence", ["canaries", None])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize(("independence", "share"), [("canaries", 0.1), ("canaries", 0.5), (None, 0.1)])
 def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: few guesses are wrong if scores are 6 apart, and bounds are far below the truth."""
     rng = np.random.default_rng(5)
-    included = rng.permutation(300) < round(300 * share)
+    included = rng.permutation(150) < round(150 * share)
     scores = rng.normal(6.0 * included)
     sides = scores[~included], scores[included]
     if share != 0.5:

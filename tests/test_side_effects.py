@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import random
 import signal
+import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
+from dpaudit.mechanisms.python import PythonMechanism
 
 from .mechanisms.programs import isolated
 from .reports.audits import text_of
@@ -139,9 +144,9 @@ def fails_together(dataset: list[int], n: int, rng: Rng) -> Any:
 @pytest.mark.parametrize("mechanism", [Fails(), fails_together], ids=["one by one", "together"])
 def test_failing_runs_are_retried_if_that_is_wanted(mechanism: Any) -> None:
     """The seeds are given, so that it fails always or never."""
-    options: dict[str, Any] = {"attacks": "logistic", "trials": 200, "failures": "retry", "seed": 1}
+    options: dict[str, Any] = {"attacks": "threshold", "trials": 100, "failures": "retry", "seed": 1}
     result, again = (audit(mechanism, CLAIM, PAIR, confidence=0.95, **options) for _ in range(2))
-    assert result.trials_used == 200
+    assert result.trials_used == 100
     assert any("failed and were retried: the claim was tested on successful runs only" in w for w in result.warnings)
     assert result.evidence.fingerprint() == again.evidence.fingerprint()
 
@@ -161,8 +166,8 @@ def test_failing_runs_end_the_audit_otherwise() -> None:
     assert "the disk is on holiday" in " ".join(hopeless.warnings)
 
 
-@pytest.mark.parametrize("claim", ["pure(epsilon=1)", "pure(epsilon=3.5)"])
-def test_each_verdict_says_that_failed_runs_were_retried(claim: str) -> None:
+@pytest.mark.parametrize(("claim", "trials"), [("pure(epsilon=1)", 2000), ("pure(epsilon=3.5)", 1000)])
+def test_each_verdict_says_that_failed_runs_were_retried(claim: str, trials: int) -> None:
     """Randomised response fails on most false answers; those that are left have epsilon = log(0.73 / 0.027) = 3.3.
 
     Fails by chance < 1 in 10**6: 2,000 runs show an epsilon above 1, and the claim with epsilon = 3.5 is true.
@@ -174,15 +179,15 @@ def test_each_verdict_says_that_failed_runs_were_retried(claim: str) -> None:
             raise OSError("lost")
         return dataset[0] if truth else 1 - dataset[0]
 
-    options: dict[str, Any] = {"trials": 2000, "failures": "retry", "seed": 0, "confidence": 1 - 1e-7}
-    result = audit(selective, claim, PAIR, **options, confirm="never")
+    options: dict[str, Any] = {"attacks": "threshold", "failures": "retry", "seed": 0, "confidence": 1 - 1e-7}
+    result = audit(selective, claim, PAIR, trials=trials, **options, confirm="never")
     assert result.verdict is (Verdict.VIOLATION if claim == "pure(epsilon=1)" else Verdict.NO_VIOLATION)
     said = "among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
     read = AuditResult.from_dict(result.to_dict())
     for one in (result, read):
         assert f"{claim} {said}" in str(one).splitlines()[0]
         assert said in text_of(one)
-    assert said not in str(audit(quiet, CLAIM, PAIR, trials=200, failures="retry", seed=0, confidence=0.95))
+    assert said not in str(audit(quiet, CLAIM, PAIR, trials=60, failures="retry", seed=0, confidence=0.95))
 
 
 def test_what_never_succeeds_is_given_up() -> None:
@@ -223,10 +228,78 @@ class KillsAWorker:
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_worker_that_dies_is_replaced_and_counted(tmp_path: Path) -> None:
     """Without `retry`, the audit ends: see `test_a_worker_that_dies_ends_the_audit_and_loses_nothing`."""
-    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 200, "seed": 0, "confidence": 0.95}
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 60, "seed": 0, "confidence": 0.95}
     retried = audit(KillsAWorker(tmp_path), CLAIM, PAIR, jobs=2, failures="retry", **options)
-    assert retried.trials_used == 200, retried.warnings
+    assert retried.trials_used == 60, retried.warnings
     assert any(
         "worker processes died or could not return their outputs (1 times)" in words for words in retried.warnings
     )
     assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, **options).evidence.fingerprint()
+
+
+CONFIG = """\
+name: noise
+claim: gaussian(mu=1)
+mechanism: {python: "mine.py:f"}
+pairs: [{d0: [0.0], d1: [1.0]}]
+trials: 300
+seed: 1
+"""
+STRICT = "np.seterr(all='raise')\n"
+RUN = """
+def f(dataset, rng):
+    {line}
+    return dataset[0] + rng.normal()
+"""
+
+
+@pytest.mark.parametrize(
+    "code", ["import numpy as np\n" + STRICT + RUN.format(line=""), "import numpy as np\n" + RUN.format(line=STRICT)]
+)
+def test_an_error_state_that_a_module_sets_does_not_reach_dpaudit(
+    code: str, tmp_path: Path, command: Callable[..., Result]
+) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    done = command("run", "c.yaml")
+    assert "internal error" not in done.stderr
+    result = AuditResult.from_json(tmp_path / "dpaudit-results" / "noise.json")
+    assert result.verdict is not Verdict.INCONCLUSIVE
+
+
+def test_a_module_that_is_loaded_during_an_audit_sets_the_state_of_runs_only(tmp_path: Path) -> None:
+    strict = RUN.format(line="assert np.geterr()['under'] == 'raise'")
+    (tmp_path / "mine.py").write_text("import numpy as np\n" + STRICT + strict)
+    with np.errstate():
+        mechanism = PythonMechanism("mine.py:f", folder=tmp_path)
+        result = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
+    assert result.verdict is not Verdict.INCONCLUSIVE
+
+
+def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
+    seen: set[str] = set()
+
+    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
+        seen.add(np.geterr()["under"])
+        return float(dataset[0] + rng.normal())
+
+    with np.errstate(all="raise"):
+        strict = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
+        assert np.geterr()["under"] == "raise"
+    assert seen == {"raise"}
+    usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
+    assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
+    assert seen == {"raise", "ignore"}
+
+
+def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: Path) -> None:
+    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
+        sys.setrecursionlimit(len(inspect.stack(0)) + 30)
+        return float(dataset[0] + rng.normal())
+
+    before = sys.getrecursionlimit()
+    try:
+        audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=60, seed=1).to_json(tmp_path / "r.json")
+        assert sys.getrecursionlimit() == before
+    finally:
+        sys.setrecursionlimit(before)

@@ -23,9 +23,7 @@ from dpaudit import AuditResult, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.output_fingerprint import OutputsFingerprint
-from dpaudit.sampling.store import Store, StoreError
-from dpaudit.sampling.store_file import APPLICATION
+from dpaudit.sampling.store import APPLICATION, Store, StoreError
 
 from .stores import PAIRS, block, stored
 from .unseeded import audit_unseeded
@@ -95,7 +93,7 @@ def test_a_store_changes_no_result(method: str, tmp_path: Path) -> None:
             Gaussian(1.0),
             "gaussian(mu=1)",
             PAIRS,
-            trials=250,
+            trials=100,
             attacks="logistic",
             method=method,
             store=store,
@@ -126,7 +124,7 @@ if __name__ == "__main__":
 
 @pytest.mark.chance
 def test_a_killed_process_loses_at_most_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two processes are killed at random moments, after at least 20 and at least 60 runs.
+    """A process is killed at a random moment, after at least 60 runs.
 
     This process then continues the audit, with the result of an uninterrupted audit.
     """
@@ -134,14 +132,12 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path, monkeypatch: p
     Path("slow.py").write_text(_SLOW)
     Path("script.py").write_text(_SCRIPT)
     audited = runpy.run_path("script.py")["audited"]
-    rng = np.random.default_rng(0)
-    for enough in (20, 60):
-        with subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            while int(process.stdout.readline()) < enough:
-                pass
-            time.sleep(0.1 * rng.random())
-            process.kill()
+    with subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while int(process.stdout.readline()) < 60:
+            pass
+        time.sleep(0.1 * np.random.default_rng(0).random())
+        process.kill()
     result = audited("store")
     (kept,) = re.findall(r"(\d+) of the 120 runs per dataset come from a store", " ".join(result.warnings))
     assert int(kept) >= 60
@@ -161,17 +157,6 @@ def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
         assert found[0].tolist() == [0.0, 1.0]  # type: ignore[union-attr]
         assert found[1].dtype == np.arange(1).dtype  # type: ignore[union-attr]
         assert again.get(1, 0, 1) is None
-
-
-def test_a_body_longer_than_one_database_value_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.sampling.store.MAX_PART_BYTES", 100)
-    with Store(tmp_path / "s", {}) as store:
-        store.put(0, 0, np.arange(1000.0), np.arange(1000))
-    with Store(tmp_path / "s", {}) as store:
-        outputs = store.get(0, 0, 1000)
-        assert outputs is not None
-        assert np.array_equal(outputs[0], np.arange(1000.0))
-        assert np.array_equal(outputs[1], np.arange(1000))
 
 
 _HOLDER = """
@@ -235,7 +220,7 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
         "pipe": "is not a regular file",
         "other": "is not a store of trials, and was left as it is",
         "mine": "is an SQLite database, but not a store of trials",
-        "newer": "has store format 99; this version of dpaudit reads format 4",
+        "newer": "has store format 99; this version of dpaudit reads format 5",
         "link": "is a symbolic link to .*Name the target file itself",
         "planted": "is a symbolic link to .*Name the target file itself",
     }.items():
@@ -251,7 +236,7 @@ def test_outputs_without_an_encoding_are_refused(tmp_path: Path) -> None:
 
 def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_path: Path) -> None:
     store = tmp_path / "trials"
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=300, store=store, seed=0, confidence=0.95)
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=60, store=store, seed=0, confidence=0.95)
     query = "SELECT pair, start, substr(data, 1, size) FROM blocks JOIN bodies ON block = number ORDER BY number"
     with closing(sqlite3.connect(store)) as connection:
         blocks = connection.execute(query).fetchall()
@@ -273,29 +258,6 @@ def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
     assert result.environment["outputs"] == ""
 
 
-@pytest.mark.parametrize("odd", ["frame with two columns of one name", "array that cannot be had"])
-def test_outputs_that_imitate_frames_and_arrays_have_no_fingerprint(odd: str) -> None:
-    class Pretends:
-        """An object like a data frame with two columns of the same name, which lack the method `to_list`."""
-
-        columns = ("a", "a")
-
-        def to_dict(self) -> None: ...
-
-        def __getitem__(self, name: str) -> Pretends:
-            return self
-
-    class Elsewhere:
-        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-            raise TypeError("on another device")
-
-    digest = OutputsFingerprint()
-    digest.add(0, 0, ([1.0], [2.0]))
-    assert str(digest)
-    digest.add(0, 1, ([Pretends() if odd.startswith("frame") else Elsewhere()], [1.0]))
-    assert str(digest) == ""
-
-
 class Colour(enum.IntEnum):
     RED = 1
     BLUE = 2
@@ -307,16 +269,9 @@ def test_an_audit_uses_outputs_as_the_store_returns_them(tmp_path: Path) -> None
     def colours(dataset: list[float], rng: np.random.Generator) -> Colour:
         return Colour(1 + int(rng.random() < 0.4 + 0.2 * dataset[0]))
 
-    options: dict[str, Any] = {"attacks": "logistic", "trials": 200, "store": tmp_path / "trials", "seed": 0}
+    options: dict[str, Any] = {"attacks": "threshold", "trials": 100, "store": tmp_path / "trials", "seed": 0}
     first, again = (audit(colours, "pure(epsilon=1)", PAIRS, confidence=0.95, **options) for _ in range(2))
     assert comparable(again) == comparable(first)
-
-
-def test_a_resumed_audit_reports_how_many_runs_are_from_the_store(tmp_path: Path) -> None:
-    first = stored(Gaussian(1.0), tmp_path / "s", trials=40)
-    assert not any("from a store" in words for words in first.warnings)
-    words = " ".join(stored(Gaussian(1.0), tmp_path / "s", trials=60).warnings)
-    assert re.search(r"40 of the 60 runs per dataset come from a store of \d{4}-\d\d-\d\dT", words), words
 
 
 def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path) -> None:

@@ -128,36 +128,6 @@ def test_an_interrupted_sweep_goes_on_where_it_was(monkeypatch: pytest.MonkeyPat
     assert swept("--time", "2s").exit_code == 2, "without --resume nothing is overwritten"
 
 
-def test_a_sweep_with_another_guarantee_is_not_resumed(audits: Audits) -> None:
-    swept("--time", "2s")
-    done = swept("--time", "2s", "--resume", "--only", "bad")
-    assert done.exit_code == 2
-    assert "is a sweep of other cells: failed-0.5-1.1.5, failed-1.0-1.1.5, good one-0.5-1.1.5, good" in prose(
-        done.stderr
-    )
-    done = swept("--time", "2s", "--resume", "--confidence", "0.9")
-    assert done.exit_code == 2
-    assert "is a sweep at another confidence" in done.stderr
-
-
-@pytest.mark.parametrize("damage", ["cut", "missing", "other", "another cell"])
-def test_damaged_files_are_not_resumed(audits: Audits, damage: str) -> None:
-    swept("--time", "2s")
-    file = Path("out/good one-0.5-1.1.5.json")
-    if damage == "cut":
-        file.write_text(file.read_text()[:500])
-    elif damage == "missing":
-        file.unlink()
-    elif damage == "other":
-        number = written()["number"]
-        file.write_text(file.read_text().replace(number, "0" * len(number)))
-    else:
-        file.write_bytes(Path("out/good one-1.0-1.1.5.json").read_bytes())
-    done = swept("--time", "2s", "--resume")
-    assert done.exit_code == 2, done.output
-    assert "cannot be resumed" in done.stderr
-
-
 def test_an_environment_that_cannot_be_built_closes_its_cells_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -239,17 +209,10 @@ def test_constructors_that_are_missing_or_end_the_process_do_not_end_the_sweep(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ("--time", "30"),
-            "--time must be a time with a unit, such as 90s, 30m, 2h or 1h30m, got '30'; did you mean 30m?",
-        ),
-        (("--time", "0s"), "--time must be above 0 and at most 720h, got 0s"),
-        (("--time", "soon"), "got 'soon'"),
+        (("--time", "0s"), "--time must be above 0, got 0s"),
         (("--with", "new"), "--with: 'new' is not a version of python-dp; write a number such as 1.2.3"),
-        (("--with", "1.1.5"), "--with 1.1.5: the version 1.1.5 is given twice"),
         (("--only", "godo one"), "--only godo one: no cell and no constructor has this name; did you mean good one?"),
         (("--resume=anyway",), "--resume=anyway is not allowed"),
-        (("--confidence", "99"), "--confidence must lie strictly between 0 and 1, got 99; did you mean 0.99?"),
     ],
 )
 def test_wrong_options_are_refused(audits: Audits, options: tuple[str, ...], message: str) -> None:
@@ -269,15 +232,6 @@ def test_a_dry_run_lists_the_cells_and_runs_nothing(audits: Audits) -> None:
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("change", [{"format": "dpaudit-sweep/9"}, {"cells": [{"name": "x"}]}, {"seconds": "soon"}])
-def test_a_damaged_file_of_a_sweep_is_refused(audits: Audits, change: dict[str, Any]) -> None:
-    swept("--time", "2s")
-    Path("out/sweep.json").write_text(json.dumps(written() | change))
-    done = swept("--time", "9s", "--resume")
-    assert done.exit_code == 2
-    assert "out/sweep.json cannot be resumed" in done.stderr
-
-
 def test_a_reason_from_the_file_of_a_sweep_is_a_quotation(audits: Audits) -> None:
     done = swept("--time", "2s")
     assert "the file states" not in done.output
@@ -291,15 +245,3 @@ def test_a_reason_from_the_file_of_a_sweep_is_a_quotation(audits: Audits) -> Non
         shown = prose(swept("--time", "2s", "--resume").stdout)
         assert "2 cells: the file states: “no violation is possible.\\n○ 6 cells proven” (failed-0.5-1.1.5" in shown
         assert shown.count("proven") == 1
-
-
-def test_a_file_of_a_sweep_does_not_give_a_verdict(audits: Audits) -> None:
-    """The verdict comes from the result file, whose counts are checked."""
-    swept("--time", "2s")
-    values = written()
-    values["cells"][0]["state"] = "violation"
-    values["cells"][2]["state"] = "no violation found"
-    Path("out/sweep.json").write_text(json.dumps(values))
-    swept("--time", "2s", "--resume")
-    assert states()["good one-0.5"] == "no violation found"
-    assert states()["bad-0.5"] == "violation"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,15 +15,17 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit import Pair, PureDP, Verdict
-from dpaudit.cli import sweep_cells, sweep_rounds
+from dpaudit.cli import sweep_cells, sweep_file, sweep_rounds
 from dpaudit.cli.app import app
 from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.sweep_file import closes
 from dpaudit.engine import next_cell
 from dpaudit.engine.next_cell import Round
+from dpaudit.mechanisms import MechanismError
+from dpaudit.sampling.store import OtherAudit, StoreError, StoreRefused
 from dpaudit.settings.audit import AuditSettings
 
-from .replaced_audits import HEAD, prose, states, swept
+from .replaced_audits import HEAD, Audits, prose, replaced_audits, states, swept, written
 from .simulated_library import simulated_library
 from .unseeded import CONFIDENCE_OPTION
 
@@ -46,7 +50,7 @@ def test_a_wrong_constructor_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_cells_that_hang_or_fail_do_not_block_the_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     simulated_library(monkeypatch, tmp_path, FAILING)
-    monkeypatch.setattr("dpaudit.cli.plan_sweep.answer_seconds", lambda seconds, cells: 0.02)
+    monkeypatch.setattr("dpaudit.cli.sweep_cells.answer_seconds", lambda seconds, cells: 0.02)
     done = swept("--trials", "100", "--time", "60s", "--seed", "1")
     assert done.exit_code == 3, done.output
     assert states() == {"Hangs": "not audited", "Raises": "not audited", "Right": "inconclusive"}
@@ -60,6 +64,7 @@ def test_one_answer_may_take_two_fair_shares_within_limits() -> None:
     assert sweep_cells.answer_seconds(7200, 2) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.chance
 @pytest.mark.skipif(find_spec("opendp") is None, reason="needs OpenDP")
 def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -127,3 +132,116 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     assert failed
     assert result.verdict is Verdict.INCONCLUSIVE
     assert closes(result)
+
+
+@pytest.fixture
+def audits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Audits:
+    return replaced_audits(monkeypatch, tmp_path, "good")
+
+
+def fail_from_the_third_round(monkeypatch: pytest.MonkeyPatch, audits: Audits, error: Exception) -> None:
+    """Let every audit fail after the first rounds of both cells."""
+
+    def audit(*arguments: Any, **given: Any) -> Any:
+        if len(audits.rounds) >= 2:
+            raise error
+        return audits.audit(*arguments, **given)
+
+    monkeypatch.setattr(sweep_rounds, "audit", audit)
+
+
+def test_a_result_of_other_arguments_is_not_resumed(audits: Audits) -> None:
+    """The catalogue was edited, but the name of the cell is the same."""
+    swept("--time", "2s")
+    catalogue = Path("counts.yaml")
+    catalogue.write_text(catalogue.read_text().replace("epsilon: $epsilon", "epsilon: $epsilon, dtype: float"))
+    made = len(audits.rounds)
+    done = swept("--time", "9s", "--resume")
+    assert done.exit_code == 2
+    assert "with other arguments, packages, pairs or seed: good-0.5-1.1.5.json" in prose(done.stderr)
+    assert len(audits.rounds) == made
+
+
+def test_a_store_of_another_mechanism_ends_the_verdict_of_its_cell(
+    monkeypatch: pytest.MonkeyPatch, audits: Audits
+) -> None:
+    """The library was changed, but its version and the catalogue were not."""
+    error = StoreRefused(OtherAudit("good.trials holds the trials of another audit"))
+    fail_from_the_third_round(monkeypatch, audits, error)
+    done = swept("--time", "3s")
+    assert done.exit_code == 2, "no cell has a result"
+    assert set(states().values()) == {"not audited"}
+    assert "holds the trials of another audit" in written()["cells"][0]["reason"]
+
+
+def test_a_refused_store_is_an_error_that_other_processes_can_return() -> None:
+    import pickle
+
+    for error, other in ((OtherAudit("x"), True), (StoreError("y"), False)):
+        copy = pickle.loads(pickle.dumps(StoreRefused(error)))
+        assert (str(copy), copy.other_audit) == (f"store: {error}", other)
+
+
+def test_after_a_failed_round_the_earlier_rounds_count_and_the_exit_code_is_3(
+    monkeypatch: pytest.MonkeyPatch, audits: Audits
+) -> None:
+    fail_from_the_third_round(monkeypatch, audits, MechanismError("the mechanism raised RuntimeError: no memory"))
+    done = swept("--time", "3s")
+    assert done.exit_code == 3
+    assert set(states().values()) == {"no violation found"}
+    assert "good-0.5-1.1.5: only the earlier rounds count, as a round failed: the mechanism raised" in done.stderr
+
+
+def test_a_store_that_cannot_be_used_for_a_while_does_not_close_its_cell(
+    monkeypatch: pytest.MonkeyPatch, audits: Audits
+) -> None:
+    with monkeypatch.context() as context:
+        fail_from_the_third_round(context, audits, StoreRefused(StoreError("No space left on device")))
+        assert swept("--time", "3s").exit_code == 3
+    assert not any(cell["closed"] for cell in written()["cells"])
+    made = len(audits.rounds)
+    assert swept("--time", "9s", "--resume").exit_code == 0
+    assert len(audits.rounds) > made
+
+
+def test_a_folder_belongs_to_one_sweep_at_a_time(audits: Audits) -> None:
+    Path("out").mkdir()
+    other = os.open("out", os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        done = swept("--time", "2s")
+        assert done.exit_code == 2
+        assert "out is in use by another sweep" in done.stderr
+        assert not audits.rounds
+    finally:
+        os.close(other)
+    assert swept("--time", "2s").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["sweep.json", "sweep.pdf"])
+@pytest.mark.parametrize("what", ["folder", "symbolic link", "pipe"])
+def test_places_that_cannot_be_written_are_found_before_the_first_round(audits: Audits, name: str, what: str) -> None:
+    Path("out").mkdir()
+    file = Path("out", name)
+    if what == "folder":
+        file.mkdir()
+    elif what == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("elsewhere")
+    done = swept("--time", "2s")
+    assert done.exit_code == 2
+    assert f"out/{name} is a {what}" in prose(done.stderr)
+    assert not audits.rounds
+
+
+def test_a_sweep_whose_outcome_cannot_be_written_does_not_end_with_0(
+    monkeypatch: pytest.MonkeyPatch, audits: Audits
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweep_file, "write_placed", full)
+    done = swept("--time", "2s")
+    assert done.exit_code == 3
+    assert "out/sweep.json could not be written: No space left on device" in done.stderr

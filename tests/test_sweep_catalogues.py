@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-import tomllib
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from dpaudit.config import ConfigError
-from dpaudit.config import sweeps as reader
 from dpaudit.config.sweeps import Cell, catalogues, cells_of, only_matching, read_catalogue
 from dpaudit.libraries.inside import opendp as inside
 
@@ -85,26 +83,17 @@ def test_cells_are_chosen_by_constructor_name_or_pattern(tmp_path: Path) -> None
         (("library: opendp", "library: opendb"), "own.yaml:1: library: unknown library 'opendb'; did you mean opendp?"),
         (('"0.14.2"]', "new]"), "own.yaml:3: versions: must be a version such as 0.16.0, got 'new'"),
         (("package: opendp", "package: opendp==1"), "own.yaml:2: package: the package of opendp is opendp, got"),
-        (("package: opendp", "package: python-dp"), "package: the package of opendp is opendp, got 'python-dp'"),
         (("<0.14", "older"), "own.yaml:5: environments[0].versions: must be a range of versions such as"),
         (("numpy<2", "--index-url x"), "own.yaml:5: environments[0].requires: must name packages and versions"),
-        (("numpy<2", "a @ https://example.invalid/a.whl"), "environments[0].requires: must name packages and versions"),
         (("    name: new one", "    nme: new one"), "yaml:13: entries[1].nme is not a known key; did you mean name?"),
-        (("  - call: make_new", "  - cal: make_new"), "own.yaml:12: entries[1].cal is not a known key"),
         (("name: new one", "name: ../new"), "own.yaml:13: entries[1].name: must have at most 40 letters"),
         (("scale: [1, 2.5]", "scale: []"), "own.yaml:8: entries[0].grid: the axis scale must have at least one value"),
         (("scale: [1, 2.5]", "scale: [1, 1]"), "own.yaml:7: grid.scale: the value 1 is given twice"),
         (("scale: [1, 2.5]", "scale: [[1]]"), "yaml:7: grid.scale: a value that is a list or a mapping needs a label"),
-        (("scale: [1, 2.5]", "scale: [a/b]"), "own.yaml:7: grid.scale: a label must have at most 40 letters"),
         (("$scale", "$scal"), "own.yaml:7: $scal is no axis of grid; did you mean scale?"),
-        (("$type.domain", "$type.x"), "$type.x: a value of the axis type has no key x; its keys are domain"),
         (("[$scale, ", "[3, "), "own.yaml:7: grid: the axis scale is not used; write $scale in the arguments"),
-        (("make_laplace", "make_laplace: x"), "own.yaml:7: is not valid YAML"),
         (("    name: new one", "    name: make_laplace-i32"), "i32-1 also belongs to the entry at line 7"),
-        (("entries:", "entrees:"), "entrees is not a known key; did you mean entries?"),
-        (("[1, 2]}\n    d_in", "[1, x]}\n    d_in"), "own.yaml:12: d_in: input should be a valid "),
         ((CATALOGUE, "- one"), "own.yaml:1: must hold a catalogue with the keys library, package"),
-        ((CATALOGUE, ""), "own.yaml:1: is empty"),
     ],
 )  # fmt: skip
 def test_a_wrong_catalogue_is_refused_with_its_line(tmp_path: Path, change: tuple[str, str], message: str) -> None:
@@ -119,20 +108,6 @@ def test_huge_grids_are_refused_before_they_are_expanded(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"the grids have 1,000,002 cells; the maximum is 2,000"):
         read(tmp_path, CATALOGUE.replace("type: {", f"{axes.replace(', a', chr(10) + '      a')}\n      type: {{")
              .replace("grid: {d: [1, 2]}", "grid: {d: [1, 2]}").replace("scale: [1, 2.5]", "scale: [1]"))  # fmt: skip
-    many = CATALOGUE.replace("scale: [1, 2.5]", f"scale: {list(range(1500))}").replace(
-        "more: ", f"x: {'y' * 9000}, more: "
-    )
-    with pytest.raises(ConfigError, match="the arguments of all cells have more than"):
-        read(tmp_path, many)
-
-
-def test_an_unknown_library_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'opendpp' is neither .* did you mean opendp\?"):
-        read_catalogue("opendpp")
-    with pytest.raises(ConfigError, match="the libraries with a catalogue are diffprivlib, opendp, pydp"):
-        read_catalogue("zzz")
-    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read: No such file"):
-        read_catalogue(str(tmp_path / "none.yaml"))
 
 
 @pytest.mark.parametrize("library", catalogues())
@@ -146,7 +121,7 @@ def test_the_catalogues_of_dpaudit_are_valid_for_their_versions(library: str) ->
             assert re.fullmatch(r"\w[\w .+-]{0,99}", cell.name)
             assert f"{catalogue.config.package}=={release}" in (cell.planned.config.mechanism.requires or [])
     entries = catalogue.config.entries
-    assert all(entry.number_of_cells >= 2 for entry in entries), "at least two values of some parameter"
+    assert all(math.prod(map(len, entry.grid.values())) >= 2 for entry in entries), "at least two values of a parameter"
 
 
 def test_the_installed_opendp_has_every_constructor_of_its_catalogue() -> None:
@@ -160,21 +135,12 @@ def test_the_installed_opendp_has_every_constructor_of_its_catalogue() -> None:
     assert not {name for name in called if inside._constructor(name) is None}
 
 
-def test_catalogues_are_part_of_the_package() -> None:
-    """A wheel has them in the folder where `catalogues` looks first."""
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert included == {"configs/sweeps": "dpaudit/config/catalogues"}
-    assert Path(reader.__file__).parent.parts[-2:] == ("dpaudit", "config")
-    assert {*catalogues()} == {"diffprivlib", "opendp", "pydp"}
-
-
 def test_chains_of_opendp_pass_the_space_from_step_to_step() -> None:
     words = [{"vector_domain": [{"atom_domain": {"T": "i32"}}]}, {"symmetric_distance": {}}]
     steps = [{"make_clamp": {"bounds": [0, 5]}}, {"make_sum": {}}, {"make_laplace": {"scale": 5.0}}]
     made = inside.called("chain", [*words, *steps])
     assert inside.facts(made, 1)["d_out"] == pytest.approx(1.0)
-    assert inside.runner(made)([1, 2, 9], 2)
+    assert inside.sample(made, [1, 2, 9], 2)
     nested = inside.called("make_approximate", [{"chain": [*words, *steps]}])
     assert inside.facts(nested, 1)["d_out"][1] == 0
 
@@ -195,11 +161,6 @@ def test_chains_call_constructors_only(arguments: object, message: str) -> None:
     """As for other calls: private functions of OpenDP free memory."""
     with pytest.raises((TypeError, LookupError), match=message):
         inside.called("chain", arguments)
-
-
-def test_modules_inside_are_named_after_their_libraries() -> None:
-    for library in catalogues():
-        assert import_module(f"dpaudit.libraries.inside.{library}").MODULE
 
 
 def test_the_catalogue_of_the_page_is_valid(tmp_path: Path) -> None:

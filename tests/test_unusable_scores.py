@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit import audit_scores
+from dpaudit import GaussianDP, audit_scores
+
+from .scored import of_canaries
 
 
 def test_independence_must_be_chosen() -> None:
@@ -73,17 +75,6 @@ def test_object_arrays_and_unmasked_arrays_of_numbers_are_scores() -> None:
         assert found.evidence.to_json() == plain.evidence.to_json()
 
 
-def test_arguments_of_a_wrong_type() -> None:
-    with pytest.raises(TypeError, match="scores0 must be an array"):
-        audit_scores("scores", [1.0, 2.0], independence="runs")
-    with pytest.raises(TypeError, match="scores1 must be an array"):
-        audit_scores([1.0, 2.0], 3.0, independence="runs")
-    with pytest.raises(ValueError, match="OnlineAudit"):
-        audit_scores([1.0, 2.0], [1.0, 3.0], independence="runs", method="sequential")
-    with pytest.raises(ValueError, match="confidence"):
-        audit_scores([1.0, 2.0], [1.0, 3.0], independence="runs", confidence=99)
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -99,6 +90,41 @@ def test_few_values_that_are_no_numbers_do_not_switch_to_learned_scores(wrong: A
         audit_scores(values[:200], values[200:], independence="runs")
 
 
-def test_none_among_outputs_that_are_no_numbers_is_an_output() -> None:
-    outputs = [None if i % 3 else "yes" for i in range(200)]
-    assert audit_scores(outputs, outputs[::-1], "eps=1", independence="runs", seed=1).trials_used == 133
+@pytest.mark.parametrize("independence", ["runs", "canaries", None])
+@pytest.mark.parametrize("inclusion", ["coins", "fixed_number"])
+@pytest.mark.parametrize("given", [0, -1, 1000, 2.5, "3", math.nan, True])
+def test_an_impossible_number_of_guesses_is_refused(independence: Any, inclusion: Any, given: Any) -> None:
+    """Zero guesses once gave a verdict: "0 of 0 guesses right"."""
+    if independence == "runs" and inclusion == "fixed_number":
+        return
+    scores, of = np.arange(100.0), "runs" if independence == "runs" else "canaries"
+    words = rf"guesses must be a whole number from 1 to the number of {of} \(100\), got '?{given}"
+    with pytest.raises((TypeError, ValueError), match=words):
+        audit_scores(scores[:40], scores[40:], independence=independence, included_at_random=inclusion, guesses=given)
+
+
+@pytest.mark.parametrize("given", [0, 61, 2.5])
+def test_an_impossible_number_of_guesses_in_each_run_is_refused(given: Any) -> None:
+    scores, run = np.arange(100.0), np.arange(100) < 60
+    words = rf"guesses must be a whole number from 1 to the number of canaries of the largest run \(60\), got {given}"
+    with pytest.raises(ValueError, match=words):
+        audit_scores(scores[::2], scores[1::2], independence=None, run=(run[::2], run[1::2]), guesses=given)
+
+
+def test_a_confidence_is_taken_for_a_percentage_only_if_it_can_be_one() -> None:
+    for confidence, hint in ((2, ""), (49, ""), (50, "; did you mean 0.5\\?"), (95, "; did you mean 0.95\\?")):
+        with pytest.raises(ValueError, match=rf"between 0 and 1, got {confidence}{hint}$"):
+            audit_scores([1.0, 2.0], [3.0, 4.0], independence="runs", confidence=confidence)
+
+
+class Unhashable(GaussianDP):
+    """A claim of a user's own class may have a field that cannot be hashed."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("independence", ["runs", "canaries", None])
+def test_a_claim_that_cannot_be_hashed_is_tested_all_the_same(independence: Any) -> None:
+    scores = of_canaries(60, 2.0, 5)
+    found = [audit_scores(*scores, claim(1.0), independence=independence) for claim in (GaussianDP, Unhashable)]
+    assert found[0].p_value == found[1].p_value < 1

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, audit, batched
-from dpaudit.engine.new_collector import new_collector
-from dpaudit.engine.region_words import best_condition, interval_words
+from dpaudit.engine.collector import new_collector
+from dpaudit.engine.region_words import best_condition
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.witness import CountedRegion, make_witness
 from dpaudit.inference.fixed.exact_binomial import p_value
@@ -78,7 +78,11 @@ def witness_of(claim: str) -> Witness | None:
 
 
 @pytest.mark.parametrize(
-    "claim", ["gaussian(mu=1)", "gaussian(mu=0.7)", pytest.param("pure(epsilon=3)", marks=pytest.mark.slow)]
+    "claim",
+    [
+        "gaussian(mu=1)",
+        *(pytest.param(slow, marks=pytest.mark.slow) for slow in ("gaussian(mu=0.7)", "pure(epsilon=3)")),
+    ],
 )
 def test_the_rates_of_a_witness_are_those_of_the_region_that_is_named(claim: str) -> None:
     """Rates are within 5 standard errors of the true rates of the named region.  The seed is fixed."""
@@ -193,7 +197,7 @@ def test_intervals_of_a_frozen_region_hold_its_true_rates_at_all_moments_togethe
         assert missed.sum(axis=1).max() <= allowed
 
 
-@pytest.mark.parametrize("audits", [8, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("audits", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_of_a_sequential_witness_hold_its_true_rates(audits: int) -> None:
     """Makes audits that stop when the outputs are evidence, with two intervals in each audit.
 
@@ -252,7 +256,7 @@ def test_an_attack_that_learns_outputs_by_heart_shows_nothing_on_the_outputs_tha
             return lambda outputs: np.array([float(x in known1) - float(x in known0) for x in np.ravel(outputs)]) * 3
 
     same = batched(lambda dataset, n, rng: rng.normal(size=n))
-    result = audit(same, PureDP(0.1), PAIR, trials=1000, seed=0, attacks=[ByHeart()])
+    result = audit(same, PureDP(0.1), PAIR, trials=500, seed=0, attacks=[ByHeart()])
     assert result.witness is None or not result.witness.near
 
 
@@ -279,7 +283,7 @@ def test_a_score_that_its_attack_changes_later_is_not_called_frozen() -> None:
 def test_a_region_that_is_no_nearer_than_chance_is_not_called_near() -> None:
     """P = Q here, and the claim is weak, so that the counts of no region come near a violation."""
     same = batched(lambda dataset, n, rng: rng.normal(size=n))
-    result = audit(same, PureDP(1.0), PAIR, trials=2000, seed=0)
+    result = audit(same, PureDP(1.0), PAIR, trials=2000, seed=0, attacks="logistic")
     witness = result.witness
     assert witness is not None
     assert witness.p_value > 0.2
@@ -304,23 +308,3 @@ def test_the_claims_allowance_is_taken_at_the_upper_end_of_the_exact_interval() 
         witness.counts.n1,
     )
     assert witness.p_value == p_value(GaussianDP(1.0), x, n0, y, n1)
-
-
-def test_a_column_of_truth_values_is_named_with_its_condition() -> None:
-    column = np.array([0.0, 1.0] * 50)
-    assert best_condition("output[0]", column, column == 1)[0] == "output[0] = 1"
-    assert best_condition("output[0]", column, column == 0)[0] == "output[0] = 0"
-    assert best_condition("output[1] is odd", column, column == 0)[0] == "not: output[1] is odd"
-
-
-def test_infinite_outputs_are_named_without_a_warning_of_numpy() -> None:
-    column = np.array([-np.inf] * 5 + [1.0] * 5 + [2.0] * 5 + [np.inf] * 5)
-    assert best_condition("x", column, column > 2)[0] == "x above 2"
-    assert best_condition("x", column, column <= 2)[0] == "x at most 2"
-    assert best_condition("x", column, column > -np.inf)[0] == "x above -inf"
-    assert best_condition("x", column, column > 1)[0] == "x above 1.5"
-    values = np.array([-np.inf, 1.0, 2.0, np.inf])
-    assert interval_words(values, 1, 2) == "between -inf and inf"
-    assert interval_words(values, 3, 3) == "above 2"
-    assert interval_words(values, 0, 0) == "below 1"
-    assert interval_words(values, 2, 3) == "above 1.5"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,11 +49,6 @@ def _normal(script: str) -> list[str]:
     return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
 
 
-@pytest.mark.parametrize("file", YAML, ids=lambda file: file.name)
-def test_the_file_is_a_mapping_in_yaml(file: Path) -> None:
-    assert isinstance(_read(file), dict)
-
-
 def test_nothing_may_be_written_and_actions_have_a_version() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert not [name for name, job in JOBS.items() if "permissions" in job]
@@ -86,32 +79,6 @@ def test_only_the_job_without_code_of_the_project_may_publish_pages() -> None:
     assert [step["uses"] for step in jobs["deploy"]["steps"]] == ["actions/deploy-pages@v4"]
     assert jobs["build"]["steps"][0]["with"] == {"persist-credentials": False}
     assert all(job["timeout-minutes"] <= 360 for job in jobs.values())
-
-
-def test_pages_are_published_only_if_every_audit_of_the_gallery_has_its_expected_result(tmp_path: Path) -> None:
-    commands = [step["run"] for step in PAGES_WORKFLOW["jobs"]["build"]["steps"] if "run" in step]
-    made = next(i for i, command in enumerate(commands) if command.startswith("dpaudit run configs/gallery"))
-    assert "--format json > audits.json" in commands[made]
-    assert commands[made + 1] == "python .ci/gallery_check.py audits.json results"
-    problems = runpy.run_path(str(ROOT / ".ci" / "gallery_check.py"))["problems"]
-    good = {"name": "a", "verdict": "violation", "expected": "violation", "as_expected": True, "reason": None}
-    failed = {**good, "name": "b", "verdict": None, "as_expected": None, "reason": "gone"}
-    open_ = {**good, "name": "c", "verdict": "inconclusive", "as_expected": False, "reason": "The mechanism failed."}
-    file, folder = tmp_path / "audits.json", tmp_path / "results"
-    folder.mkdir()
-    for audits, files, words in (
-        ([good], 1, []),
-        ([good, good], 1, ["has 1 results, but the configs have 2 audits"]),
-        ([good, failed], 2, ["b: no result: gone"]),
-        ([good, open_], 2, ["c: inconclusive, but violation is expected: The mechanism failed."]),
-        ([], 2, ["has 2 results, but the configs have 0 audits"]),
-    ):
-        file.write_text(json.dumps(audits))
-        for i in range(files):
-            (folder / f"{i}.json").touch()
-        found = problems(file, folder)
-        assert len(found) == len(words)
-        assert all(one in line for one, line in zip(words, found, strict=True))
 
 
 def test_each_python_of_the_classifiers_is_tested() -> None:
@@ -202,15 +169,3 @@ def test_version_and_address_are_the_same_everywhere() -> None:
     contact = _read(GITHUB / "ISSUE_TEMPLATE" / "config.yml")["contact_links"][0]["url"]
     assert contact == f"{citation['repository-code']}/security/policy"
     assert f"## [{citation['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("form", ["bug", "false_verdict"])
-def test_an_issue_form_asks_for_version_and_result(form: str) -> None:
-    asked = _read(GITHUB / "ISSUE_TEMPLATE" / f"{form}.yml")
-    fields = {field["id"]: field for field in asked["body"] if field["type"] != "markdown"}
-    assert {"name", "description", "body"} <= set(asked)
-    assert "dpaudit --version" in fields["version"]["attributes"]["description"]
-    assert fields["version"]["validations"]["required"]
-    assert "NAME.json" in fields["result"]["attributes"]["description"]
-    assert form != "bug" or "exit code 4" in fields["error"]["attributes"]["description"]
-    assert form != "false_verdict" or fields["result"]["validations"]["required"]

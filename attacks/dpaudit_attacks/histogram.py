@@ -1,7 +1,8 @@
-"""Histogram of each number, with bins between quantiles and a separate bin for each value that recurs.
+"""Likelihood ratios from frequencies: of each value, if values are few, and otherwise of the bins of a histogram.
 
-The attack suits noise with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like
-the cube root of the number of outputs (Freedman & Diaconis 1981).
+The bins of each number lie between quantiles, and each value that recurs has a separate bin.  The histogram suits noise
+with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like the cube root of the
+number of outputs (Freedman & Diaconis 1981).
 """
 
 from __future__ import annotations
@@ -29,11 +30,9 @@ class Histogram:
     from_trials: ClassVar[int] = 100
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the outputs have at most 16 columns."""
         return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         binnings = [_binning(column) for column in np.concatenate([outputs0, outputs1]).T]
 
         def labels(outputs: Array) -> Labels:
@@ -60,3 +59,60 @@ def _binning(column: Array) -> tuple[Callable[[Array], Labels], int]:
         return found.astype(np.intp)
 
     return place, len(edges) + 2 + len(atoms)
+
+
+_MAX_VALUES = 4096  # maximum number of different outputs
+_MIN_MEAN_OCCURRENCES = 4  # minimum mean number of outputs with each value; with fewer, ratios are mostly noise
+
+
+@dataclass(frozen=True, slots=True)
+class PlugInRatio:
+    """The optimal attack on discrete outputs if every value has occurred often."""
+
+    name: ClassVar[str] = "plug_in_ratio"
+    former_names: ClassVar[tuple[str, ...]] = ("events",)
+    sees: ClassVar[str] = "features"
+    calibrated: ClassVar[bool] = True
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the outputs take few values, and each value often on average."""
+        outputs = np.concatenate([outputs0, outputs1])
+        if len(set(_rows(outputs[:: max(1, len(outputs) // 200)]))) > 150:
+            return False  # counting the values of all outputs would be slow and have the same result
+        return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats.
+
+        Unknown values have the log-likelihood ratio 0.
+        """
+        if outputs0.shape[1] == 1:
+            known = np.unique(np.concatenate([_bits(outputs0), _bits(outputs1)]))
+
+            def places(outputs: Array) -> Labels:
+                bits = _bits(outputs)
+                place = np.minimum(np.searchsorted(known, bits), len(known) - 1)
+                return np.where(known[place] == bits, place, -1)[:, None]
+
+            ratio = label_ratios(places(outputs0), places(outputs1), [len(known)])
+            return lambda outputs: ratio(places(outputs))
+
+        values = {row: index for index, row in enumerate(dict.fromkeys(_rows(np.concatenate([outputs0, outputs1]))))}
+
+        def labels(outputs: Array) -> Labels:
+            return np.array([values.get(row, -1) for row in _rows(outputs)], dtype=np.intp).reshape(-1, 1)
+
+        ratios = label_ratios(labels(outputs0), labels(outputs1), [len(values)])
+        return lambda outputs: ratios(labels(outputs))
+
+    def fit_second_stage(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        return self.fit(outputs0, outputs1, rng)
+
+
+def _rows(outputs: Array) -> list[bytes]:
+    """Return rows as keys.  Rows with equal bits have equal keys, so NaN equals NaN, but -0.0 is not 0.0."""
+    return [row.tobytes() for row in np.ascontiguousarray(outputs)]
+
+
+def _bits(outputs: Array) -> Labels:
+    return np.ascontiguousarray(outputs[:, 0]).view(np.int64)

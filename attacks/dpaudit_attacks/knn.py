@@ -30,11 +30,9 @@ class NearestNeighbours:
     most_rows: ClassVar[int] = 3000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the outputs have 2 to 10 columns."""
         return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-odds."""
         from scipy.spatial import cKDTree
 
         scale = Scale.of(np.concatenate([outputs0, outputs1]))

@@ -19,10 +19,9 @@ import numpy as np
 from scipy.special import chdtri, softmax
 
 from dpaudit.numerics.arrays import Array
-from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw
 from dpaudit_attacks.noise_laws import CONTINUOUS, DISCRETE, Fit, Fitted
 from dpaudit_attacks.responses import KARY, RESPONSES
-from dpaudit_attacks.vector_laws import VECTORS
+from dpaudit_attacks.vector_laws import VECTORS, FittedLaw, RowLaw
 
 Laws = Mapping[str, RowLaw]
 
@@ -61,7 +60,6 @@ class KnownNoise:
         return _some_agrees(likely)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
         outputs0, outputs1 = (side[np.isfinite(side).all(axis=1)] for side in (outputs0, outputs1))
         if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
@@ -91,11 +89,7 @@ def _latest(outputs: Array) -> Array:
 
 
 def _chosen(outputs0: Array, outputs1: Array) -> tuple[Laws, Mapping[str, FittedLaw]]:
-    """Choose between noise and randomised responses for finite outputs (n0, d) and (n1, d).
-
-    Returns:
-        The chosen laws, and those of them that are likely, fitted to the outputs.
-    """
+    """Choose noise or randomised responses for finite outputs; return all such laws, and the likely ones, fitted."""
     outputs = np.concatenate([outputs0, outputs1])
     if outputs.shape[1] > 1:
         laws = RESPONSES if np.all(outputs == np.floor(outputs), axis=0).any() else VECTORS

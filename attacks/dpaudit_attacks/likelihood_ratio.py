@@ -29,5 +29,4 @@ class LikelihoodRatio:
     calibrated: ClassVar[bool] = True
 
     def fit(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Callable[[Seen], Array]:
-        """Return the function, regardless of the outputs."""
         return self.function

@@ -43,11 +43,9 @@ class OrderedEvents:
     from_trials: ClassVar[int] = 200
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the outputs have 2 to 32 columns."""
         return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         edges = [_edges(np.concatenate([order(outputs0), order(outputs1)])) for order in _ORDERS]
 
         def cells(outputs: Array) -> Labels:

@@ -36,10 +36,7 @@ def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
 
 
 def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable[[Labels], Array]:
-    """Return a scorer of outputs that have m labels each.
-
-    If m > 1, the ratios of the labels are `stacked`.
-    """
+    """Return a scorer of outputs that have m labels each; if m > 1, the ratios of the labels are `stacked`."""
 
     def ratios(first: Labels, second: Labels) -> list[Array]:
         found = []
@@ -57,11 +54,7 @@ def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable
 def stacked(
     ratios: Callable[[Labels, Labels], list[Array]], labels0: Labels, labels1: Labels
 ) -> Callable[[Labels], Array]:
-    """Return a scorer that combines the ratios of m labels.
-
-    Each label's ratio is a column of a logistic regression.  The regression is fitted to out-of-fold ratios, which were
-    learned from other outputs.
-    """
+    """Combine the ratios of m labels by a logistic regression on ratios that were learned from other outputs."""
 
     def fitted(first: Labels, second: Labels) -> Callable[[Labels], Array]:
         known = ratios(first, second)

@@ -57,13 +57,10 @@ class _Noise:
         return 1 / self.factor if self.divides else self.factor
 
     def ways(self, outputs: Array, centres: Array) -> tuple[Array, Array]:
-        """Count the values of the uniform number U that give each output.
+        """Count the values of the uniform number U that give each output; all arrays broadcast together.
 
-        `outputs`, `centres` and `factor` have any shapes that broadcast together.
-
-        Returns:
-            The number of multiples of the unit, averaged over `_LOGARITHMS`, and the expected number for continuous U.
-            If the expected number is at least `_DENSE`, it replaces the first number.
+        The first result is the number of multiples of the unit, averaged over `_LOGARITHMS`, and the second is the
+        expected number for continuous U.  If the expected number is at least `_DENSE`, it replaces the first.
         """
         distance = outputs - centres
         with np.errstate(all="ignore"):
@@ -100,10 +97,7 @@ class _Found:
     centre1: float
 
     def score(self, column: Array) -> Array:
-        """Return log-likelihood ratios (n,) of numbers (n,).
-
-        A number that neither centre explains gets the log-likelihood ratio of continuous Laplace noise.
-        """
+        """Return log-likelihood ratios (n,) of numbers (n,); those of continuous noise if neither centre explains."""
         finite = np.isfinite(column)
         values = np.where(finite, column, 0.0)
         logs = []
@@ -115,11 +109,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class ReachableFloats:
-    """Log-likelihood ratio of floating-point Laplace noise, with centres and scale found by search.
-
-    As with `float_bits`, an audit with `attacks="auto"` uses this attack for external programs only.  For other
-    mechanisms, the user must name the attack.
-    """
+    """Log-likelihood ratio of floating-point Laplace noise, with centres and scale found by search."""
 
     name: ClassVar[str] = "reachable_floats"
     automatic: ClassVar[str] = "released"
@@ -132,7 +122,6 @@ class ReachableFloats:
         return bool(_known(outputs0, outputs1))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         found = _known(outputs0, outputs1)
 
         def score(outputs: Array) -> Array:
@@ -184,10 +173,7 @@ def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | 
 
 
 def _noises(scale: float) -> Iterator[_Noise]:
-    """Yield noises of about this scale that have two digits in b or 1/b.
-
-    Each kind of noise is one `_Noise` with factors of shape (n, 1, 1).
-    """
+    """Yield noises of about this scale that have two digits in b or 1/b, with factors of shape (n, 1, 1)."""
     short = np.array(list(_two_digits(scale)))
     rates = np.array(list(_two_digits(1 / scale)))
     for unit in _UNITS:

@@ -25,7 +25,7 @@ from scipy.special import chdtri, gammaln, logsumexp
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import linear
-from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw, independent
+from dpaudit_attacks.vector_laws import FittedLaw, RowLaw, independent
 
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
 # the same for categories; a lower level would accept shifted uniform noise for too long

@@ -24,10 +24,7 @@ _MAX_SECOND_STAGE_COLUMNS = 3  # maximum number of columns in the second stage
 
 @dataclass(frozen=True, slots=True)
 class Spline:
-    """Additive log-odds that are piecewise linear in each column, with bends at quantiles.
-
-    If outputs are numerous enough, the curves have more bends in the tails.
-    """
+    """Additive log-odds that are piecewise linear in each column, with bends at quantiles."""
 
     knots: int = 7
     name: ClassVar[str] = "spline"
@@ -36,11 +33,9 @@ class Spline:
     most_rows: ClassVar[int] = 100_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the outputs have at most 20 columns."""
         return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         return self._fitted(outputs0, outputs1)
 
     def fit_second_stage(

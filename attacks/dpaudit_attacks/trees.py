@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import FOLDS, in_fold
 from dpaudit.numerics.logistic import fit_logistic
-from dpaudit_attacks.derived_features import varied_features
+from dpaudit_attacks.logistic import varied_features
 
 _MIN_LEAF_SHARE = 0.01  # minimum share of the rows in a leaf
 _MIN_LEAF_SHARE_OF_SECOND_STAGE = 0.001  # minimum share of the rows in a leaf in the second stage
@@ -35,11 +35,9 @@ class Trees:
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether more than one column varies."""
         return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats."""
         return boosted(outputs0, outputs1, rng)
 
     def fit_second_stage(
@@ -63,10 +61,7 @@ def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Calla
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Limit scikit-learn to one thread in the `with` block if the block loads scikit-learn.
-
-    If scikit-learn was loaded before, the audit has already limited its threads.
-    """
+    """Limit scikit-learn to one thread if it is not loaded yet; otherwise the audit has already limited its threads."""
     if "sklearn.ensemble" in sys.modules:
         yield
         return

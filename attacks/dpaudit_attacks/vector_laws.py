@@ -17,14 +17,46 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.special import chdtri, logsumexp, ndtr
+from scipy.special import chdtri, logsumexp, ndtr, ndtri
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import linear
-from dpaudit_attacks.fitted_laws import FittedLaw, RowLaw, independent
 
-_MAX_COLUMNS = 256
+
+@dataclass(frozen=True, slots=True)
+class FittedLaw:
+    """A law that was fitted to the outputs of both datasets."""
+
+    log_likelihood: float  # of all outputs, in nats, minus a penalty for what was estimated (Schwarz 1978)
+    ratio: Callable[[Array], Array]  # maps outputs (n, d) to log-likelihood ratios (n,) in nats
+    agrees: Callable[[], bool]  # tests the law by the outputs to which it was fitted
+
+
+RowLaw = Callable[[Array, Array], FittedLaw | None]
+"""A function that fits a law to outputs (n0, d) of d0 and (n1, d) of d1; None if they cannot come from such a law."""
+
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
+
+
+def independent(rest0: Array, rest1: Array) -> bool:
+    """Test by correlations whether the columns of outputs minus their locations, (n0, d) and (n1, d), are independent.
+
+    One test uses the sum of the squared correlations of all pairs of columns (chi-square), and the other uses the
+    largest correlation (Fisher 1915, with the correction of Bonferroni).
+    """
+    rest = np.concatenate([rest0[:, :_MAX_COLUMNS], rest1[:, :_MAX_COLUMNS]])
+    n, d = rest.shape
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = rest / np.sqrt(np.mean(rest**2, axis=0))
+    correlations = np.nan_to_num(rest.T @ rest / n)[np.triu_indices(d, 1)]
+    largest = math.atanh(min(float(np.max(np.abs(correlations), initial=0.0)), 1 - 1e-12))
+    return bool(
+        n * float(correlations @ correlations) <= chdtri(max(1, len(correlations)), _LEVEL)
+        and largest * math.sqrt(max(n - 5, 1)) <= -ndtri(_LEVEL / 2 / max(1, len(correlations)))
+    )
+
+
+_MAX_COLUMNS = 256  # of vectors that are fitted, and that are tested for independence
 _SAMPLE = 2_000  # number of outputs of each dataset in the test of independence
 _CELLS = 10  # number of cells of each column in the test of a law
 _REACH = 40.0  # outputs further than this number of scales from a location count as this far away

@@ -1,6 +1,6 @@
 """The tables of the section "Calibration" of docs/statistics.md, from benchmarks/calibration.json.
 
-`tests/test_calibration_page.py` compares the page with this file.
+`tests/test_calibration.py` compares the page with this file.
 """
 
 from __future__ import annotations

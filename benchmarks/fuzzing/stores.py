@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sqlite3
 from contextlib import closing
@@ -10,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.mechanisms.wire import HEADER, frame
-from dpaudit.sampling.store import Store, StoreError
-from dpaudit.sampling.store_file import BEGIN, chained
+from dpaudit.sampling.store import Store, StoreError, digest_of
 
 from .mutations import VALUES, Random, of_bytes
 from .target import Target, Wrong
@@ -20,7 +18,7 @@ _IDENTITY = {"mechanism": "fuzzed", "seed": "0"}
 _PIECE = 8  # number of trials in each block
 _COLUMNS = {
     "about": ("name", "value"),
-    "blocks": ("number", "pair", "start", "stop", "size", "digest", "chain"),
+    "blocks": ("number", "pair", "start", "stop", "size", "digest"),
     "bodies": ("block", "part", "data"),
 }
 _STATEMENTS = [
@@ -113,8 +111,7 @@ def _changed_rows(database: sqlite3.Connection, rng: Random) -> None:
 
 
 def _changed_bodies(database: sqlite3.Connection, rng: Random) -> None:
-    """Change the contents or the numbers of blocks, and recompute sizes, digests and the chain of digests."""
-    chain = hashlib.sha256(BEGIN).digest()
+    """Change the contents or the numbers of blocks, and recompute sizes and digests."""
     chosen = int(rng.integers(6))
     for number, pair, start, stop, size in database.execute(
         "SELECT number, pair, start, stop, size FROM blocks ORDER BY number"
@@ -131,8 +128,6 @@ def _changed_bodies(database: sqlite3.Connection, rng: Random) -> None:
                 size = int(rng.integers(-5, 2 * len(body)))
             else:
                 stop = start + int(rng.integers(1, 2**40))
-        digest = hashlib.sha256(body).digest()
-        chain = chained(chain, pair, start, stop, digest)
-        values = (stop, size, digest, chain, number)
-        database.execute("UPDATE blocks SET stop = ?, size = ?, digest = ?, chain = ? WHERE number = ?", values)
+        values = (stop, size, digest_of(number, pair, start, stop, size, body), number)
+        database.execute("UPDATE blocks SET stop = ?, size = ?, digest = ? WHERE number = ?", values)
         database.execute("UPDATE bodies SET data = ? WHERE block = ?", (body, number))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpaudit import Pair, PureDP, audit
-from dpaudit.catalogue import Spinner
+from dpaudit.catalogue.responses import Spinner
 from drawing.canvas import Canvas, Point
 from drawing.errors import draw_claim, errors
 

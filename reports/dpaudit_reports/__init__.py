@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
-from dpaudit.text.papers import PAPERS
+from dpaudit.text.signs import PAPERS
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
@@ -185,7 +185,7 @@ def write_site(
         OSError: If a file cannot be written.
     """
     from dpaudit_reports.site import TITLE, checked, write
-    from dpaudit_reports.site.addresses import digest_of
+    from dpaudit_reports.site.folder import digest_of
 
     digests = list(map(digest_of, results))
     write(checked(results), digests, Path(folder), title=TITLE if title is None else title, url=url)

@@ -61,9 +61,14 @@ def with_mathematics(text: str) -> tuple[Span, ...]:
     return tuple(Math(part) if i % 2 else part for i, part in enumerate(text.split("$")))
 
 
+def spans_of(text: Text) -> tuple[Span, ...]:
+    """Return the spans of a text."""
+    return (text,) if isinstance(text, str) else text
+
+
 def flat(text: Text) -> str:
     """Return a text without its markup."""
-    return text if isinstance(text, str) else "".join(span if isinstance(span, str) else span.text for span in text)
+    return "".join(span if isinstance(span, str) else span.text for span in spans_of(text))
 
 
 # --- blocks
@@ -129,11 +134,7 @@ class KeyValues:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    A column with `grow` = 0 is as wide as its text.  All other columns share the remaining width in proportion to
-    `grow`.
-    """
+    """A column of a table."""
 
     title: Text
     align: Literal["left", "right"] = "left"

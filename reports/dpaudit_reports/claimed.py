@@ -1,28 +1,75 @@
-"""Formats the claim for readers, and the certified bound on the parameter that the claim states."""
+"""The claim in words, its certified and claimed bounds, and the smallest violation that would have been found."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, rounded
+import numpy as np
+
+from dpaudit.claims import (
+    ApproxDP,
+    GaussianDP,
+    LaplaceDP,
+    PureDP,
+    TradeoffFunction,
+    ZeroConcentratedDP,
+    parse_claim,
+    rounded,
+)
 from dpaudit.claims.tabulated import NO_CLAIM
+from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import upper
-from dpaudit_reports.blocks import Math, Span, Text
-from dpaudit_reports.bounds import DELTAS, allowed_epsilon
-from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
+from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, number, upper
+from dpaudit_reports.blocks import Code, Math, Span, Text
+from dpaudit_reports.numbers import bare
 
-_AT_LEAST, _AT_MOST = "≥\u00a0", "≤\u00a0"
+DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e-1)  # values of delta at which a report shows bounds on epsilon
+
+
+def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
+    """Return the corners of the certified staircase, a lower bound on the mechanism's privacy profile."""
+    if not (result.bounds_valid and result.evidence.trials):
+        return []
+    steps: list[tuple[float, float]] = []
+    for delta in reversed(DELTAS):
+        epsilon = result.epsilon_lower(delta)
+        if epsilon > max(0.0, steps[-1][0] if steps else 0.0):
+            steps.append((epsilon, delta))
+    return steps
+
+
+@lru_cache(maxsize=1024)
+def allowed_epsilon(claim: TradeoffFunction, delta: float) -> float:
+    """Return `claim.epsilon(delta)`.  The value is cached, because bisection is slow and audits often share a claim."""
+    return claim.epsilon(delta)
+
+
+def has_band(result: AuditResult) -> bool:
+    """Return whether the result bounds the mechanism's whole curve."""
+    curve = result.curve
+    known = np.isfinite(curve.alpha) & np.isfinite(curve.beta_upper)
+    if not (result.bounds_valid and result.evidence.of_pairs and known.any()):
+        return False
+    return bool(np.any(curve.beta_upper[known] < 1 - curve.alpha[known] - 1e-12))
+
+
+def profile_points(claim: TradeoffFunction, reach: float, least: float) -> tuple[Array, Array]:
+    """Return points of a claim's privacy profile, which are denser where the profile is steep."""
+    steep = np.asarray(claim.epsilon(np.geomspace(least, 1.0, 240)))
+    even = np.linspace(0.0, reach, 400)
+    at = np.concatenate([even, steep[np.isfinite(steep) & (steep <= reach)], [min(reach, claim.epsilon(0.0))]])
+    epsilon = np.unique(at)
+    return epsilon, np.clip(claim.delta(epsilon), least, 1.0)
+
+
 _REFUTED_DIGITS = 6  # digits of a claimed value that is refuted, although the bound itself does not exceed it
 _EXACT_DIGITS, _ROUNDING_ERROR = 6, 1e-9  # as in the text of a claim, `dpaudit.claims.rounded`
 _ORDINARY_DELTA = 1e-6  # delta of the headline for claims that state neither an epsilon nor a mu
+# A valid bound may exceed the claim although no violation is reported, for example at a confidence very close to 1.
 ABOVE_ALONE = "A bound above the claim comes from a separate test; the test of the verdict did not refute the claim."
-"""Note on a valid bound that exceeds the claim although no violation is reported.
-
-This can happen, for example, at a confidence very close to 1.
-"""
 _TELLING = 0.2  # maximum p-value that is shown without a violation; a larger p-value carries no evidence
 
 
@@ -36,14 +83,11 @@ def claimed_number(value: float, digits: int = 4) -> str:
     for most in (digits, _EXACT_DIGITS):
         if math.isclose(float(f"{value:.{most}g}"), value, rel_tol=_ROUNDING_ERROR):
             return number(value, most)
-    return at_most(value, digits).removeprefix(_AT_MOST)
+    return bare(at_most(value, digits))
 
 
 def enlarged(text: str) -> str:
-    """Return the text of a detectable violation, with its numbers rounded up to four digits.
-
-    If numbers were rounded down, the stated violation might be too small to be detected.
-    """
+    """Return the text of a detectable violation, with its numbers rounded up to four digits."""
     return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda found: upper(float(found[0]), 4), text)
 
 
@@ -70,7 +114,7 @@ class Bound:
     def certified_text(self) -> str:
         """Return the bound, rounded down, with enough digits to distinguish it from a smaller claimed value."""
         if self.refuted and not self.certified > self.claimed:
-            return f">\u00a0{at_least(self.claimed, _REFUTED_DIGITS).removeprefix(_AT_LEAST)}"
+            return f">\u00a0{bare(at_least(self.claimed, _REFUTED_DIGITS))}"
         return at_least(self.certified, self.digits)
 
     def claimed_text(self) -> str:
@@ -146,3 +190,97 @@ def _epsilon(result: AuditResult, delta: float, claimed: float | None = None, *,
     allowed = allowed_epsilon(result.claim, delta) if claimed is None else claimed
     certified = result.epsilon_lower(delta) if result.evidence.trials else math.nan
     return Bound("ε", delta, certified, allowed, refuted)
+
+
+_PLAIN = re.compile(r"(pure|approximate|laplace|gaussian)\([a-z0-9=., -]{1,80}\)")  # no compositions, which are slow
+
+
+def claim_words(result: AuditResult) -> tuple[Span, ...]:
+    """Return the claim of a result in words, with as many digits as the bound of the headline."""
+    bound = headline(result)
+    return claim_in_words(result.claim, 4 if bound is None else bound.digits)
+
+
+def claim_of(result: AuditResult) -> tuple[Span, ...]:
+    """Return the claim of a result as it follows the noun "claim"."""
+    words = claim_words(result)
+    scope = (result.scope,) if result.scope else ()
+    return (*words, *scope) if isinstance(words[0], Code) else ("of ", *words, *scope)
+
+
+def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]:
+    """Return the claim in words, such as "ε-differential privacy with ε = 1"."""
+    numbers = {name: value for name, value in claim.parameters.items() if isinstance(value, int | float)}
+    stated = {name: claimed_number(value, digits) for name, value in numbers.items()}
+    match claim:
+        case PureDP():
+            return Math("ε"), "-differential privacy with ", Math(f"ε = {stated['epsilon']}")
+        case ApproxDP():
+            values = f"ε = {stated['epsilon']}, δ = {stated['delta']}"
+            return Math("(ε, δ)"), "-differential privacy with ", Math(values)
+        case GaussianDP():
+            return "Gaussian differential privacy with ", Math(f"μ = {stated['mu']}")
+        case ZeroConcentratedDP():
+            return "zero-concentrated differential privacy with ", Math(f"ρ = {stated['rho']}")
+        case LaplaceDP():
+            return "the privacy of Laplace noise with ", Math(f"ε = {stated['epsilon']}")
+    return (Code(label(claim)),)
+
+
+def least_found(result: AuditResult) -> Bound | None:
+    """Return the smallest violation that would have been found, as a value of the claim's own parameter."""
+    bound, violation = headline(result), detectable_claim(result)
+    if bound is None or type(violation) is not type(result.claim):
+        return None
+    value = violation.parameters["mu" if isinstance(violation, GaussianDP) else "epsilon"]
+    return Bound(bound.symbol, bound.delta, value, bound.claimed)
+
+
+def detectable_claim(result: AuditResult) -> TradeoffFunction | None:
+    """Return the trade-off curve of the smallest violation that would have been found; None if it is not known."""
+    text = result.detectable.claim
+    if not _PLAIN.fullmatch(text):
+        return None
+    try:
+        return parse_claim(text)
+    except ValueError:
+        return None
+
+
+def least_found_in_words(result: AuditResult) -> tuple[Span, ...]:
+    """Return the smallest violation that would have been found, rounded up, such as "ε = 1.07 at δ = 0"."""
+    bound = least_found(result)
+    if bound is None:
+        return (Code(enlarged(result.detectable.claim)),)
+    return bound.shown(f"=\u00a0{found_from(bound)}")
+
+
+def found_from(least: Bound) -> str:
+    """Return the parameter of the smallest violation that would have been found, rounded up, such as "1.07"."""
+    return bare(at_most(least.certified, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The ranges of the privacy loss after an audit: at least `certified`, and above 1 in a violation."""
+
+    certified: float  # >= 0; a multiple of the claimed value, like all other fields
+    blind_until: float  # >= 1: smallest violation that would have been found; inf if none, or after a violation
+
+
+def ranges(result: AuditResult) -> Ranges | None:
+    """Return the ranges of the claim's own parameter, which is also the parameter of the headline."""
+    bound = headline(result)
+    if result.measurement or bound is None or not 0 < bound.claimed < math.inf:
+        return None
+    if not result.bounds_valid:
+        return Ranges(0.0, math.inf)
+    certified = 0.0 if math.isnan(bound.certified) else max(0.0, bound.certified / bound.claimed)
+    if result.violated:
+        return Ranges(max(1.0, certified), math.inf)
+    found, value = detectable_claim(result), math.inf
+    if found is not None and bound.delta is not None:
+        value = found.epsilon(bound.delta)
+    elif isinstance(found, GaussianDP):
+        value = found.mu()
+    return Ranges(certified, max(1.0, value / bound.claimed))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from types import MappingProxyType
 
 from dpaudit.result.model import AuditResult
+from dpaudit.text.printable import shortened
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
-from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
 from dpaudit_reports.sections import SECTIONS, Section
-from dpaudit_reports.sections.appendix import appendix, methods
+from dpaudit_reports.sections.appendix import appendix, caption, entry, methods
 from dpaudit_reports.sections.comparison import side_by_side
-from dpaudit_reports.sections.entry import caption, entry
 from dpaudit_reports.sections.summary import summary
-
-_MAX_NAME = 60  # characters of a name at the foot of a page
+from dpaudit_reports.verdicts import MARKS, WORST_FIRST, title_of
 
 
 def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS, *, full: bool = False) -> Document:
@@ -42,7 +39,7 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
 
 def comparison(
     audits: Mapping[str, Mapping[str, AuditResult]],
-    missing: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    missing: Mapping[tuple[str, str], str],
     *,
     full: bool = False,
 ) -> Document:
@@ -63,8 +60,7 @@ def _part(title: str, blocks: tuple[Block, ...], result: AuditResult) -> Part:
 
 def _footer(result: AuditResult) -> str:
     """Return name, fingerprint and version, so that a loose page can be assigned to its result."""
-    name = title_of(result)
-    name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+    name = shortened(title_of(result), 60)
     version = (result.provenance.packages or {}).get("dpaudit")
     return f"{name} · counts sha256:{result.evidence.fingerprint()[:12]} · dpaudit{f' {version}' if version else ''}"
 
@@ -85,10 +81,7 @@ def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ..
 
 
 def date_of(result: AuditResult) -> datetime | None:
-    """Return the date of the audit in UTC; None if the provenance has no date in ISO 8601.
-
-    A date without a time zone is read as UTC.
-    """
+    """Return the date of the audit in UTC; None if the provenance has no date in ISO 8601."""
     try:
         date = datetime.fromisoformat(result.provenance.date or "")
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)

@@ -26,11 +26,9 @@ class Shown:
         return f"<{self.document.title}{f', {parts} parts' if parts > 1 else ''}>"
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook displays."""
         return fragment(self.document)
 
 
-_FEWEST_LINKS, _MOST_LINKS = 3, 12  # fewer links need no contents, and more links are folded
 _TOP = "top"  # the id of the title
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -78,7 +76,6 @@ def fragment(document: Document) -> str:
 
 
 def _body(document: Document, *, linked: bool) -> str:
-    """Return the content of the page."""
     anchors = Anchors() if linked else None
     names = () if anchors is None else (anchors.new(_TOP), *(anchors.new(part.title) for part in document.parts))
     writer = Writer(anchors, names[1:])
@@ -115,21 +112,19 @@ def _part(document: Document, place: int, writer: Writer) -> str:
 
 
 def _contents(front: str, document: Document, parts: Sequence[str], middle: str, back: str) -> str:
-    """Return links to all sections: of a single audit, or of a report of several audits with their parts."""
     if len(document.parts) == 1:
         links = _headings(f"{front}{middle}{back}")
     else:
         audits = [(name, text_html(part.title)) for name, part in zip(parts, document.parts, strict=True)]
         links = [*_headings(front), *audits, *_headings(back)]
-    if len(links) < _FEWEST_LINKS:
+    if len(links) < 3:  # which need no contents
         return ""
-    opened = " open" if len(links) <= _MOST_LINKS else ""
+    opened = " open" if len(links) <= 12 else ""
     items = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in links)
     return f'<nav aria-label="Contents"><details{opened}><summary>Contents</summary><ul>{items}</ul></details></nav>'
 
 
 def _headings(html: str) -> list[tuple[str, str]]:
-    """Return id and words of each heading of the second level, as HTML."""
     return [(found[1], found[2]) for found in re.finditer(r'<h2 id="([^"]+)">(.*?)</h2>', html)]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import get_args
 
+from dpaudit.text.printable import printable
 from dpaudit_reports.blocks import (
     Answers,
     Beside,
@@ -36,9 +37,12 @@ from dpaudit_reports.blocks import (
 )
 from dpaudit_reports.figures.canvas import PANEL
 from dpaudit_reports.figures.palette import COLORS
-from dpaudit_reports.printable import printable
 
-_MAX = 60  # maximum number of characters of an id without the id of its part
+
+def slug_of(title: str, most: int = 60) -> str:
+    """Return the small letters and digits of a title, with hyphens in place of everything else."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:most].strip("-")
 
 
 class Anchors:
@@ -49,8 +53,7 @@ class Anchors:
 
     def new(self, title: str, within: str = "") -> str:
         """Return an id of small letters, digits, hyphens and slashes."""
-        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-        words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MAX].strip("-") or "section"
+        words = slug_of(title) or "section"
         first = f"{within}/{words}" if within else words
         name, number = first, 2
         while name in self._used:
@@ -77,25 +80,19 @@ def prose_html(text: Text) -> str:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes blocks of one page.
+    """Writes blocks of one page."""
 
-    Attributes:
-        anchors: The ids of the page; None if headings get no ids, as in a notebook, whose fragments share one page.
-        parts: The id of each part, to which references lead.
-    """
-
-    anchors: Anchors | None = None
-    parts: Sequence[str] = ()
+    anchors: Anchors | None = None  # the ids of the page; None if headings get no ids, as in a notebook
+    parts: Sequence[str] = ()  # the id of each part, to which references lead
     _under: str = field(default="", init=False)  # the last heading, which names the tables below it
     _within: str = field(default="", init=False)  # the id of the part that is being written
 
     def part(self, blocks: Sequence[Block], within: str, *, below: int) -> str:
         """Return the blocks of a part, whose headings get ids such as `PART/witness`."""
         self._within = within
-        try:
-            return self.blocks(blocks, below=below)
-        finally:
-            self._within = ""
+        shown = self.blocks(blocks, below=below)
+        self._within = ""
+        return shown
 
     def blocks(self, blocks: Sequence[Block], *, below: int = 1) -> str:
         """Return blocks as HTML; `below` is added to the level of each heading."""
@@ -203,7 +200,6 @@ def _panel(panel: Panel) -> str:
 
 
 def _inline(svg: str, alt: str, hints: Sequence[Hint] = (), *, limited: bool = False) -> str:
-    """Return a drawing for inclusion in the page, with the page's colours and with unique ids."""
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dpaudit.text.printable import printable
 from dpaudit_reports.blocks import (
     Answers,
     Beside,
@@ -31,7 +32,6 @@ from dpaudit_reports.blocks import (
     Table,
     Text,
 )
-from dpaudit_reports.printable import printable
 
 MAX_CHARACTERS = 60_000  # maximum length of the text; GitHub allows 65,536 characters in a comment
 _MAX_ROWS = 50  # maximum number of rows in a table, and of items in a list
@@ -39,11 +39,7 @@ _NOTHING = "<!-- -->"  # an invisible separator of two characters that GitHub wo
 
 
 def markdown(document: Document) -> str:
-    """Return the document as Markdown.
-
-    If the document has several parts, each part is folded.  If a part does not fit into a comment, this part and the
-    end of the document are omitted.
-    """
+    """Return the document as Markdown."""
     text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
     left_out = 0
     for part in document.parts:

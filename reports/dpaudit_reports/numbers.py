@@ -1,4 +1,4 @@
-"""Re-exports functions of `dpaudit.text.rounding`, so that terminal and documents print the same digits."""
+"""Shortens lists and numbers for sentences."""
 
 from __future__ import annotations
 
@@ -7,58 +7,35 @@ from functools import lru_cache
 from typing import TypeVar
 
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import (
-    NOT_KNOWN,
-    at_least,
-    at_most,
-    count,
-    number,
-    percent,
-    percent_at_least,
-    percent_at_most,
-    percent_beyond,
-    runs,
-    seconds,
-)
+from dpaudit.text.rounding import count
 from dpaudit_reports.blocks import Paragraph
 
 T = TypeVar("T")
 
-# Maximum number of pairs, attacks or warnings in a report.  Audits have far fewer, and a PDF of 20,000 rows would take
-# minutes.
-MAX_ENTRIES = 500
+MAX_ENTRIES = 500  # of a list or table in a report; audits have far fewer, and a PDF of 20,000 rows would take minutes
 
 
 def first(entries: Sequence[T], what: str) -> tuple[Sequence[T], tuple[Paragraph, ...]]:
     """Return the entries to show, and a sentence about the omitted entries."""
     if len(entries) <= MAX_ENTRIES:
         return entries, ()
-    words = (
-        f"These are the first {count(MAX_ENTRIES)} of {count(len(entries))} {what}; the result file has all of them."
-    )
-    return entries[:MAX_ENTRIES], (Paragraph(words),)
+    of = f"{count(MAX_ENTRIES)} of {count(len(entries))}"
+    return entries[:MAX_ENTRIES], (Paragraph(f"These are the first {of} {what}; the result file has all of them."),)
+
+
+def bare(words: str) -> str:
+    """Return a number without its sign "at least" or "at most"."""
+    return words.lstrip("≥≤\u00a0")
+
+
+def some_of(names: Sequence[str], most: int = 5, more: str = "more") -> str:
+    """Return the first names, and the number of the others, for a sentence."""
+    others = f" and {len(names) - most} {more}" if len(names) > most else ""
+    return ", ".join(names[:most]) + others
 
 
 @lru_cache(maxsize=16)
 def least_right(result: AuditResult) -> int | None:
-    """Return the least number of right guesses that refutes the claim.
-
-    None if no number refutes the claim, or if the audit made no guesses.
-    """
+    """Return the least number of right guesses that refutes the claim."""
     guessed = result.evidence.guessed
     return None if guessed is None else guessed.least_right(result.claim, confidence=result.confidence)
-
-
-__all__ = [
-    "NOT_KNOWN",
-    "at_least",
-    "at_most",
-    "count",
-    "number",
-    "percent",
-    "percent_at_least",
-    "percent_at_most",
-    "percent_beyond",
-    "runs",
-    "seconds",
-]

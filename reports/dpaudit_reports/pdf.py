@@ -16,10 +16,10 @@ from typing import Any
 import matplotlib
 import typst
 
-from dpaudit.text.papers import PAPERS
+from dpaudit.text.printable import printable
+from dpaudit.text.signs import PAPERS
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.canvas import style
-from dpaudit_reports.printable import printable
 
 # The first attempt uses Typst's own fonts, which include Latin, Greek and Cyrillic, and give the same bytes on every
 # machine.  If these fonts lack a script, such as Chinese, the second attempt uses the fonts of this machine.  The third
@@ -40,10 +40,8 @@ _FOR_SCREENS = {"hints"}  # fields that paper cannot show
 def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
     """Return the document as a tagged PDF.
 
-    If fonts for all characters are available, the PDF states that it follows PDF/UA-1.  Typst's exporter checks a part
-    of this statement, and the tests check a part with another program.  Neither certifies conformance.
-
-    Equal documents give equal bytes, unless a font of the system is used.
+    If fonts for all characters are available, the PDF states that it follows PDF/UA-1.  Typst's exporter and the tests
+    check parts of this statement.
     """
     if paper not in _TYPST_PAPERS:
         raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
@@ -72,26 +70,16 @@ def _report_fonts(lacking: list[str]) -> None:
     _reported.add(True)
     words = (
         f"the fonts of dpaudit lack characters such as {lacking[0]}, so this PDF uses a font of this machine, and its "
-        "bytes differ on other machines"
+        "bytes differ on other machines",
+        f"no font of this machine has characters such as {lacking[-1]}, so this PDF shows a sign of their script in "
+        "their place",
+        f"no font has characters such as {lacking[-1]}; this PDF omits them, and does not state that it follows "
+        "PDF/UA-1",
     )
-    if len(lacking) > 1:
-        words = (
-            f"no font of this machine has characters such as {lacking[1]}, so this PDF shows a sign of their script in "
-            "their place"
-        )
-    if len(lacking) == len(_ATTEMPTS) - 1:
-        words = (
-            f"no font has characters such as {lacking[-1]}; this PDF omits them, and does not state that it follows "
-            "PDF/UA-1"
-        )
-    _log.warning("%s", words)
+    _log.warning("%s", words[len(lacking) - 1])
 
 
 def _plain(value: object) -> object:
-    """Convert a document to values that JSON can hold.
-
-    A dataclass becomes an object with its type as `kind`, which the template reads.
-    """
     if dataclasses.is_dataclass(value):
         names = (field.name for field in dataclasses.fields(value) if field.name not in _FOR_SCREENS)
         fields = {name: _plain(getattr(value, name)) for name in names}

@@ -6,41 +6,43 @@ such a plot, only one line is added for each result, and each claim is drawn onc
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
+from dpaudit.text.rounding import percent_at_least
 from dpaudit.text.spelling import hint
-from dpaudit_reports.bounds import certified_profile, profile_points
-from dpaudit_reports.claim_plots import LOOKS, claims_figure
+from dpaudit_reports.claim_document import LOOKS, claims_figure
+from dpaudit_reports.claimed import certified_profile, profile_points
 from dpaudit_reports.claimed import label as label_of
 from dpaudit_reports.figures import residual
 from dpaudit_reports.figures.canvas import PANEL, style
-from dpaudit_reports.figures.distributions import draw_distributions
-from dpaudit_reports.figures.evidence import draw_evidence
+from dpaudit_reports.figures.evidence import WEALTH, Scores, draw_distributions, draw_evidence, witness_scores
 from dpaudit_reports.figures.palette import CHANCE, FORBIDDEN
-from dpaudit_reports.figures.profile import MIN_DELTA, draw_profile
-from dpaudit_reports.figures.tradeoff import draw_tradeoff, fine, observed, point_name
-from dpaudit_reports.marks import title_of
-from dpaudit_reports.numbers import percent_at_least
-from dpaudit_reports.scores import witness_scores
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from dpaudit_reports.figures.tradeoff import (
+    MIN_DELTA,
+    draw_profile,
+    draw_tradeoff,
+    fine,
+    observed,
+    point_name,
+    staircase,
+)
+from dpaudit_reports.verdicts import title_of
 
 KINDS = ("tradeoff", "profile", "evidence", "scores", "residual")
 CLAIM_KINDS = ("tradeoff", "profile")
 _Artist = Any  # objects of matplotlib
 _Looks = dict[str, _Artist]  # arguments of its methods
 _LINE, _CLAIM, _GROUND = "dpaudit-line", "dpaudit-claim", "dpaudit-ground"  # gids of what a plot has drawn
-_WEALTH = (-6.0, 12.0)  # powers of ten at which the wealth is cut, as in reports
 
 
 def plot_result(
@@ -116,16 +118,20 @@ def _check(kind: str, known: tuple[str, ...]) -> None:
         raise ValueError(f"unknown plot {kind!r}; {hint(str(kind), known, otherwise)}")
 
 
+class ShownAxes(Axes):
+    """Axes of a figure outside pyplot.  Notebooks call `_repr_png_` on a cell's value to display it."""
+
+    def _repr_png_(self) -> bytes:
+        target = io.BytesIO()
+        self.figure.savefig(target, format="png", dpi=144)  # type: ignore[union-attr]
+        return target.getvalue()
+
+
 def _axes() -> Axes:
-    from matplotlib.figure import Figure
-
-    from dpaudit_reports.figures.shown import ShownAxes
-
     return Figure(figsize=(1.3 * PANEL, PANEL), layout="constrained").add_subplot(axes_class=ShownAxes)
 
 
 def _own(ax: Axes, gid: str) -> list[_Artist]:
-    """Return the lines that plots have drawn, with this id or with any."""
     return [line for line in ax.lines if str(line.get_gid() or "").startswith(gid or "dpaudit-")]
 
 
@@ -145,10 +151,13 @@ def _alone_profile(ax: Axes, result: AuditResult) -> None:
 
 
 def _alone_scores(ax: Axes, result: AuditResult) -> None:
-    scores = witness_scores(result)
-    if scores is None:
+    draw_distributions(ax, _known_scores(result))
+
+
+def _known_scores(result: AuditResult) -> Scores:
+    if (scores := witness_scores(result)) is None:
         raise ValueError(f"the result {result.name!r} holds no scores of a witness, so its scores cannot be drawn")
-    draw_distributions(ax, scores)
+    return scores
 
 
 def _alone_residual(ax: Axes, result: AuditResult) -> None:
@@ -183,38 +192,30 @@ def _tradeoff(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None
 def _profile(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
     if claim:
         _claim_once(ax, result.claim, _claim_profile)
-    steps = certified_profile(result) or [(0.0, 0.0)]
-    x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
-    heights = [*(max(delta, MIN_DELTA / 10) for _, delta in steps), MIN_DELTA / 10]
-    ax.plot(x, [heights[0], *(h for pair in pairwise(heights) for h in pair)], linewidth=1.4, **looks)
+    ax.plot(*staircase(certified_profile(result) or [(0.0, 0.0)]), linewidth=1.4, **looks)
     _profile_axes(ax)
 
 
 def _evidence(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
     threshold = -math.log10(max(1 - result.confidence, 1e-300))
     known = ~np.isnan(result.history.log_e)
-    wealth = np.clip(result.history.log_e[known] / math.log(10), _WEALTH[0], max(_WEALTH[1], threshold + 1))
+    wealth = np.clip(result.history.log_e[known] / math.log(10), WEALTH[0], max(WEALTH[1], threshold + 1))
     ax.plot(result.history.trials[known], wealth, **looks)
     if claim and not any(line.get_gid() == f"{_CLAIM}-{threshold:.9g}" for line in ax.lines):
         words = f"refuted at {percent_at_least(result.confidence)}"
         ax.axhline(threshold, color="black", linestyle="--", linewidth=1, label=words, gid=f"{_CLAIM}-{threshold:.9g}")
-    ax.set_xlabel("runs per dataset")
-    ax.set_ylabel("wealth, power of ten")
+    ax.set(xlabel="runs per dataset", ylabel="wealth, power of ten")
 
 
 def _scores(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
-    scores = witness_scores(result)
-    if scores is None:
-        raise ValueError(f"the result {result.name!r} holds no scores of a witness, so its scores cannot be drawn")
+    scores = _known_scores(result)
     for counts, dashes, side in ((scores.counts0, "-", "d0"), (scores.counts1, "--", "d1")):
         above = 1 - np.cumsum(counts)[:-1] / max(1, int(counts.sum()))
         ax.plot(scores.edges, above, linestyle=dashes, **{**looks, "label": f"{looks['label']}, {side}"})
     inside = [edge for line in _own(ax, _LINE) for edge, y in zip(*line.get_data(), strict=True) if 0.01 < y < 0.99]
     if inside:
         ax.set_xlim(min(inside), max(inside))
-    ax.set_ylim(0, 1)
-    ax.set_xlabel("estimated log-likelihood ratio")
-    ax.set_ylabel("share of outputs above")
+    ax.set(ylim=(0, 1), xlabel="estimated log-likelihood ratio", ylabel="share of outputs above")
 
 
 def _residual(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
@@ -226,10 +227,7 @@ def _residual(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None
         ax.axhline(0, color="black", linewidth=1, label="claim", gid=_GROUND)
     curve = residual.curve_of(result)
     ax.plot(*curve.T, linewidth=1.5, **looks)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(*scale)
-    ax.set_xlabel("type I error α")
-    ax.set_ylabel("points above claim")
+    ax.set(xlim=(0, 1), ylim=tuple(scale), xlabel="type I error α", ylabel="points above claim")
 
 
 _TOGETHER = {
@@ -270,15 +268,8 @@ def _claim_profile(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
 
 
 def _unit_axes(ax: Axes) -> None:
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
-    ax.set_xlabel("type I error α")
-    ax.set_ylabel("type II error β")
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="type I error α", ylabel="type II error β")
 
 
 def _profile_axes(ax: Axes) -> None:
-    ax.set_yscale("log")
-    ax.set_ylim(MIN_DELTA, 1)
-    ax.set_xlim(0, None)
-    ax.set_xlabel("ε")
-    ax.set_ylabel("δ(ε)")
+    ax.set(yscale="log", ylim=(MIN_DELTA, 1), xlim=(0, None), xlabel="ε", ylabel="δ(ε)")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import PairRow
 from dpaudit_reports.blocks import Code, Span, Strong
 
-_MAX_READ = 2_000  # maximum length of a dataset that is read as a Python literal, in characters
 _MAX_RECORD = 24  # maximum length of a record that a sentence names, in characters
 MAX_SHOWN = 120  # maximum length of a dataset that is shown in full, in characters
-_MAX_COMMON = 60  # maximum length of a common part of two longer datasets; more is shortened to its two ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +29,21 @@ UNNAMED = Sides("on d0", "on d1", "on d0", "on d1")
 
 
 def sides(result: AuditResult, label: str) -> Sides:
-    """Return names for the datasets of the pair with this label, from the text of its datasets.
-
-    A record is named only if the datasets are lists that differ in exactly one record, and the result contains both
-    lists in full.
-    """
+    """Return names for the datasets of the pair with this label, from the text of its datasets."""
     row = row_of(result, label)
     first, second = (None, None) if row is None else (_records(row.d0), _records(row.d1))
     if first is None or second is None:
         return UNNAMED
-    if (extra := _extra(first, second)) is not None:
-        record = _named(extra)
-        return Sides("without the record", "with the record", "without it", f"with {record}", "one record added")
-    if (extra := _extra(second, first)) is not None:
-        record = _named(extra)
-        return Sides("with the record", "without the record", "with it", f"without {record}", "one record removed")
-    differing = [i for i, (a, b) in enumerate(zip(first, second, strict=False)) if repr(a) != repr(b)]
+    if extra := _extra(first, second):
+        return Sides("without the record", "with the record", "without it", f"with {extra}", "one record added")
+    if extra := _extra(second, first):
+        return Sides("with the record", "without the record", "with it", f"without {extra}", "one record removed")
+    differing = [(old, new) for old, new in zip(first, second, strict=False) if old != new]
     if len(first) != len(second) or len(differing) != 1:
         return UNNAMED
-    old, new = repr(first[differing[0]]), repr(second[differing[0]])
+    old, new = differing[0]
     if max(len(old), len(new)) > _MAX_RECORD:
-        return Sides("on d0", "on d1", "on d0", "on d1", "one record replaced")
+        return replace(UNNAMED, change="one record replaced")
     return Sides(
         f"with {old}", f"with {new}", f"with {old} in its place", f"with the record {new}", "one record replaced"
     )
@@ -80,7 +71,7 @@ def _marked(tokens: list[str], start: int, end: int) -> tuple[Span, ...]:
         start, own = start + 1, own[1:]
     before, after = "".join(tokens[:start]), "".join(tokens[stop:])
     mine = ends("".join(own), MAX_SHOWN)
-    common = MAX_SHOWN if sum(map(len, tokens)) <= MAX_SHOWN else _MAX_COMMON
+    common = MAX_SHOWN if sum(map(len, tokens)) <= MAX_SHOWN else MAX_SHOWN // 2
     if not mine:
         return (Code(ends("".join(tokens), common)),)
     found = (Code(ends(before, common)), Strong(mine), Code(ends(after, common)))
@@ -97,26 +88,22 @@ def _tokens(text: str) -> list[str]:
     return re.findall(r"[-+]?\w+(?:\.\w+)*|\s+|[^\w\s]", text)
 
 
-def _records(text: str) -> list[Any] | None:
-    """Return the records of a dataset; None if the text is not a complete Python list or tuple."""
-    if len(text) > _MAX_READ or "…" in text or "..." in text:
+def _records(text: str) -> list[str] | None:
+    """Return the texts of a dataset's records; None if the text is not a complete Python list or tuple."""
+    if len(text) > 2_000 or "…" in text or "..." in text:
         return None
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-    return list(found) if isinstance(found, list | tuple) else None
+    return list(map(repr, found)) if isinstance(found, list | tuple) else None
 
 
-def _extra(fewer: list[Any], more: list[Any]) -> tuple[Any] | None:
-    """Return, in a tuple, the record that only `more` has; None if the difference is not exactly one record."""
+def _extra(fewer: list[str], more: list[str]) -> str:
+    """Return the name of the record that only `more` has; "" if the difference is not exactly one record."""
     if len(more) != len(fewer) + 1:
-        return None
-    short, long = [repr(record) for record in fewer], [repr(record) for record in more]
-    at = next((i for i, record in enumerate(short) if record != long[i]), len(short))
-    return (more[at],) if short[at:] == long[at + 1 :] else None
-
-
-def _named(record: tuple[Any]) -> str:
-    words = repr(record[0])
-    return f"the record {words}" if len(words) <= _MAX_RECORD else "the record"
+        return ""
+    at = next((i for i, record in enumerate(fewer) if record != more[i]), len(fewer))
+    if fewer[at:] != more[at + 1 :]:
+        return ""
+    return f"the record {more[at]}" if len(more[at]) <= _MAX_RECORD else "the record"

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
+from dpaudit.text.printable import one_line, printable
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports.blocks import (
     Answers,
@@ -32,7 +33,6 @@ from dpaudit_reports.blocks import (
     Table,
     Text,
 )
-from dpaudit_reports.printable import one_line, printable
 
 _TONES = {sign.tone: sign.style for sign in SIGNS.values()}
 

@@ -9,6 +9,7 @@ import pytest
 
 from dpaudit.learning.attack import Attack, attack_classes, resolve_attacks
 from dpaudit.outputs import Outputs, PlainEncoding, Timed
+from dpaudit_attacks.logistic import Logistic
 
 ATTACKS = attack_classes()
 
@@ -100,3 +101,25 @@ def test_attacks_are_found_by_name_and_passed_through() -> None:
     assert "likelihood_ratio" not in ATTACKS  # this attack cannot be created without the ratio
     with pytest.raises(ValueError, match="must have a name and fit"):
         resolve_attacks(3)  # type: ignore[arg-type]
+
+
+class User:
+    """An attack with a setting."""
+
+    name = "user"
+
+    def __init__(self, score: Any) -> None:
+        self.score = score
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        return self.score
+
+
+def test_no_attack_is_listed_twice() -> None:
+    automatic = [attack.name for attack in resolve_attacks("auto")]
+    assert len(set(automatic)) == len(automatic)
+    assert [attack.name for attack in resolve_attacks(["auto", "logistic", Logistic(), "auto"])] == automatic
+    user = User(np.log)
+    assert resolve_attacks([user, user, "logistic", "logistic"]) == [user, Logistic()]
+    assert len(resolve_attacks([User(np.log), User(np.exp)])) == 2
+    assert len(resolve_attacks([User(np.array([1, 2])), User(np.array([1, 3]))])) == 2  # cannot be compared

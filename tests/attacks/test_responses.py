@@ -12,9 +12,9 @@ from scipy import stats
 from dpaudit.learning.blocks import encoding_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
-from dpaudit_attacks.fitted_laws import FittedLaw
 from dpaudit_attacks.known_noise import KnownNoise
-from dpaudit_attacks.responses import RESPONSES, best_places, kary_response, unary_response
+from dpaudit_attacks.responses import RESPONSES, best_places
+from dpaudit_attacks.vector_laws import FittedLaw
 
 Rng = np.random.Generator
 
@@ -36,7 +36,7 @@ def fitted(name: str, outputs0: Array, outputs1: Array) -> FittedLaw:
     return law
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_best_pair_is_that_of_a_plain_search(seed: int) -> None:
     """Small counts with many ties; the function looks only at the two highest counts of each dataset."""
     counts0, counts1 = np.random.default_rng(seed).integers(0, 4, (2, 5)).astype(float)
@@ -155,24 +155,6 @@ def test_outputs_of_other_laws_do_not_suit() -> None:
     copied0, copied1 = (np.repeat(bits(rng, n, true), 2, axis=1) for true in (7, 9))  # bits that depend on each other
     assert not KnownNoise().suits(copied0, copied1)
     assert not KnownNoise().suits(bits(rng, n, 7), bits(rng, n, 9, q=0.3))
-
-
-def test_outputs_that_are_no_response_are_refused() -> None:
-    """The seed is fixed."""
-    rng = np.random.default_rng(8)
-    assert unary_response(rng.normal(size=(50, 3)), rng.normal(size=(50, 3))) is None
-    assert kary_response(np.zeros((50, 1)), np.zeros((50, 1))) is None
-    assert kary_response(rng.normal(size=(50, 1)), rng.normal(size=(50, 1))) is None  # all values are different
-
-
-def test_slight_differences_of_categories_are_tested_by_all_outputs() -> None:
-    """The seed is fixed.  A test of 2,000 outputs accepts the law, and a test of 50,000 rejects it."""
-    rng = np.random.default_rng(9)
-    x0, x1 = (
-        rng.choice(4, (50_000, 1), p=p).astype(float) for p in ([0.27, 0.23, 0.25, 0.25], [0.23, 0.25, 0.27, 0.25])
-    )
-    assert KnownNoise().suits(x0[-2000:], x1[-2000:])
-    assert not KnownNoise().suits(x0, x1)
 
 
 def test_texts_are_categories() -> None:

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from dpaudit.numerics.arrays import Array
-from dpaudit_attacks.fitted_laws import FittedLaw
 from dpaudit_attacks.known_noise import KnownNoise
-from dpaudit_attacks.vector_laws import VECTORS, shrunken
+from dpaudit_attacks.vector_laws import VECTORS, FittedLaw, shrunken
 
 Rng = np.random.Generator
 ONE, ALL = np.r_[1.2, np.zeros(9)], np.full(10, 1.2 / np.sqrt(10))

@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import chi2_contingency, chisquare, expon, kstest, laplace, norm
-from sklearn.utils import murmurhash3_32
 
 from dpaudit.catalogue import BUILTIN
-from dpaudit.catalogue.responses import bloom, murmur3
+from dpaudit.catalogue.responses import bloom
 from dpaudit.claims import TradeoffFunction
 
 from .plain import PLAIN
 
 ODDS = 1e-7
-N = 40_000
+N = 10_000
 
 
 def drawn(name: str, x: list[float], n: int = N, **params: Any) -> Any:
@@ -98,11 +97,6 @@ def test_snapping() -> None:
 )
 def test_responses_and_selection(name: str, x: list[float], law: dict[float, float]) -> None:
     same_counts(drawn(name, x), law)
-
-
-def test_murmur_is_that_of_others() -> None:
-    for text in ("", "0", "-10", "six", "abcd", "longer text, 21 bytes"):
-        assert [murmur3(text, seed) for seed in range(4)] == [int(murmurhash3_32(text, seed=seed)) for seed in range(4)]
 
 
 @pytest.mark.parametrize(("name", "kept"), [("rappor", 0.0125), ("one_time_rappor", 0.025)])
@@ -190,7 +184,7 @@ def test_sparse_vector_without_a_stop(name: str, threshold: Any, query: Any) -> 
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_many_at_once_are_as_one_by_one(name: str, most: int) -> None:
     """Which queries are above, and the numbers if any, against the plain version."""
-    x, n = [0.0, 20.0, 1.0, 40.0], 8000
+    x, n = [0.0, 20.0, 1.0, 40.0], 4000
     rng = np.random.default_rng(6)
     plain = np.array([PLAIN[name](x, rng, most) for _ in range(n)])
     many = drawn(name, x, n, most=most)
@@ -203,13 +197,6 @@ def test_many_at_once_are_as_one_by_one(name: str, most: int) -> None:
     numbers = [np.sort(y[~np.isnan(y) & (y % 1 != 0)]) for y in (plain, many)]
     if len(numbers[0]):
         assert kstest(numbers[0], numbers[1]).pvalue > ODDS
-
-
-def test_side_by_side_is_both() -> None:
-    outputs = drawn("svt_34_parallel", [1.0] * 3, 500)
-    assert outputs.shape == (500, 6)
-    assert np.all((~np.isnan(outputs[:, :3])).sum(axis=1) <= 2)
-    assert set(outputs[:, 3:].ravel()) == {-1.0, 0.0, 1.0}
 
 
 def test_cells_that_are_released() -> None:
@@ -232,7 +219,7 @@ def test_records_that_no_one_expects() -> None:
 def test_counting_trials_gives_geometric_noise() -> None:
     mechanism = BUILTIN["geometric_by_trials"](epsilon=1.0, most=2)
     rng = np.random.default_rng(5)
-    outputs = [mechanism([1], rng) for _ in range(10_000)]
+    outputs = [mechanism([1], rng) for _ in range(4_000)]
     same_counts(outputs, {1 + k: math.tanh(1 / 4) * math.exp(-abs(k) / 2) for k in range(-60, 61)})
 
 
@@ -250,9 +237,7 @@ def test_every_mechanism_says_what_it_is(name: str) -> None:
     ("name", "params", "message"),
     [
         ("gaussian", {"sigma": -1}, "sigma must be > 0"),
-        ("noisy_max_1", {"epsilon": math.inf}, "epsilon must be > 0"),
         ("truncated_geometric", {"most": 40}, r"most must be in 1\.\.12"),
-        ("spinner", {"truth": 1.0}, "truth must lie strictly between"),
         ("kary_response", {"k": 1}, "k must be at least 2"),
         ("subsampled_gaussian", {"rate": 2.0}, "rate must lie strictly between"),
     ],

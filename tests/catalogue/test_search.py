@@ -110,14 +110,11 @@ def test_a_generator_of_ones_own() -> None:
     [
         ({"relation": "swap"}, "relation must be one of"),
         ({"relation": "add_remove", "size": 0}, "size must be at least 1"),
-        ({"relation": "add_remove", "most": 0}, "most must be at least 1"),
         ({"relation": "one_value", "step": -1.0}, "step must be > 0"),
         ({"relation": "add_remove", "bounds": (0.2, 0.8), "whole": True}, "with whole=True, bounds and step must be"),
-        ({"relation": "one_value", "step": 0.5, "whole": True}, "with whole=True, bounds and step must be integers"),
         ({"relation": "one_value", "bounds": (1, 1)}, "low < high"),
         ({"relation": "one_value", "schema": {"a": (0, 1)}}, "a schema needs relation .* without bounds"),
         ({"relation": "add_remove", "schema": {"a": "xy"}}, "a must be"),
-        ({"relation": "add_remove", "schema": {}}, "at least one column"),
     ],
 )
 def test_impossible_searches_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -125,17 +122,9 @@ def test_impossible_searches_are_refused(arguments: dict[str, Any], message: str
         SearchPairs(**arguments)
 
 
-def test_a_search_whose_records_are_all_equal_does_not_blame_a_generator() -> None:
-    with pytest.raises(ValueError, match="all pairs have equal datasets; give wider bounds"):
-        list(SearchPairs(relation="replace_one", out_of_domain=False, schema={"a": ["x"]}))
-
-
 STRONG = [
     "noisy_histogram_2",
-    "bounds_from_data",
     "fixed_seed",
-    "reused_noise",
-    "mean_of_true_count",
     "nan_survives",
 ]
 

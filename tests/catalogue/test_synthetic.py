@@ -126,27 +126,19 @@ def test_the_mistakes_are_mistakes() -> None:
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("synthetic_marginals", {"rows": 0}, r"rows must be in 1\.\.100000, got 0"),
-        ("synthetic_marginals", {"bins": 2.5}, "bins must be in"),
-        ("synthetic_marginals", {"schema": {}}, "schema must map columns"),
-        ("synthetic_marginals", {"schema": {"city": "Ulm"}}, r"schema: city must be \[low, high\] or a list"),
+        ("synthetic_marginals", {"rows": 0}, "rows must be a whole number >= 1, got 0"),
+        ("synthetic_marginals", {"bins": 2.5}, "bins must be a whole number"),
+        ("synthetic_marginals", {"schema": {}}, "schema must have at least one column"),
+        ("synthetic_marginals", {"schema": {"city": "Ulm"}}, r"schema: city must be \(low, high\) or a list"),
         ("synthetic_marginals", {"schema": {"age": [3, 2]}}, "schema: age must be .* low < high"),
         ("synthetic_mst", {"sigma": 0}, "sigma must be > 0"),
         ("synthetic_rounds", {"rounds": 1000}, r"rounds must be in 1\.\.rows"),
-        ("synthetic_pate", {"teachers": 0}, r"teachers must be in 1\.\.10000"),
+        ("synthetic_pate", {"teachers": 0}, "teachers must be a whole number >= 1"),
     ],
 )
 def test_impossible_parameters_are_refused(name: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BUILTIN[name](**params)
-
-
-def test_too_many_cells_and_replaced_rows_are_refused() -> None:
-    wide = {f"c{i}": [0, 1] for i in range(20)}
-    with pytest.raises(ValueError, match=r"the domain must have at most 100,000 cells, got 1,099,511,627,776"):
-        BUILTIN["synthetic_histogram"](schema=wide).sample([], 1, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="d0 has 3 rows and d1 has 3"):
-        BUILTIN["synthetic_marginals"]().check_neighbours(ROWS, ROWS, None)
 
 
 CONFIG = Path(__file__).parents[2] / "configs" / "synthetic" / "builtin.yaml"
@@ -174,12 +166,6 @@ def test_tiny_tables_are_neighbours_with_new_extreme_and_far_rows(relation: Any)
     assert pairs["a row far from all"].d1[-1] == {"city": "Ulm", "sex": "m", "age": 100.0}
     assert pairs["unknown categories"].d1[-1]["city"] == "not Bonn"
     assert len(SearchPairs(relation=relation, schema={"a": (0, 1)}, tiny=True, size=2)) >= 2
-
-
-def test_tiny_tables_need_a_schema() -> None:
-    for search in ({"relation": "add_remove"}, {"relation": "add_remove", "schema": SMALL, "size": 1}):
-        with pytest.raises(ValueError, match="tiny tables need a schema, and a size of at least 2"):
-            SearchPairs(**search, tiny=True)
 
 
 @pytest.mark.parametrize("form", [list, pandas.DataFrame])

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import ndtri
-
-from dpaudit.claims.gaussian import GaussianDP
+from dpaudit.claims.standard import GaussianDP
 from dpaudit.claims.tabulated import TabulatedTradeoff
 
 
@@ -33,25 +31,6 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
         middle = (low + high) / 2
         low, high = (middle, high) if GaussianDP(middle).delta(epsilon) <= delta else (low, middle)
     return sensitivity / low if low else math.inf
-
-
-def gaussian_sigma_classical(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Return the standard deviation at which P[privacy loss > epsilon] = delta: sufficient for (epsilon, delta)-DP.
-
-    The privacy loss of Gaussian noise is N(mu^2/2, mu^2) with mu = S / sigma, so the condition reads
-    Phi(S/(2 sigma) - epsilon sigma/S) = delta.  Since delta(epsilon) = E(1 - e^(epsilon - loss))_+ <=
-    P[loss > epsilon], the condition suffices, but it requires more noise than `gaussian_sigma`.  The simpler
-    sigma = S sqrt(2 log(1.25/delta)) / epsilon of Dwork & Roth 2014, Thm 3.22 (epsilon < 1) is an upper bound.
-
-    Args:
-        epsilon: Nats, > 0.
-        delta: Probability in (0, 1).
-        sensitivity: > 0, in the units of sigma.
-    """
-    z = -float(ndtri(delta))  # epsilon t - 1 / (2 t) = z for t = sigma / S
-    root = math.sqrt(z * z + 2 * epsilon)
-    t = (z + root) / (2 * epsilon) if z >= 0 else 1 / (root - z)
-    return sensitivity * t
 
 
 def k_ary_response(*, epsilon: float, k: int) -> TabulatedTradeoff:

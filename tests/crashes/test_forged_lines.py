@@ -7,12 +7,18 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
+import dpaudit_reports
+from dpaudit import AuditResult, Pair, audit
+from dpaudit.catalogue import Gaussian
 from dpaudit.cli import app as cli
 from dpaudit.cli.progress import progress_bar
 from dpaudit.engine.audit import Progress
+from dpaudit.mechanisms import CommandMechanism, MechanismError
+from dpaudit_reports.numbers import MAX_ENTRIES
 
 from .command_line import CONFIG, Command
 
@@ -41,12 +47,6 @@ def test_a_config_forges_no_line(key: str, words: tuple[str, ...], folder: Path,
     is_clean(done.output)
 
 
-def test_several_problems_of_a_config_stay_on_a_line_each(folder: Path, command: Command) -> None:
-    (folder / "c.yaml").write_text("name: a\nclaim: no\ntrials: -1\n")
-    done = command("run", "c.yaml")
-    assert [line.split(":")[:2] for line in done.stderr.splitlines()[1:]] == [["error", " c.yaml"]] * 4
-
-
 def test_a_command_of_a_config_forges_no_line(folder: Path, command: Command) -> None:
     foreign = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", json.dumps({"command": ["sh", HOSTILE]}))
     (folder / "c.yaml").write_text(foreign)
@@ -61,14 +61,6 @@ def test_a_result_forges_no_line(key: str, folder: Path, command: Command) -> No
     values[key] = [HOSTILE] if key == "warnings" else HOSTILE
     (folder / "r.json").write_text(json.dumps(values))
     is_clean(command("report", "r.json").output)
-
-
-@pytest.mark.parametrize("content", [{"score": HOSTILE, "included": 1}, {"score": 1, "included": HOSTILE}], ids=[1, 2])
-def test_a_file_of_scores_forges_no_line(content: dict[str, object], folder: Path, command: Command) -> None:
-    (folder / "s.jsonl").write_text(json.dumps(content) + "\n")
-    done = command("scores", "s.jsonl", "--independence", "runs")
-    assert done.exit_code == 2
-    is_clean(done.output)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +96,6 @@ def test_a_wrong_word_forges_no_line(
         assert not [c for c in said if c in "\x1b\r\x9b\u202e"]
 
 
-@pytest.mark.parametrize("verb", ["run", "report", "replay", "scores"])
-def test_a_name_that_is_too_long_is_wrong_usage(verb: str, folder: Path, command: Command) -> None:
-    done = command(verb, "9" * 400 + ".csv", *(["--independence", "runs"] if verb == "scores" else []))
-    assert done.exit_code == 2
-    assert "File name too long" in done.stderr
-
-
 def test_the_name_of_a_result_sends_nothing_to_the_terminal_of_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A progress bar shows the name before its first progress report, and again with each report."""
     terminal = _Terminal()
@@ -130,3 +115,28 @@ def test_the_name_of_a_result_sends_nothing_to_the_terminal_of_a_replay(monkeypa
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def test_what_a_module_prints_on_import_is_not_among_the_results(folder: Path, command: Command) -> None:
+    (folder / "mine.py").write_text("print('on import')\ndef f(d, rng): return d[0] + rng.normal()\n")
+    (folder / "c.yaml").write_text(CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:f'}"))
+    done = command("run", "c.yaml", "--no-pdf", "--format", "json")
+    assert json.loads(done.stdout)[0]["name"] == "noise"
+    assert "on import" in done.stderr
+
+
+def test_an_error_quotes_a_part_of_a_long_line_of_stderr() -> None:
+    code = "import sys; sys.stdin.readline(); sys.stderr.write('x' * 60_000); sys.exit(3)"
+    with CommandMechanism([sys.executable, "-c", code]) as mechanism, pytest.raises(MechanismError) as error:
+        mechanism.sample([0], 1, np.random.default_rng(0))
+    assert "x" * 500 + "…" in str(error.value)
+    assert len(str(error.value)) < 2_000
+
+
+@pytest.mark.parametrize("key", ["pairs", "attacks", "warnings"])
+def test_a_report_shows_a_part_of_very_many_entries_and_says_so(key: str) -> None:
+    values = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), trials=60, seed=0, confidence=0.95).to_dict()
+    values[key] = (["a warning"] if key == "warnings" else values[key][:1]) * 20_000
+    text = dpaudit_reports.to_html([AuditResult.from_dict(values)])
+    assert f"These are the first {MAX_ENTRIES} of 20,000 {key}" in text
+    assert len(text) < 1_000_000

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from dpaudit.result import atomic_write
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit_reports import pdf
 
-from .command_line import CONFIG, Command
+from .command_line import Command
 
 
-@pytest.mark.parametrize("name", ["noise.json", "noise.pdf", "noise.trials", "noise.trials-wal"])
+@pytest.mark.parametrize("name", ["noise.json", "noise.pdf", "noise.trials"])
 def test_no_result_is_written_through_a_link(name: str, folder: Path, command: Command) -> None:
     mine = folder / "mine"
     mine.write_text("precious")
@@ -96,37 +95,6 @@ def test_a_link_that_appears_after_the_checks_is_not_followed(
     assert ("could not be" in done.stderr) == (link != "inside")
 
 
-@pytest.mark.parametrize("link", ["file", "folder"])
-def test_what_dpaudit_writes_cannot_be_led_elsewhere(
-    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While the new file is flushed, others replace the folder, or the file, by links."""
-    out, mine = tmp_path / "out", tmp_path / "mine"
-    out.mkdir()
-    mine.mkdir()
-    (mine / "r.json").write_text("precious")
-    (mine / "r.json").chmod(0o640)
-    flush = os.fsync
-
-    def planting(handle: int) -> None:
-        for part in list(out.glob(".dpaudit-*")):
-            if link == "folder":
-                out.rename(tmp_path / "moved")
-                out.symlink_to(mine)
-            else:
-                part.unlink()
-                part.symlink_to(mine / "r.json")
-        flush(handle)
-
-    monkeypatch.setattr(os, "fsync", planting)
-    write_placed(out / "r.json", "new")
-    assert [file.name for file in mine.iterdir()] == ["r.json"]
-    assert (mine / "r.json").read_text() == "precious"
-    assert (mine / "r.json").stat().st_mode & 0o777 == 0o640
-    if link == "folder":
-        assert (tmp_path / "moved" / "r.json").read_text() == "new"
-
-
 def test_a_result_keeps_the_mode_of_the_file_that_it_replaces(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
@@ -140,33 +108,13 @@ def test_a_result_keeps_the_mode_of_the_file_that_it_replaces(tmp_path: Path) ->
     assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
 
 
-def test_links_are_refused_where_folders_cannot_be_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_write, "_BY_FOLDER", False)
+def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
     write_placed(tmp_path / "r.json", "one")
     assert (tmp_path / "r.json").read_text() == "one"
     (tmp_path / "link").symlink_to(tmp_path / "r.json")
     with pytest.raises(OSError, match="is a symbolic link to"):
         write_placed(tmp_path / "link", "two")
     assert (tmp_path / "r.json").read_text() == "one"
-
-
-def test_a_link_that_a_mechanism_makes_while_it_runs_is_not_followed(folder: Path, command: Command) -> None:
-    mine = folder / "mine"
-    mine.write_text("precious")
-    (folder / "sly.py").write_text(
-        "import os\n"
-        "def release(dataset, rng):\n"
-        f"    place = {str(folder / 'dpaudit-results' / 'noise.json')!r}\n"
-        "    if not os.path.lexists(place):\n"
-        f"        os.symlink({str(mine)!r}, place)\n"
-        "    return dataset[0] + rng.normal()\n"
-    )
-    text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
-    (folder / "sly.yaml").write_text(text)
-    done = command("run", "sly.yaml", "--no-pdf")
-    assert done.exit_code == 3
-    assert f"noise.json is a symbolic link to {mine}; the JSON is in " in done.stderr
-    assert mine.read_text() == "precious"
 
 
 @contextmanager

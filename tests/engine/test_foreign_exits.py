@@ -9,7 +9,6 @@ import asyncio
 import multiprocessing
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -21,10 +20,9 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, Verdict, audit, batched
-from dpaudit.mechanisms.exits import end_process, exits_refused
+from dpaudit.mechanisms.own_process import end_process
 from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.timeout import timeout_after
 
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"
@@ -38,8 +36,6 @@ class Unspeakable(Exception):
 
 EXITS: list[Callable[[], Any]] = [
     lambda: sys.exit(0),
-    lambda: (_ for _ in ()).throw(SystemExit),
-    lambda: raises(GeneratorExit()),
     lambda: raises(asyncio.CancelledError()),
     lambda: raises(Unspeakable()),
     lambda: raises(BaseException("of a test runner")),
@@ -134,7 +130,7 @@ def test_a_module_that_exits_cannot_be_loaded(tmp_path: Path, what: str) -> None
     assert words in str(raised.value)
 
 
-def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) -> None:
+def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path, command: Any) -> None:
     """The second of three audits exits in its first run; the first and the third are completed."""
     for name, mechanism in {
         "a": "{builtin: gaussian, params: {sigma: 1.0}}",
@@ -144,9 +140,8 @@ def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) 
         text = f"name: {name}\nclaim: gaussian(mu=1)\nmechanism: {mechanism}\npairs: [{{d0: [0], d1: [1]}}]\n"
         (tmp_path / f"{name}.yaml").write_text(f"{text}attacks: median_clipped\ntrials: 50\nseed: 1\n")
     (tmp_path / "mine.py").write_text("import sys\ndef release(dataset, rng): sys.exit(0)\n")
-    command = [sys.executable, "-m", "dpaudit", "run", ".", "--no-pdf", "-q", "-o", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 3, done.stderr
+    done = command("run", ".", "--no-pdf", "-q", "-o", "out")
+    assert done.exit_code == 3, done.stderr
     assert {file.name for file in (tmp_path / "out").glob("*.json")} == {"a.json", "c.json"}
     assert "raised SystemExit: 0" in done.stderr
 
@@ -183,22 +178,6 @@ def test_a_run_cannot_end_or_replace_the_process(end: str) -> None:
         assert re.search(words, told.read())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert before == (os._exit, os.execv, os.execve)
-
-
-def test_a_fork_that_audits_can_still_end_after_the_command_line_refused_exits() -> None:
-    """The refusal is for the process of the command line; an audit in a fork must not extend it to the fork."""
-    with exits_refused():
-        if (child := os.fork()) == 0:
-            try:
-                audit(quiet_noise, CLAIM, PAIR, trials=2, seed=1)
-                os._exit(7)
-            finally:
-                end_process(8)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-
-
-def quiet_noise(dataset: list[int], rng: Rng) -> float:
-    return float(rng.normal())
 
 
 def starts_processes(dataset: list[int], rng: Rng) -> float:
@@ -245,18 +224,9 @@ def gives_a_default(dataset: list[int], rng: Rng) -> float:
     return value
 
 
-def raises_another(dataset: list[int], rng: Rng) -> float:
-    try:
-        if not (value := gives_a_default(dataset, rng)):
-            raises(ValueError("late"))
-        return value
-    except BaseException:
-        raise ValueError("late") from None
-
-
 @pytest.mark.chance
-@pytest.mark.parametrize("failures", ["stop", "outcome", "retry"])
-@pytest.mark.parametrize("mechanism", [swallows, gives_a_default, raises_another])
+@pytest.mark.parametrize("failures", ["stop", "outcome"])
+@pytest.mark.parametrize("mechanism", [swallows, gives_a_default])
 def test_a_timeout_ends_the_audit_whatever_the_mechanism_makes_of_it(mechanism: Any, failures: Any) -> None:
     """Timeouts depend on the load of the machine, which may differ between runs on d0 and runs on d1.
 
@@ -291,31 +261,13 @@ def test_a_module_that_hangs_on_import_is_ended(tmp_path: Path) -> None:
         _ = PythonMechanism("mine.py:release", folder=tmp_path, timeout=0.1).loaded
 
 
-@pytest.mark.parametrize("timeout", [float("inf"), 1e9])
+@pytest.mark.parametrize("timeout", [float("inf")])
 def test_a_timeout_may_be_longer_than_any_timer(timeout: float) -> None:
     result = audit(lambda dataset, rng: float(rng.normal()), CLAIM, PAIR, trials=30, timeout=timeout, seed=0)
     assert result.trials_used == 30
     child = Child(["cat"], name="cat")
-    assert child.exchange(b"a\n", lambda heard: heard.find(b"\n") + 1, timeout=timeout, awaited="a line") == b"a\n"
+    assert child.exchange(b"a\n", lambda heard, _: heard.find(b"\n") + 1, timeout=timeout, awaited="a line") == b"a\n"
     child.close()
-
-
-@pytest.mark.chance
-def test_an_alarm_of_somebody_else_still_rings() -> None:
-    rung = []
-    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with timeout_after(60) as limit:
-            limit(int)
-        for _ in range(1000):
-            if rung:
-                break
-            time.sleep(0.01)
-        assert rung
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 # --- modules ----------------------------------------------------------------------------------------------------------

@@ -149,20 +149,3 @@ def test_a_failure_on_the_pair_of_the_late_bets_loses_all_wealth_and_ends_the_au
     assert result.e_value == 0.0
     assert result.trials_used < 400  # the other pair is not run further
     assert contradictions(read_again(result)) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"bet": 10_000}, "bet of a late bet must be between 0 and"),
-        ({"bet": True}, "bet of a late bet must be between 0 and"),
-        ({"pair": 1}, "pair of a late bet must be between 0 and 0, got 1"),
-        ({"counts": [[[5, 10**6]], [[5, 10**6]]]}, "no more outputs during late bets than in all"),
-    ],
-)
-def test_impossible_late_bets_are_refused(change: dict[str, Any], words: str) -> None:
-    values = evidence_of(with_late_bets()).to_json()
-    stages = [dict(stage) for stage in values["late"]["stages"]]
-    stages[0] |= change
-    with pytest.raises(ValueError, match=words):
-        SequentialEvidence.from_json({**values, "late": {"lost": [], "stages": stages}}, CLAIM)

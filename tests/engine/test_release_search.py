@@ -81,23 +81,12 @@ def test_a_second_change_is_found_by_the_audits_that_remain_after_the_first_one(
     assert exact(states) == [(3, 4), (11, 12), (19, 20)]
 
 
-def test_a_short_stretch_may_be_missed_but_a_located_change_is_true() -> None:
-    states, _ = searched("g" * 13 + "b" + "g" * 20)
-    assert all(state in (None, State.GOOD) for number, state in enumerate(states) if number != 13)
-
-
 @pytest.mark.parametrize("passed", ["s", "o"])
 def test_neighbours_take_the_place_of_ends_and_middles_without_a_verdict(passed: str) -> None:
     history = passed * 3 + "gg" + passed + "gbb" + passed * 2
     states, _ = searched(history, most=len(history))
     assert exact(states) == [(6, 7)]
     assert decided(states) == [3, 4, 6, 7, 8]
-
-
-def test_a_change_next_to_skipped_releases_is_given_as_an_interval() -> None:
-    states, tried = searched("ggssbb")
-    assert [(one.before, one.after) for one in changes(states)] == [(1, 4)]
-    assert sorted(tried) == [0, 1, 2, 3, 4, 5]
 
 
 def test_if_nothing_can_be_audited_every_release_is_tried_once() -> None:

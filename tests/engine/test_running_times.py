@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpaudit import AuditResult, Pair, PureDP, audit
-from dpaudit.mechanisms.timing import THIS_PROCESS
+from dpaudit.mechanisms.protocol import THIS_PROCESS
 from dpaudit.result.evidence import SequentialEvidence
 
 from ..unseeded import audit_unseeded

@@ -13,6 +13,7 @@ from scipy.sparse import coo_array
 from scipy.special import ndtr, ndtri
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.inference.one_run import check_counts, shape_of
 from dpaudit.numerics.arrays import Array
 
 
@@ -24,14 +25,6 @@ def plain_exact(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
     return min(1.0, above + m * delta * above * sum(mass[:v]) / (v * mass[v]))
 
 
-def plain_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """Compute the bound of Steinke, Nasr & Jagielski 2023, Thm 5.2, by direct summation."""
-    q = math.exp(epsilon) / (1 + math.exp(epsilon))
-    mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
-    steepest = max(sum(mass[v - i : v]) / i for i in range(1, v + 1))
-    return min(1.0, sum(mass[v:]) + 2 * m * delta * steepest)
-
-
 def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, significance: float) -> bool:
     """Run the recursion of Mahloujifar, Melis & Chaudhuri 2024 in R and H; it refutes iff R + H > r/m."""
     right, wrong = significance * v / m, significance * (r - v) / m
@@ -39,6 +32,12 @@ def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, s
         more = max(wrong, inverse(right))
         right, wrong = min(1.0, right + i / (r - i) * (more - wrong)), more
     return right + wrong > r / m
+
+
+def refutes_by_recursion(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:
+    """Test by the recursion of Mahloujifar, Melis & Chaudhuri 2024 only; see `_Shape.refutes`."""
+    check_counts(m, r, v, significance)
+    return shape_of(claim.symmetrized()).refutes(m, r, v, significance)
 
 
 def inverse_of(claim: TradeoffFunction) -> Callable[[float], float]:

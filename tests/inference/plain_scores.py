@@ -118,3 +118,9 @@ class Channel:
             case _:
                 raise ValueError(self.name)
         return found
+
+
+def right_guesses(answers: npt.NDArray[np.int8], included: npt.ArrayLike) -> tuple[int, int]:
+    """Return the number of guesses and the number of right guesses."""
+    right = answers == np.where(np.asarray(included, dtype=bool), 1, -1)
+    return int(np.count_nonzero(answers)), int(np.count_nonzero(right))

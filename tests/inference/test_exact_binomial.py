@@ -57,7 +57,7 @@ def test_the_p_value_agrees_with_the_reference_implementation(claim: TradeoffFun
 @pytest.mark.parametrize("family", [GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.05)])
 def test_bounds_agree_with_the_reference_implementation(family: Callable[[float], TradeoffFunction]) -> None:
     n0, n1 = 14, 11
-    for x, z in [(0, 0), (1, 2), (4, 3), (0, 8), (13, 0)]:
+    for x, z in [(0, 0), (4, 3), (0, 8)]:
         fast, slow = parameter_lower(family, x, n0, n1 - z, n1, significance=0.05), plain_bound(family, x, n0, z, n1)
         assert slow - 0.003 <= fast < slow + 0.021
 

@@ -137,16 +137,6 @@ def test_the_verdict_and_the_bound_of_the_same_family_use_one_region() -> None:
     assert threshold_for_claim(*counts, LaplaceDP(1.0), **known) == best_threshold(*counts, LaplaceDP(1.0))
 
 
-@pytest.mark.parametrize("empty", [0, 1])
-def test_a_pilot_without_outputs_of_one_dataset_gives_a_valid_threshold(empty: int) -> None:
-    """Audits never have such a pilot, but a file may."""
-    counts = [np.zeros(BINS, dtype=np.int64) for _ in range(2)]
-    counts[1 - empty][[3, BINS - 3]] = 7
-    assert threshold_for_mu(counts[0], counts[1], trials=100, significance=0.05, otherwise=9) == 9
-    for claim in (GaussianDP(1.0), PureDP(1.0), LaplaceDP(1.0)):
-        assert 0 <= threshold_for_claim(counts[0], counts[1], claim, trials=100, significance=0.05) < BINS
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta", "true", "pilot"), [(1.0, 0.05, 1.14, 300), (0.5, 0.1, 0.57, 1_000), (1.0, 0.01, 1.12, 300)]
 )

@@ -34,7 +34,7 @@ def test_the_power_of_randomised_responses_is_that_of_a_sum(m: int, r: int, v: i
     assert plain - 9 * ERROR < attained(PureDP(1.7), m, (r,), v) <= plain + 3 * ERROR
 
 
-@pytest.mark.parametrize("m", [40, 400])
+@pytest.mark.parametrize("m", [40, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("numbers", [(0.1,), (0.05, 0.1), (0.1, 0.3), (0.2, 0.5, 1.0), LEVELS])
 @pytest.mark.parametrize("truth", [GaussianDP(2.0), ApproxDP(epsilon=0.5, delta=0.1), PureDP(1.0)])
 def test_the_power_of_any_numbers_of_guesses_is_that_of_simulated_scores(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
+from dpaudit.inference.fixed.newcomers import p_value
 from dpaudit.inference.independence import hypergeometric
 from dpaudit.inference.independence.hypergeometric import two_sided
 from dpaudit.inference.independence.same_law import differences, repeats
@@ -59,8 +61,7 @@ MULTISETS = {
 
 
 @pytest.mark.usefixtures("sharp")
-@pytest.mark.parametrize("name", MULTISETS)
-@pytest.mark.parametrize("own", [3, 5])
+@pytest.mark.parametrize(("name", "own"), [*((name, 3) for name in MULTISETS), ("two values", 5), ("vectors", 5)])
 def test_differences_are_found_with_probability_at_most_the_level(name: str, own: int) -> None:
     """Enumerates which outputs belong to the first of two processes; given the outputs, all are equally likely."""
     outputs, found = MULTISETS[name], {0.2: 0, 0.5: 0}
@@ -92,9 +93,10 @@ def in_processes(rng: Rng, draw: Callable[[Rng, int], Any], sizes: tuple[int, ..
 
 @pytest.mark.usefixtures("sharp")
 @pytest.mark.parametrize("name", LAWS)
-def test_independent_runs_seem_to_differ_as_seldom_as_stated(name: str) -> None:
+@pytest.mark.parametrize("times", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_independent_runs_seem_to_differ_as_seldom_as_stated(name: str, times: int) -> None:
     """Fails by chance < 1 in 10**6 for each law, if 0.2 is exact; the tests are correlated, so it is an upper bound."""
-    rng, times = np.random.default_rng(len(name)), 200
+    rng = np.random.default_rng(len(name))
     made = [in_processes(rng, LAWS[name], (40, 8, 8, 8)) for _ in range(times)]
     found = sum(bool(compared(*one, 0.2)) for one in made)
     assert found <= binom.isf(1e-6, times, 0.2)
@@ -199,3 +201,29 @@ def test_a_pool_in_each_process_is_found(size: int) -> None:
     assert p_value < 1e-12
     shared = [one % size for one in keys]
     assert repeats(shared, process, rng)[2] > 1e-9
+
+
+@pytest.mark.parametrize("values", ["aabbccdde", "abcdefghi", "aaaaaaaab", "aabbbcccc"])
+def test_the_p_value_is_valid_under_exchangeability(values: str) -> None:
+    """Enumerates all equally likely choices of the new outputs."""
+    n = len(values)
+    for m in (1, 2, 3):
+        found = []
+        for chosen in itertools.combinations(range(n), m):
+            new = [values[i] for i in chosen]
+            found.append(p_value([values[i] for i in range(n) if i not in chosen], new))
+        for p in set(found):
+            assert sum(q <= p for q in found) / len(found) <= p + 1e-12
+
+
+def test_the_p_value_of_only_new_values_is_one_over_the_number_of_choices() -> None:
+    known, new = ["a", "b"] * 50, [f"new {i}" for i in range(12)]
+    assert p_value(known, new) == pytest.approx(2 / math.comb(112, 12), rel=1e-6)
+    assert p_value(known, ["a", "b"] * 6) >= 1.0
+
+
+def test_values_repeated_among_the_new_outputs_count() -> None:
+    """The new outputs contain values that the known ones never show, some of them repeatedly."""
+    rng = np.random.default_rng(0)
+    known, new = rng.choice([3, 5, -1], size=4000).tolist(), [0, 0, 1, 1, 1, 2, 2, 4, 4, 3, 5, -1]
+    assert p_value(known, new) < 1e-9

@@ -11,13 +11,13 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
-from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.scores import confident, level_tails, levels
+from dpaudit.inference.scores.both_sides import guess
 from dpaudit.inference.scores.families import family_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
 
-from .plain_scores import Channel, plain_levels, simulated_wrong
+from .plain_scores import Channel, plain_levels, right_guesses, simulated_wrong
 
 M, NUMBERS = 12, (3, 7)
 

@@ -72,10 +72,12 @@ def probability(events: dict[tuple[int, int], Any], n: int) -> Array:
 @pytest.mark.parametrize(
     ("family", "n", "significance"),
     [
-        (MU, 12, 0.05),
-        (PURE, 12, 0.01),
-        (APPROX, 12, 0.2),
-        (LaplaceDP, 8, 0.1),
+        (MU, 9, 0.05),
+        (PURE, 8, 0.01),
+        (APPROX, 7, 0.1),
+        (LaplaceDP, 7, 0.1),
+        pytest.param(MU, 12, 0.05, marks=pytest.mark.slow),
+        pytest.param(APPROX, 12, 0.2, marks=pytest.mark.slow),
         pytest.param(APPROX, 25, 0.05, marks=pytest.mark.slow),
     ],
 )
@@ -86,7 +88,7 @@ def test_the_true_point_is_excluded_with_probability_at_most_s(family: Family, n
 
 
 def test_the_enumeration_detects_a_level_that_is_too_small() -> None:
-    found = probability(exclusions(MU, 12, 0.05), 12)
+    found = probability(exclusions(MU, 9, 0.05), 9)
     assert np.mean(found > 0.05 / 2) > 0.05
 
 
@@ -102,7 +104,7 @@ def least_epsilon(delta: float) -> Array:
 
 def test_all_bounds_together_are_wrong_with_probability_at_most_s() -> None:
     """The truth is the polygon through (0, 1), (alpha, beta) and (1, 0), the largest curve of these errors."""
-    family, n, significance = APPROX, 8, 0.1
+    family, n, significance = APPROX, 7, 0.1
     truths = {delta: least_epsilon(delta) for delta in DELTAS}
     with np.errstate(invalid="ignore"):
         least_mu = np.maximum(np.nan_to_num(-ndtri(ALPHA) - ndtri(BETA), nan=0.0, posinf=math.inf), 0.0)

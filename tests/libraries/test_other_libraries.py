@@ -38,11 +38,6 @@ def test_every_algorithm_of_pydp_is_a_subject(cases: Any) -> None:
         assert len(subject.mechanism.sample(subject.pairs[0].d1, 2, np.random.default_rng(0))) == 2
 
 
-def test_pydp_takes_a_class_and_its_arguments() -> None:
-    with pytest.raises(UnknownSubject, match="takes a class and its arguments"):
-        pydp.subject(3)
-
-
 def test_an_algorithm_that_estimates_its_bounds_needs_pairs() -> None:
     laplacian = importlib.import_module("pydp.algorithms.laplacian")
     with pytest.raises(UnknownSubject, match="BoundedSum without lower_bound and upper_bound estimates its bounds"):
@@ -66,8 +61,8 @@ def test_an_accountant_that_forgets_half_of_the_noise_is_refuted() -> None:
     mixed = Subject(
         mechanism=right.mechanism, claim=wrong.claim, pairs=right.pairs, name="mixed", source="half of the noise"
     )
-    assert audit_subject(mixed, trials=3_000, seed=0, confirm="never").violated
-    assert audit_subject(right, trials=1_000, seed=0).verdict is Verdict.NO_VIOLATION
+    assert audit_subject(mixed, trials=3_000, seed=0, confirm="never", attacks="logistic").violated
+    assert audit_subject(right, trials=300, seed=0, attacks="logistic").verdict is Verdict.NO_VIOLATION
 
 
 def test_events_are_simulated_with_all_their_outputs(cases: Any) -> None:
@@ -81,12 +76,6 @@ def test_events_are_simulated_with_all_their_outputs(cases: Any) -> None:
         "SelfComposedDpEvent": (5, 4),
         "PoissonSampledDpEvent": (5, 4),
     }
-
-
-def test_an_event_that_cannot_be_simulated_is_refused() -> None:
-    da = importlib.import_module("dp_accounting")
-    with pytest.raises(UnknownSubject, match="NonPrivateDpEvent cannot be simulated; known are Composed"):
-        accounting.subject(da.NonPrivateDpEvent())
 
 
 def test_the_accountant_of_the_caller_stays_new() -> None:
@@ -116,9 +105,9 @@ def test_a_number_gets_the_curve_of_laplace_noise_and_a_vector_a_pure_claim() ->
 def test_a_sensitivity_that_is_too_small_is_refuted_and_the_right_one_is_not() -> None:
     """The maximum of ten numbers changes by 1 and not by 1/10.  Seeded, so the test fails never or always."""
     wrong = functions.subject(np.max, sensitivity=0.1, epsilon=1.0, bounds=(0.0, 1.0))
-    assert audit_subject(wrong, trials=500, seed=0, confirm="never").violated
+    assert audit_subject(wrong, trials=500, seed=0, confirm="never", attacks="logistic").violated
     right = functions.subject(np.max, sensitivity=1.0, epsilon=1.0, bounds=(0.0, 1.0))
-    assert audit_subject(right, trials=500, seed=0).verdict is Verdict.NO_VIOLATION
+    assert audit_subject(right, trials=300, seed=0, attacks="logistic").verdict is Verdict.NO_VIOLATION
 
 
 @pytest.mark.parametrize(
@@ -127,22 +116,12 @@ def test_a_sensitivity_that_is_too_small_is_refuted_and_the_right_one_is_not() -
         ({"sensitivity": 1.0}, "exactly one of epsilon"),
         ({"sensitivity": 1.0, "epsilon": 1.0, "mu": 1.0}, "exactly one of epsilon"),
         ({"sensitivity": 0.0, "epsilon": 1.0}, "sensitivity must be > 0 and finite, got 0.0"),
-        ({"sensitivity": 1.0, "mu": float("inf")}, "mu must be > 0 and finite, got inf"),
-        (
-            {"sensitivity": 1.0, "epsilon": 1.0, "relation": "add-remove"},
-            "relation must be one of replace_one, add_remove, got 'add-remove'",
-        ),
         ({"sensitivity": 1.0, "epsilon": 1.0, "relation": "one_value"}, "relation must be one of replace_one, add_rem"),
     ],
 )
 def test_wrong_numbers_and_relations_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(UnknownSubject, match=words):
         functions.subject(np.sum, **arguments)
-
-
-def test_audit_subject_takes_subjects_only() -> None:
-    with pytest.raises(TypeError, match="takes a Subject"):
-        audit_subject(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.chance
@@ -197,8 +176,6 @@ GROUPED = "SELECT region, SUM(amount) AS t FROM shop.sales GROUP BY region"
         (GROUPED, ("region",)),
         ("SELECT region, COUNT(*) AS n FROM shop.sales WHERE amount > 20 GROUP BY region", ("region", "amount")),
         ("SELECT amount > 5 AS big, COUNT(*) AS n FROM shop.sales GROUP BY big", ("region", "amount", "open")),
-        ("SELECT region, COUNT(*) AS n FROM shop.sales group  by 1", ("region", "amount", "open")),
-        ('SELECT region, open, COUNT(*) AS n FROM shop.sales GROUP BY "Region", open', ("region", "open")),
     ],
 )
 def test_public_groups_of_a_query_are_the_same_in_both_tables(query: str, names: tuple[str, ...]) -> None:
@@ -216,12 +193,6 @@ def test_public_groups_of_a_query_are_the_same_in_both_tables(query: str, names:
 def test_a_value_beyond_the_bounds_is_tried_in_every_kind_of_table() -> None:
     for more in ({}, {"query": GROUPED}, {"censored": True}, {"user": None}, {"user": None, "censored": True}):
         assert any(max(pair.d1["amount"]) > 10 for pair in smartnoise_sql.pairs_of(sql_facts(**more))), more
-
-
-def test_a_user_has_as_many_rows_as_the_metadata_promises_if_the_library_takes_no_sample() -> None:
-    for most, expected in ((1, 1), (2, 2), (10**6, 100)):
-        pairs = smartnoise_sql.pairs_of(sql_facts(sampled=False, max_ids=most))
-        assert max(len(pair.d1["user"]) - len(pair.d0["user"]) for pair in pairs) == expected
 
 
 @pytest.mark.parametrize(
@@ -249,8 +220,3 @@ def test_promises_that_leave_no_pair_are_refused() -> None:
     columns = {"amount": {"type": "float", "lower": 100.0, "upper": 110.0, "sensitivity": 10.0}}
     with pytest.raises(UnknownSubject, match="column amount has no value within its bounds and its sensitivity"):
         smartnoise_sql.pairs_of(sql_facts(columns=columns, user=None))
-
-
-def test_a_column_of_an_unknown_type_is_refused() -> None:
-    with pytest.raises(UnknownSubject, match="column t has the type 'time'; known are int"):
-        smartnoise_sql.pairs_of(sql_facts(columns={"t": {"type": "time"}}))

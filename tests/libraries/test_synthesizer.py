@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import errno
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +74,6 @@ class TargetDelta(Fitted):
         self.epsilon = epsilon
 
 
-class Budget(Fitted):
-    """A generator whose epsilon has another name."""
-
-    def __init__(self, privacy_budget: float) -> None:
-        pass
-
-
 class Exits(Fitted):
     """A generator that ends the process."""
 
@@ -102,7 +94,7 @@ def test_the_claim_is_that_of_the_constructor_and_the_pairs_are_tiny_tables() ->
     assert found.claim == PureDP(0.5)
     assert subject(delta=1e-5).claim == ApproxDP(epsilon=1.0, delta=1e-5)
     assert subject(claim=PureDP(3.0)).claim == PureDP(3.0)
-    assert 2 <= len(found.pairs) <= synthesizer.MAX_PAIRS
+    assert 2 <= len(found.pairs) <= 6
     assert {row["age"] for pair in found.pairs for row in pair.d1} >= {0, 100}
     assert found.name == "Copies"
     assert found.mechanism.libraries == (Copies.__module__.partition(".")[0],)
@@ -113,14 +105,6 @@ def test_the_claim_is_that_of_the_constructor_and_the_pairs_are_tiny_tables() ->
 def test_tables_are_passed_in_the_form_that_fit_takes(table: str) -> None:
     rows = subject(table=table).mechanism.sample([{"city": "Ulm", "age": 3}], 2, np.random.default_rng(0))
     assert [frame.to_dict("records")[0] for frame in rows] == [{"city": "Ulm", "age": 3}] * 2
-
-
-def test_fit_and_sample_may_be_functions() -> None:
-    def fit(made: Any, table: Any) -> None:
-        made.rows = table
-
-    found = subject(fit=fit, sample=lambda made, rows: made.rows.head(rows), fit_arguments={})
-    assert len(found.mechanism.sample([{"city": "Ulm", "age": 3}], 1, np.random.default_rng(0))[0]) == 1
 
 
 def test_a_fit_that_fails_on_few_rows_is_an_outcome() -> None:
@@ -147,23 +131,6 @@ def test_a_cause_that_is_the_machine_is_no_outcome() -> None:
     assert len(found.mechanism.sample(succeeds, 1, np.random.default_rng(0))[0]) == 20
     with pytest.raises(MechanismError, match="the fit failed"):
         audit(found.mechanism, found.claim, Pair(fails, succeeds), trials=60, seed=1)
-
-
-@pytest.mark.parametrize("error", [MemoryError("no"), OSError(errno.ENOSPC, "no space")])
-def test_a_fit_that_the_machine_cannot_make_is_refused_in_one_sentence(error: Exception) -> None:
-    def fit(made: Any, table: Any) -> None:
-        raise error
-
-    with pytest.raises(UnknownSubject, match=rf"fitting Copies raised {type(error).__name__}: .*no.*is no output"):
-        subject(fit=fit)
-
-
-def test_a_missing_package_is_no_outcome() -> None:
-    def fit(made: Any, table: Any) -> None:
-        raise ImportError("no module named torch")
-
-    with pytest.raises(ImportError, match="torch"):
-        subject(fit=fit)
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
@@ -215,15 +182,6 @@ def test_wrong_calls_are_refused(call: str, arguments: Any, message: str) -> Non
         inside.called(call, arguments)
 
 
-@pytest.mark.parametrize(
-    ("delta", "expected"), [(np.float32(1e-5), 1e-5), (np.float64(1e-5), 1e-5), (np.int64(0), 0), (0, 0)]
-)
-def test_numbers_of_numpy_are_read(delta: Any, expected: float) -> None:
-    found = synthesizer.subject(Hidden, SCHEMA, epsilon=np.int64(1), delta=delta).claim
-    assert found == (ApproxDP(epsilon=1.0, delta=expected) if expected else PureDP(1.0))
-    assert synthesizer.subject(Hidden, SCHEMA, epsilon=np.float32(0.5), delta=0).claim == PureDP(0.5)
-
-
 def test_a_default_delta_is_read() -> None:
     assert synthesizer.subject(Hidden, SCHEMA, epsilon=1.0).claim == ApproxDP(epsilon=1.0, delta=1e-5)
     settings: list[dict[str, Any]] = [{}, {"delta": None}]
@@ -236,19 +194,12 @@ def test_a_default_delta_is_read() -> None:
     ("make", "given", "message"),
     [
         (Hidden, {"delta": "1e-5"}, "the argument delta is '1e-5' of type str, which is no number; pass the claim"),
-        (Hidden, {"delta": [1e-5]}, "the argument delta is .* of type list"),
         (
             NoDelta,
             {},
             "the default of the argument delta is 'None', which is no number; pass the claim, such as claim=",
         ),
-        (
-            lambda epsilon: Hidden(epsilon, 1e-6),
-            {},
-            "Hidden cannot be read: the default of the argument delta is 'None'",
-        ),
         (TargetDelta, {}, "the argument target_delta may be the delta of the claim; pass the claim"),
-        (TargetDelta, {"target_delta": 0.1}, "the argument target_delta may be the delta"),
     ],
 )
 def test_a_delta_that_cannot_be_read_is_no_pure_claim(make: Any, given: Any, message: str) -> None:
@@ -257,26 +208,13 @@ def test_a_delta_that_cannot_be_read_is_no_pure_claim(make: Any, given: Any, mes
     assert synthesizer.subject(make, SCHEMA, epsilon=1.0, claim="pure(epsilon=2)", **given).claim == PureDP(2.0)
 
 
-def test_bounds_of_numpy_are_numbers() -> None:
-    """Integers of numpy were taken for two categories, and the ages of varied rows did not vary."""
-    for kind in (int, np.int64, np.float32):
-        pairs = synthesizer.subject(Hidden, {"age": (kind(0), kind(90))}, epsilon=1.0).pairs
-        assert len({row["age"] for row in pairs[-1].d0}) > 5
-    categories: Any = {"c": np.array(["a", "b"])}
-    (pair, *_) = SearchPairs(relation="add_remove", schema=categories, tiny=True)
-    assert pair.d1[-1] == {"c": "b"}
-
-
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
         ({"age": int}, "schema: age must be .* got <class 'int'>"),
         ({"c": "abc"}, r"schema: c must be .* got 'abc'; one category is \['abc'\]"),
-        ({"c": {"a", "b"}}, "schema: c must be .* got a set, which has no order"),
-        ({"c": ["a", "b", "a"]}, "schema: c has the category 'a' twice"),
         (pandas.DataFrame({"a": [1, 2]}), "schema must be a dict that maps each column .* got DataFrame"),
         ({"d": (datetime.date(2020, 1, 1), datetime.date(2021, 1, 1))}, "d has two dates, 2020-01-01 and 2021-01-01"),
-        ({"d": (pandas.Timestamp("2020-01-01"), pandas.Timestamp("2021-01-01"))}, "d has two dates"),
     ],
 )
 def test_a_schema_that_is_not_valid_is_refused_in_one_sentence(schema: Any, message: str) -> None:
@@ -299,13 +237,3 @@ def test_a_result_names_the_class_its_arguments_and_its_file() -> None:
     mechanism = subject(epsilon=2.0).mechanism
     assert mechanism_name(mechanism) == f"{__name__}:Copies(epsilon=2.0), 20 rows"
     assert source_of(mechanism).file == Path(__file__)
-
-
-def test_the_claim_of_a_config_is_that_of_the_constructor(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(CONFIG.format(module=__name__))
-    (audit,) = read_configs([tmp_path / "c.yaml"])
-    assert audit.claim_stated_by == "the constructor of the generator"
-
-
-def test_the_number_of_pairs_is_an_argument() -> None:
-    assert len(subject(most=1).pairs) == 1

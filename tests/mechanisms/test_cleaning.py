@@ -51,12 +51,6 @@ def test_environments_are_listed_and_removed_only_with_yes(command: Command, cac
     assert "there are no environments" in command("clean", "--yes").stderr
 
 
-def test_a_cache_that_does_not_exist_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "nowhere"))
-    assert cached_environments() == []
-    assert not (tmp_path / "nowhere").exists()
-
-
 def test_other_files_and_what_links_lead_to_stay(command: Command, cached: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

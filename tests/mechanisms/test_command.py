@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import pickle
 import shutil
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, Verdict, audit
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.command import EndOfLine
 from dpaudit.sampling.sampler import Sampler
 
 from .programs import script
@@ -63,11 +60,8 @@ def test_the_same_randomness_gives_the_same_outputs_in_any_process(tmp_path: Pat
     ("text", "value"),
     [
         ('{"$float": "inf"}', math.inf),
-        ('{"$float": "-inf"}', -math.inf),
         ("-Infinity", -math.inf),
-        ('{"$float": "0x1.fffffffffffffp+1023"}', sys.float_info.max),
         ("5e-324", 5e-324),
-        ("0.1", 0.1),
         (str(2**200), 2**200),
         ('{"$bytes": "AP8="}', b"\x00\xff"),
         ('[1, [true, null], {"a": "\\u00e9"}]', [1, [True, None], {"a": "é"}]),
@@ -96,9 +90,7 @@ def test_nan_and_bytes_go_both_ways_and_negative_zero_keeps_its_sign(tmp_path: P
         ("os.kill(os.getpid(), 9)", "was killed by SIGKILL .*its stderr is empty"),
         ("print('hello')", "answered with a line that is not JSON .*: 'hello"),
         ("print('[1, 2]')", r"must answer .* or .*, got '\[1, 2\]"),
-        ("""print('{"outputs": 3}')""", "must answer"),
         ("""print('{"outputs": [1, 2, 3]}')""", "returned 3 outputs instead of 2"),
-        ("""print('{"outputs": [{"$float": "big"}, 1]}')""", "not JSON .*float 'big'"),
         ("""print('{"error": "no such column"}')""", "reported: no such column"),
         ("""print('{"outputs": [1', end='', flush=True); sys.exit()""", 'the answer began with \'{"outputs": '),
         ("os.close(1); time.sleep(60)", "closed its stdout"),
@@ -132,13 +124,6 @@ def test_more_than_one_line_is_not_taken_for_the_next_answer(tmp_path: Path) -> 
         mechanism.sample(0, 1, rng())
 
 
-def test_a_program_that_ends_after_one_answer_is_refused(tmp_path: Path) -> None:
-    mechanism = script(tmp_path, """print('{"outputs": [1]}'); sys.exit()""")
-    mechanism.sample(0, 1, rng())
-    with pytest.raises(MechanismError, match="ended with exit status 0"):
-        mechanism.sample(0, 1, rng())
-
-
 def test_large_requests_answers_and_talk_on_stderr_do_not_block_each_other(tmp_path: Path) -> None:
     answer = """\
 sys.stderr.write("x" * 3_000_000)
@@ -148,12 +133,7 @@ print(json.dumps({"outputs": [len(request["dataset"])] * n}))
     assert list(outputs) == [300_000] * 300_000
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MechanismError, match=r"\./nothing -x could not be started: No such file"):
-        CommandMechanism(["./nothing", "-x"], cwd=tmp_path).sample(0, 1, rng())
-
-
-@pytest.mark.parametrize("command", ["./prog arg", [], [1]])
+@pytest.mark.parametrize("command", ["./prog arg", []])
 def test_a_command_is_a_list_of_words(command: object) -> None:
     with pytest.raises(ValueError, match="command must be a list of the program and its arguments"):
         CommandMechanism(command)  # type: ignore[arg-type]
@@ -228,21 +208,3 @@ print(json.dumps({"outputs": [time.time_ns() % 7 for _ in range(n)]}))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.trials_used > 0
     assert "tired" in " ".join(result.warnings)
-
-
-def test_each_byte_of_a_long_line_is_read_once() -> None:
-    """The time to find the end of a line once grew with the square of its length."""
-    read = 0
-
-    class Heard(bytearray):
-        def find(self, *place: Any) -> int:
-            nonlocal read
-            read += len(self) - place[1]
-            return super().find(*place)
-
-    heard, end = Heard(), EndOfLine()
-    for _ in range(100):
-        assert end(heard) == 0
-        heard += bytes(1000)
-    heard += b"\n"
-    assert end(heard) == len(heard) == read

@@ -104,12 +104,6 @@ def test_a_missing_python_is_reported() -> None:
         environment([], "3.99")
 
 
-def test_a_missing_uv_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uv", None)
-    with pytest.raises(MechanismError, match=r"uv, which is not installed; run `python -m pip install 'uv>=0.13'`"):
-        environment(["tinynever"])
-
-
 def test_a_cache_into_which_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others could put their own Python there, which would then run with the rights of this user."""
     monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "made" / "cache"))

@@ -1,4 +1,4 @@
-"""A mechanism may fork while it is loaded.  The copy of the process ends, and does not audit, too."""
+"""How the file of a mechanism is imported: copies made by forks end, and each process uses the same name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit import Pair, audit
 from dpaudit.mechanisms import wire, worker
+from dpaudit.mechanisms.python import PythonMechanism
+
+from ..other_hashes import output_with_other_hashes
 
 FORKS = """
 import os
@@ -61,3 +65,28 @@ def test_a_copy_of_an_isolated_mechanism_does_not_answer(folder: Path) -> None:
     given = wire.frame({"do": "load", **about}) + wire.frame({"do": "about"})
     expected = wire.frame({}) + wire.frame({"claim": "gaussian(mu=1)", "batched": False})
     assert output_of("-I", worker.__file__, folder=folder, given=given) == expected
+
+
+OWN_CLASS = """
+import time
+from dataclasses import dataclass
+@dataclass
+class Answer:
+    value: float
+def release(dataset, rng):
+    time.sleep(0.002)
+    return Answer(dataset[0] + rng.normal())
+"""
+
+
+def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN_CLASS)
+    code = (
+        "from pathlib import Path; from dpaudit.mechanisms.python import PythonMechanism; "
+        f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
+    )
+    elsewhere = output_with_other_hashes(code)
+    mechanism = PythonMechanism("mine.py:release", folder=tmp_path)
+    assert elsewhere == f"{mechanism.loaded.__module__}\n"
+    result = audit(mechanism, "gaussian(mu=1)", Pair([0], [1]), trials=150, seed=0, jobs=2)
+    assert (result.trials_used, result.warnings) == (150, ())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import re
-import time
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair
+from dpaudit.mechanisms.isolated import answer_of
+from dpaudit.mechanisms.processes import Child
+from dpaudit.mechanisms.wire import HEADER
 from dpaudit.sampling.sampler import Sampler
 
 from .programs import isolated
@@ -80,7 +82,6 @@ def test_prints_do_not_disturb_answers_and_appear_in_the_error(tmp_path: Path) -
     [
         ("import nowhere", r"mine.py:release \(with Python .*\) raised ModuleNotFoundError: No module named 'nowhere'"),
         ("import numpy", "raised ModuleNotFoundError: No module named 'numpy'"),
-        ("import dpaudit", "raised ModuleNotFoundError: No module named 'dpaudit'"),
         ("def release(dataset, rng): raise KeyError('col')", r"raised KeyError: 'col'\n.*Traceback.*\n.*mine.py"),
         ("def release(dataset, rng): raise SystemExit(4)", "raised SystemExit: 4"),
         ("def release(dataset, rng):\n    import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV"),
@@ -95,7 +96,6 @@ def test_prints_do_not_disturb_answers_and_appear_in_the_error(tmp_path: Path) -
             "returned 1 outputs instead of 2",
         ),
         ("release = 3", "must be a callable .* got int"),
-        ("", "has no object 'release'"),
         ("def releases(dataset, rng): return 1", r"has no object 'release'; did you mean releases\?"),
         ("def release(", "raised SyntaxError"),
     ],
@@ -172,22 +172,6 @@ def test_an_audit_has_the_same_result_in_other_processes(tmp_path: Path) -> None
     assert [list(outcome.outputs) for outcome in here] == [list(outcome.outputs) for outcome in there]
 
 
-@pytest.mark.chance
-def test_a_hundred_thousand_numbers_arrive_per_second(tmp_path: Path) -> None:
-    """A list without numpy is the slowest form.  The time is that of this process, whatever else the machine does."""
-    mechanism = isolated(tmp_path, "def release(dataset, n, rng): return [dataset] * n", batched=True)
-    mechanism.sample(0.5, 10, rng())
-    best = math.inf
-    for _ in range(5):
-        began = time.process_time()
-        for _ in range(10):
-            mechanism.sample(0.5, 16_384, rng())
-        best = min(best, (time.process_time() - began) / (10 * 16_384))
-        if best < 1e-5:
-            break
-    assert best < 1e-5
-
-
 def test_few_workers_stay_alive(tmp_path: Path) -> None:
     """A gallery of audits must not start a process for each audit."""
     code = (
@@ -236,11 +220,7 @@ def test_runs_in_an_environment_share_no_dataset_and_no_output(tmp_path: Path) -
     ("output", "kind"),
     [
         ("(i for i in [1])", "builtins.generator"),
-        ("[1, {'a': open('/dev/null')}]", "_io.TextIOWrapper"),
         ("__import__('socket').socket()", "socket.socket"),
-        ("__import__('sqlite3').connect(':memory:')", "sqlite3.Connection"),
-        ("object()", "builtins.object"),
-        ("(lambda: 1)", "builtins.function"),
         ("__import__('functools').reduce(lambda inner, _: [inner], range(3000), 1)", "nested too deeply"),
     ],
 )
@@ -254,3 +234,12 @@ def test_an_output_without_content_is_refused_with_its_type(output: str, kind: s
     with pytest.raises(MechanismError, match=rf"{re.escape(kind)}.*; use ") as error:
         isolated(tmp_path, several if many else one).sample([0], 2, rng())
     assert "pickle" not in str(error.value)
+
+
+def test_a_value_nested_too_deeply_is_no_answer() -> None:
+    body = b"l\x01\0\0\0\0\0\0\0" * 50_000
+    written = f"{HEADER.pack(len(body))!r} + {body[:9]!r} * 50_000"
+    code = f"import sys; sys.stdin.buffer.read(9); sys.stdout.buffer.write({written})"
+    child = Child([sys.executable, "-c", code], name="the worker")
+    with pytest.raises(MechanismError, match="an answer that cannot be read"):
+        answer_of(child, {"do": "nothing"}, 60.0, "an answer")

@@ -55,8 +55,10 @@ def observed(mechanism: Any, dataset: str) -> tuple[list[Any], str]:
     return list(outcome.outputs), outcome.failure
 
 
-@pytest.mark.parametrize("name", ["release", "many"])
-@pytest.mark.parametrize("dataset", ["error", "silent", "long", "exit", "cancelled"])
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [("many", "error"), *(("release", one) for one in ("error", "silent", "long", "exit", "cancelled"))],
+)
 def test_an_environment_gives_the_outcome_that_this_process_gives(tmp_path: Path, name: str, dataset: str) -> None:
     mechanism = isolated(tmp_path, RELEASES, name)
     there, here = observed(mechanism, dataset), observed(PythonMechanism(mechanism.address, folder=tmp_path), dataset)
@@ -65,8 +67,13 @@ def test_an_environment_gives_the_outcome_that_this_process_gives(tmp_path: Path
     assert [type(output) for output in there[0]] == [Raised, Raised]
 
 
-@pytest.mark.parametrize("name", ["release", "many"])
-@pytest.mark.parametrize("dataset", ["memory", "disk", "in words", "caused", "of a test runner", "copy"])
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [
+        ("many", "memory"),
+        *(("release", one) for one in ("memory", "disk", "in words", "caused", "of a test runner", "copy")),
+    ],
+)
 def test_what_is_no_outcome_in_this_process_is_none_in_an_environment(tmp_path: Path, name: str, dataset: str) -> None:
     mechanism = isolated(tmp_path, RELEASES, name)
     for route in (mechanism, PythonMechanism(mechanism.address, folder=tmp_path)):

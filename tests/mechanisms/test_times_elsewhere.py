@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 from dpaudit import MechanismError, Pair, Verdict, audit
 from dpaudit.cli.app import app
 from dpaudit.mechanisms import command as command_module
-from dpaudit.mechanisms import isolated as isolated_module
+from dpaudit.mechanisms.protocol import ENVIRONMENT, OUTSIDE, REPORTED
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.timing import ENVIRONMENT, OUTSIDE, REPORTED
 from dpaudit.outputs import Timed
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.sampling.runs import ExecutionSettings
@@ -143,7 +142,7 @@ def test_the_transfer_of_the_dataset_does_not_start_the_garbage_collector_during
     code = "def release(dataset, rng):\n    kept = [[i] for i in range(350)]\n    return rng.random() + 0 * len(kept)"
     pair = Pair([[i] for i in range(350)], [[i] for i in range(450)])
     mechanism = isolated(tmp_path, code)
-    result = audit_unseeded(mechanism, "pure(epsilon=0.5)", pair, trials=200, attacks="time", observe_time=True)
+    result = audit_unseeded(mechanism, "pure(epsilon=0.5)", pair, trials=100, attacks="time", observe_time=True)
     assert not result.violated
 
 
@@ -153,16 +152,11 @@ def test_the_transfer_of_the_dataset_does_not_start_the_garbage_collector_during
 @pytest.mark.parametrize(
     ("seconds", "message"),
     [
-        ("[-0.5]", r"finite number of seconds >= 0, got -0\.5"),
-        ("[NaN]", ">= 0, got nan"),
-        ('[{"$float": "inf"}]', ">= 0, got inf"),
-        ('["0.1"]', ">= 0, got a value of type str"),
-        ("[true]", ">= 0, got a value of type bool"),
-        ("[1" + "0" * 400 + "]", ">= 0, got a value of type int"),
-        ("0.1", "must hold one number in a list, got a value of type float"),
-        ("null", "must hold one number in a list, got a value of type NoneType"),
-        ("[]", "must hold one number in a list, got 0 numbers"),
-        ("[0.1, 0.2]", "must hold one number in a list, got 2 numbers"),
+        ("[-0.5]", r"one finite number >= 0, as n = 1, got \[-0\.5\]"),
+        ("[NaN]", "got .nan"),
+        ("[true]", "got .True"),
+        ("null", "got None"),
+        ("[0.1, 0.2]", "got .0.1, 0.2]"),
     ],
 )
 def test_a_program_that_reports_no_valid_time_fails(tmp_path: Path, seconds: str, message: str) -> None:
@@ -170,34 +164,6 @@ def test_a_program_that_reports_no_valid_time_fails(tmp_path: Path, seconds: str
     mechanism = script(tmp_path, f"print({answer!r})")
     assert list(mechanism.sample(0, 1, rng())) == [1]  # audits that observe no times ignore the key
     with pytest.raises(MechanismError, match=f'program.py reported wrong "seconds": .*{message}'):
-        mechanism.run([0], 0, rng())
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seconds": -1.0}, r"measured a wrong time: .* got -1\.0"),
-        ({"seconds": float("nan")}, "got nan"),
-        ({"seconds": "0.1"}, "got a value of type str"),
-        ({"seconds": True}, "got a value of type bool"),
-        ({"seconds": ...}, "answered without the time of the run"),
-        ({"output": ...}, "answered without the time of the run"),
-    ],
-)
-def test_a_worker_that_answers_without_a_valid_time_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
-) -> None:
-    """A worker of another version may not know times.  The value `...` stands for a missing key."""
-    mechanism, real = isolated(tmp_path, "def release(dataset, rng): return 1"), isolated_module.answer_of
-    mechanism.start()
-
-    def changed(*arguments: Any) -> dict[str, Any]:
-        return {key: value for key, value in (real(*arguments) | changes).items() if value is not ...}
-
-    monkeypatch.setattr(isolated_module, "answer_of", changed)
-    (outcome, _) = Sampler(mechanism, [PAIR], seed=0, execution=OBSERVED).block(0, 0, 1)
-    assert len(outcome.outputs) == 0
-    with pytest.raises(MechanismError, match=message):
         mechanism.run([0], 0, rng())
 
 

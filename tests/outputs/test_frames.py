@@ -9,8 +9,8 @@ import pandas
 import polars
 import pytest
 
-from dpaudit.outputs.named import Parts
 from dpaudit.outputs.parts import parts_of
+from dpaudit.outputs.tables import Parts
 
 
 def same(first: Parts, second: Parts) -> bool:

@@ -73,7 +73,6 @@ class Faulty:
         ("raises", "raised KeyError in fit: 'x'"),
         ("shape", "returned scores of shape"),
         ("nan", "returned NaN"),
-        ("text", "raised ValueError when scoring"),
         ("company", "different scores in different blocks"),
         ("sees", "sees must be one of features"),
     ],

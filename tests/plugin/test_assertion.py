@@ -21,7 +21,10 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "regression-tests.md"
 
 SCRIPT = """
 from dpaudit import AuditResult, GaussianDP, Pair, batched
+from dpaudit.engine import fresh_runs
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
+
+fresh_runs.PROCESSES = 2  # for speed
 
 def noise(sigma):
     return batched(lambda dataset, n, rng: rng.normal(sum(dataset), sigma, n))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["pytester"]
 Run = Callable[..., Any]
 
 # A mechanism that ignores its seed, and the significance of each audit
@@ -33,7 +34,10 @@ def counted(mechanism, claim, pairs, asked, **given):
         file.write(f"{1 - asked.confidence!r}\\n")
     return real(mechanism, claim, pairs, asked, **given)
 
-assertion.audit_for = counted
+@pytest.fixture(autouse=True)
+def levels(monkeypatch):
+    monkeypatch.setattr(assertion, "audit_for", counted)
+
 """
 
 # Runs each failed test once more, as pytest-rerunfailures does.
@@ -55,15 +59,14 @@ def levels(folder: Any) -> list[float]:
     return [float(line) for line in (folder / "levels.txt").read_text().split()]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_copies_of_a_test_in_all_workers_share_the_budget(elsewhere: Run, tmp_path: Any, workers: int) -> None:
+def test_copies_of_a_test_in_all_workers_share_the_budget(elsewhere: Run, tmp_path: Any) -> None:
     pytest.importorskip("xdist")
     code = AUDITS + "def test_first(dpaudit): audited(dpaudit)\ndef test_second(dpaudit): audited(dpaudit)\n"
-    done = elsewhere(code, "--dist", "each", "--tx", f"{workers}*popen", "--dpaudit-false-alarm", "0.01")
-    assert done.counts == {"passed": 2 * workers}, done.out
-    assert len(levels(tmp_path)) == 2 * workers
+    done = elsewhere(code, "--dist", "each", "--tx", "2*popen", "--dpaudit-false-alarm", "0.01")
+    assert done.counts == {"passed": 4}, done.out
+    assert len(levels(tmp_path)) == 4
     assert 0.6 * 0.01 < sum(levels(tmp_path)) <= 0.01
-    assert f"split over {2 * workers} tests" in done.out
+    assert "split over 4 tests" in done.out
 
 
 def test_a_baseline_excludes_copies_of_tests(elsewhere: Run) -> None:
@@ -74,8 +77,10 @@ def test_a_baseline_excludes_copies_of_tests(elsewhere: Run) -> None:
 
 
 @pytest.mark.parametrize("baseline", [(), ("--dpaudit-baseline", "b.json")])
-def test_a_test_that_runs_again_makes_no_audit_again(elsewhere: Run, tmp_path: Any, baseline: tuple[str, ...]) -> None:
-    (tmp_path / "conftest.py").write_text(RERUN)
+def test_a_test_that_runs_again_makes_no_audit_again(
+    run: Run, pytester: pytest.Pytester, baseline: tuple[str, ...]
+) -> None:
+    pytester.makeconftest(RERUN)
     code = """
 seen = []
 
@@ -91,19 +96,17 @@ def test_another_claim(dpaudit):
     audited(dpaudit, GaussianDP(float(len(attempts))))
     assert len(attempts) == 2
 """
-    done = elsewhere(AUDITS + code, "--dpaudit-false-alarm", "0.01", *baseline)
+    done = run(AUDITS + code, "--dpaudit-false-alarm", "0.01", *baseline)
     assert done.counts == {"passed": 2}, done.out
-    assert len(levels(tmp_path)) == 3
-    assert sum(levels(tmp_path)) <= 0.01
+    assert len(levels(pytester.path)) == 3
+    assert sum(levels(pytester.path)) <= 0.01
     assert re.search(r"2 audits: \S+ 2 no violation found", done.out)
 
 
-def test_a_violation_is_not_undone_by_another_attempt(elsewhere: Run, tmp_path: Any) -> None:
+def test_a_violation_is_not_undone_by_another_attempt(run: Run, pytester: pytest.Pytester) -> None:
     """The mechanism reveals its dataset in 200 runs, and keeps the claim afterwards."""
-    (tmp_path / "conftest.py").write_text(RERUN)
+    pytester.makeconftest(RERUN)
     code = """
-from dpaudit.engine import fresh_runs
-fresh_runs.PROCESSES = 2  # for speed
 runs = []
 
 def reveals(dataset, rng):
@@ -113,6 +116,6 @@ def reveals(dataset, rng):
 def test_it(dpaudit):
     dpaudit.assert_private(reveals, claim=CLAIM, pairs=BIT, attacks="threshold", trials=200)
 """
-    done = elsewhere(AUDITS + code)
+    done = run(AUDITS + code)
     assert done.counts == {"failed": 1}, done.out
-    assert len(levels(tmp_path)) == 1
+    assert len(levels(pytester.path)) == 1

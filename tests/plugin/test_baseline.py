@@ -29,7 +29,6 @@ def chains(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.usefixtures("two")
 def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pytester: pytest.Pytester) -> None:
     """Each session makes a sixth of the runs that a single session would need."""
     wrong, right = SUITE.format(sigma=0.75), SUITE.format(sigma=1.0)

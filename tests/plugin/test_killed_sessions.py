@@ -83,7 +83,7 @@ def test_it(dpaudit):
     assert chains(tmp_path)["test_it"]["refuted"]
 
 
-@pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()"])
+@pytest.mark.parametrize("whom", [pytest.param("os.getpid()", marks=pytest.mark.slow), "os.getppid()"])
 def test_workers_write_the_journal_of_their_session(elsewhere: Run, here: Run, tmp_path: Path, whom: str) -> None:
     """Kill a worker of pytest-xdist, which the session survives, or its controller, which it does not."""
     pytest.importorskip("xdist")

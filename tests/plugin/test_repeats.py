@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.sampling.beginning import Beginning
+from dpaudit.sampling.output_fingerprint import Beginning
 from dpaudit.testing.messages import summary
 
 pytest_plugins = ["pytester"]
@@ -77,7 +77,6 @@ def test_a_session_with_the_outputs_of_an_earlier_one_adds_no_evidence(
     assert float(second["chains"][0]["log_invested"]) <= math.log(math.exp(won) + 1 / 6) + 1e-12
 
 
-@pytest.mark.usefixtures("two")
 def test_a_violation_on_the_outputs_of_an_earlier_session_is_inconclusive(run: Run, pytester: pytest.Pytester) -> None:
     """After --dpaudit-restart the runs that refuted a claim must not refute it a second time."""
     wrong = OWN_GENERATOR.replace("0.9", "0.2")
@@ -156,18 +155,3 @@ def test_drift_rounds_bounds_to_their_safe_side() -> None:
     record |= {"mu_lower": 0.9999, "mu_lower_before": 0.50001, "warnings": [], "repeats": False}
     (line,) = [words for words in summary([record], tests=1, false_alarm=0.01, runs=2) if words.startswith("drift")]
     assert "certified mu >= 0.999, but in earlier runs at most 0.501" in line
-
-
-def test_tables_as_dicts_of_arrays_have_equal_fingerprints_if_and_only_if_they_are_equal() -> None:
-    def table(last: float, dtype: str = "f8") -> list[dict[str, Any]]:
-        column = np.arange(2000, dtype=dtype)  # `repr` leaves out the middle of a long array
-        column[1000] = last
-        return [{"age": column, "city": ["Ulm"]}]
-
-    def of(tables: list[dict[str, Any]]) -> str:
-        beginning = Beginning()
-        beginning.add(0, [tables * 20, tables * 20])
-        return str(beginning._sides[0])
-
-    assert of(table(1)) == of(table(1))
-    assert len({of(table(1)), of(table(2)), of(table(1, "f4"))}) == 3

@@ -11,8 +11,8 @@ import pytest
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
-from dpaudit_reports.figures import canvas, distributions, evidence, profile, residual, tradeoff
-from dpaudit_reports.scores import Scores
+from dpaudit_reports.figures import canvas, evidence, residual, tradeoff
+from dpaudit_reports.figures.evidence import Scores
 
 _DRAWN: dict[Hashable, tuple[tuple[Any, ...], str]] = {}  # kept with the drawn objects, so that no id recurs
 _WORDS = {"name", "pairs", "attacks", "warnings", "provenance", "elapsed_s", "detectable", "pair", "attack", "region"}
@@ -45,5 +45,5 @@ def _each_panel_is_drawn_once(request: pytest.FixtureRequest, monkeypatch: pytes
             _DRAWN[key] = drawn, canvas.panel_svg(draw, **how)
         return _DRAWN[key][1]
 
-    for module in (distributions, evidence, profile, residual, tradeoff):
+    for module in (evidence, residual, tradeoff):
         monkeypatch.setattr(module, "panel_svg", panel_svg)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from dpaudit import LaplaceDP
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.result.confirmation import Confirmation, sizes_significance
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.confirmed import shows_size
-from dpaudit_reports.formats import github, json_array, table
-from dpaudit_reports.formats.run import Run, Screen
-from dpaudit_reports.second_picture import beside
+from dpaudit_reports.formats.facts import Run, Screen
+from dpaudit_reports.formats.programs import github_text, json_text
+from dpaudit_reports.formats.table import table_text
+from dpaudit_reports.sections.pictures import beside
 from dpaudit_reports.site.rows import Entry, columns
+from dpaudit_reports.verdicts import shows_size
 
 from . import sample
 from .audits import markdown, text_of
@@ -98,18 +98,13 @@ def test_without_fresh_counts_the_reason_joins_the_caveats() -> None:
     assert "fresh runs with" not in found
 
 
-def test_a_claim_of_a_curve_has_the_size_of_one_parameter() -> None:
-    result = dataclasses.replace(sample.confirmed(100, 600), claim=LaplaceDP(1.0))
-    assert "claimed at most 1 " in text_of(result)
-
-
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_foreign_reason_is_a_quotation(counts: bool) -> None:
     result = sample.confirmed(100, 600, outcome="not confirmed") if counts else with_outcome(outcome="not confirmed")
     found = dataclasses.replace(result.confirmation, reason=f"no” {LIE} “")  # type: ignore[type-var]
     evidence: Any = dataclasses.replace(result.evidence, confirmation=found)  # type: ignore[type-var]
     result = dataclasses.replace(result, evidence=evidence)
-    for words in (text_of(result), table.text(Run.of([result]), Screen())):
+    for words in (text_of(result), table_text(Run.of([result]), Screen())):
         assert LIE in words
         assert LIE not in outside(words)
 
@@ -118,11 +113,11 @@ def test_tables_messages_and_sites_state_the_confirmation() -> None:
     result = sample.confirmed(100, 600)
     run = Run.of([result, sample.violation(), sample.no_violation()])
     words = "confirmed by 1,000 fresh runs per dataset in 8 new processes: p\u00a0≤"
-    shown = table.text(Run.of([result]), Screen())
+    shown = table_text(Run.of([result]), Screen())
     assert words in shown
     assert "much larger" not in shown
-    assert words in github.text(run, Screen()).splitlines()[0]
-    assert [one["confirmation"] for one in json.loads(json_array.text(run, Screen()))] == ["confirmed", None, None]
+    assert words in github_text(run, Screen()).splitlines()[0]
+    assert [one["confirmation"] for one in json.loads(json_text(run, Screen()))] == ["confirmed", None, None]
     entries = [Entry(one, "", "") for one in (result, sample.violation())]
     assert ["; confirmed" in str(cell) for cell in columns(entries)[0].cells] == [True, False]
     assert markdown(result, sample.violation()).count("; confirmed") == 1

@@ -17,11 +17,9 @@ from typer.testing import CliRunner
 import dpaudit_reports
 from dpaudit import ApproxDP, GaussianDP, Pair, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.claims import parse_claim
 from dpaudit.cli.app import app
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
-from dpaudit.result.provenance import Provenance
 from dpaudit_reports.blocks import Figure, Items, Reference, Span, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.figures import residual
@@ -64,21 +62,6 @@ def test_a_comparison_puts_versions_side_by_side() -> None:
     assert compared.parts == ()
 
 
-def test_the_full_form_of_a_comparison_has_a_part_for_each_result() -> None:
-    compared = dpaudit_reports.comparison(versions(), full=True)
-    assert [part.title for part in compared.parts] == [
-        "gaussian-sum – lib==1.0",
-        "gaussian-sum – lib==1.1",
-        "laplace – lib==1.1",
-    ]
-    table = next(block for block in compared.front if isinstance(block, Table))
-    assert [span.part for row in table.rows for cell in row for span in cell if isinstance(span, Reference)] == [
-        0,
-        1,
-        2,
-    ]
-
-
 def test_the_worst_audits_come_first_and_otherwise_the_order_is_kept() -> None:
     made = [sample.no_violation(), sample.inconclusive(), sample.violation(), sample.no_violation(), sample.violation()]
     report = document([dataclasses.replace(result, name=str(i)) for i, result in enumerate(made)])
@@ -117,13 +100,6 @@ def test_reasons_are_stated_once_with_all_of_their_audits() -> None:
     missing = {(name, "lib==0.9"): "could not be run: no module\nTraceback" for name in versions()}
     items = next(block for block in dpaudit_reports.comparison(versions(), missing).front if isinstance(block, Items))
     assert items.items == ("gaussian-sum – lib==0.9, laplace – lib==0.9 could not be run: no module",)
-
-
-@pytest.mark.parametrize(("panels", "columns"), [(1, 2), (2, 2), (3, 3), (4, 4), (5, 3), (6, 3), (8, 4), (9, 3)])
-def test_panels_of_versions_fill_their_rows(panels: int, columns: int) -> None:
-    many = {"a": {f"lib=={i}": sample.no_violation() for i in range(panels)}}
-    figure = next(block for block in dpaudit_reports.comparison(many).front if isinstance(block, Figure))
-    assert figure.columns == columns
 
 
 def test_a_comparison_can_be_written_in_every_format(tmp_path: Path) -> None:
@@ -179,21 +155,7 @@ def test_a_pdf_is_tagged_in_a_language_and_says_that_it_keeps_pdf_ua(tmp_path: P
     assert root["/MarkInfo"]["/Marked"]
     assert root["/Lang"] == "en"
     assert b"pdfuaid" in root["/Metadata"].get_data()
-    assert [
-        " ".join(page.extract_text().split()).endswith(f"{i} / {len(reader.pages)}")
-        for i, page in enumerate(reader.pages, 1)
-    ]
-    assert all(
-        f"{i} / {len(reader.pages)}" in page.extract_text()[-40:] or f"{i} / {len(reader.pages)}" in page.extract_text()
-        for i, page in enumerate(reader.pages, 1)
-    )
-
-
-def test_pages_are_small(tmp_path: Path) -> None:
-    for result in (sample.violation(), sample.crowded(80), sample.long()):
-        dpaudit_reports.write_pdf([result], tmp_path / "report.pdf")
-        pages = len(pypdf.PdfReader(tmp_path / "report.pdf").pages)
-        assert (tmp_path / "report.pdf").stat().st_size < 200_000 * max(1, pages - 2)
+    assert all(f"{i} / {len(reader.pages)}" in page.extract_text() for i, page in enumerate(reader.pages, 1))
 
 
 @pytest.mark.slow
@@ -218,14 +180,6 @@ def test_a_report_is_made_quickly(tmp_path: Path) -> None:
         assert time.process_time() - began < most
 
 
-def test_a_long_claim_keeps_the_table_in_shape(tmp_path: Path) -> None:
-    claim = parse_claim("compose(" + ", ".join(f"pure(epsilon=0.{i})" for i in range(1, 9)) + ")")
-    results = [dataclasses.replace(sample.no_violation(), claim=claim, name=sample.LONG), sample.violation()]
-    dpaudit_reports.write_pdf(results, tmp_path / "report.pdf")
-    first = pypdf.PdfReader(tmp_path / "report.pdf").pages[0].extract_text()
-    assert sample.LONG in "".join(first.split())
-
-
 NAMELESS = ["", " ", "\u200b"]
 
 
@@ -233,36 +187,6 @@ def named(name: str) -> AuditResult:
     return dataclasses.replace(sample.violation(), name=name)
 
 
-@pytest.mark.parametrize("name", NAMELESS)
-def test_an_audit_without_a_name_has_a_report(name: str, tmp_path: Path) -> None:
-    dpaudit_reports.write_pdf([named(name)], tmp_path / "report.pdf")
-
-
-def test_audits_without_a_name_have_a_report_together(tmp_path: Path) -> None:
-    dpaudit_reports.write_pdf([named(name) for name in NAMELESS], tmp_path / "report.pdf")
-
-
 def test_audits_without_a_name_have_a_comparison(tmp_path: Path) -> None:
     compared = dpaudit_reports.comparison({name: {name: named(name)} for name in NAMELESS})
     dpaudit_reports.write_pdf(compared, tmp_path / "report.pdf")
-
-
-def test_a_replay_line_and_the_config_can_be_found_in_the_text(tmp_path: Path) -> None:
-    config = "name: a\nclaim: gaussian(mu=1)\npairs:\n  - {d0: [0], d1: [1]}"
-    result = dataclasses.replace(
-        sample.violation(), provenance=Provenance.read({"audit": config, "command": "dpaudit run a.yaml"})
-    )
-    dpaudit_reports.write_pdf([result], tmp_path / "report.pdf")
-    found = "\n".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "report.pdf").pages)
-    for line in ("dpaudit replay dpaudit-results/opendp-gaussian-sum.json", "dpaudit run a.yaml", *config.splitlines()):
-        assert line.strip() in found
-
-
-def test_a_printed_report_has_its_figures_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    dpaudit_reports.print_report([sample.violation()])
-    said = capsys.readouterr().out
-    assert "\\n" not in said
-    words = " ".join(said.split())
-    assert "The witness has type I error" in words
-    assert "Certified: epsilon ≥" in words.replace("\u00a0", " ")
-    assert said.splitlines()[0].strip() == "opendp-gaussian-sum"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -15,7 +12,7 @@ import pytest
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit_reports import foreign
-from dpaudit_reports.blocks import Block, Callout, Figure, Heading, Panel, Paragraph, Reference
+from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Paragraph, Reference
 from dpaudit_reports.document import document
 from dpaudit_reports.sections import SECTIONS, Section
 
@@ -56,16 +53,8 @@ def returns_text(result: AuditResult) -> Any:
     return "text"
 
 
-def returns_nothing(result: AuditResult) -> Any:
-    return None
-
-
 def wrong_text(result: AuditResult) -> Any:
     return (Heading("x"), Paragraph(5))  # type: ignore[arg-type]
-
-
-def wrong_tone(result: AuditResult) -> Any:
-    return (Heading("x"), Callout("!", "x", "x", "purple"))  # type: ignore[arg-type]
 
 
 def fails_when_drawn(result: AuditResult) -> Any:
@@ -76,22 +65,10 @@ def draws_no_picture(result: AuditResult) -> Any:
     return Heading("x"), Figure((Panel(lambda: "<svg", "x"),), "x")
 
 
-def no_heading_text(result: AuditResult) -> Any:
-    return Heading(" "), Paragraph("x")
-
-
-def too_deep(result: AuditResult) -> Any:
-    return Heading("x", 9), Paragraph("x")
-
-
 BAD = [
-    no_heading_text,
-    too_deep,
     raises,
     returns_text,
-    returns_nothing,
     wrong_text,
-    wrong_tone,
     fails_when_drawn,
     draws_no_picture,
 ]
@@ -131,7 +108,7 @@ def test_a_section_without_a_heading_gets_its_name(install: Install) -> None:
     assert document([sample.violation()]).parts[0].blocks[-2:] == (Heading("mine"), Paragraph("words"))
 
 
-def test_an_installed_package_is_found(tmp_path: Path) -> None:
+def test_an_installed_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = tmp_path / "council-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: council\nVersion: 1.0\n")
@@ -140,10 +117,5 @@ def test_an_installed_package_is_found(tmp_path: Path) -> None:
         "from dpaudit_reports.blocks import Heading, Paragraph\n"
         "def section(result):\n    return Heading('Council'), Paragraph('asked for ' + result.name)\n"
     )
-    code = "import sample, dpaudit_reports; print('asked for opendp' in dpaudit_reports.to_html([sample.violation()]))"
-    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]  # this checkout, wherever it lies
-    there = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, env=there, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "True"
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "asked for opendp" in dpaudit_reports.to_html([sample.violation()])

@@ -15,8 +15,8 @@ import pytest
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.figures.canvas import PANEL
-from dpaudit_reports.figures.hints import tradeoff_hints
 from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.residual import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import HEIGHT, tradeoff_svg
 from dpaudit_reports.html_blocks import Anchors
 
@@ -134,13 +134,6 @@ def test_every_drawing_is_described() -> None:
     assert all(a["role"] == "img" and len(a["aria-label"] or "") > 25 for a in drawings)
 
 
-def test_tables_may_be_wider_than_a_phone_and_nothing_else() -> None:
-    html = dpaudit_reports.to_html([sample.crowded()])
-    named = re.findall(r'role="region" aria-label="(table[^"]*)" tabindex="0"><table', html)
-    assert html.count("<table") == len(named) > 0
-    assert "table: Certified bounds" in named
-
-
 def test_it_says_what_the_pdf_says() -> None:
     result = sample.violation()
     assert result.witness is not None
@@ -228,12 +221,6 @@ def test_a_notebook_shows_a_fragment_whose_style_stays_inside() -> None:
         for each in selector.split(","):
             assert each.strip().startswith((".dpaudit", "@media")), each
     assert html.count("<svg") == 2  # the trade-off and the witness
-
-
-def test_two_fragments_of_one_notebook_do_not_disturb_each_other() -> None:
-    one, other = (make()._repr_html_() for make in (sample.violation, sample.no_violation))
-    shared = set(re.findall(r' id="([^"]+)"', one)) & set(re.findall(r' id="([^"]+)"', other))
-    assert not shared
 
 
 def test_a_page_of_one_audit_is_small() -> None:

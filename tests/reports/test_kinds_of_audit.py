@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -13,10 +12,8 @@ from dpaudit import audit_scores
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit_reports.formats.facts import sentence
-from dpaudit_reports.formats.run import Audited
+from dpaudit_reports.formats.facts import Audited, sentence
 
-from . import sample
 from .audits import markdown, text_of
 
 
@@ -81,13 +78,6 @@ def test_a_stream_without_violation_is_told_to_make_more_steps() -> None:
     assert "trade-off curve at every step is that of gaussian(mu=" in page(stream(2.0, 301))
 
 
-def test_without_a_counted_output_no_event_could_be_seen() -> None:
-    found = page(stream(2.0, 9))
-    assert "No event could be seen, since no output was counted." in found
-    assert "probability below" not in found
-    assert "could have been certified" not in found
-
-
 @pytest.mark.parametrize("shift", [0.5, 4.0])
 def test_scores_of_runs_are_repeated_and_extended_by_runs(shift: float) -> None:
     found = page(of_scores(shift, "runs"))
@@ -119,26 +109,3 @@ def test_a_detectable_violation_has_the_curve_of_its_name(make: Any) -> None:
     curve = f"the mechanism's trade-off curve is that of {result.detectable.claim} and scores are likelihood ratios"
     for text in (str(result), page(result), markdown(result), sentence(Audited(name="a", result=result))):
         assert curve in " ".join(text.replace("\u00a0", " ").split())
-
-
-def test_smaller_violations_may_have_been_missed_and_larger_ones_too() -> None:
-    found = page(sample.no_violation())
-    assert "Violations smaller than μ = 1.12 may have been missed. Larger ones may have been missed, too," in found
-    assert "The last bits of floats were not tested." in found
-    assert (
-        "with other pairs or attacks, or with another curve. The best case, which may not hold: the noise has" in found
-    )
-
-
-def test_a_relation_that_nobody_stated_is_not_invented() -> None:
-    row = dataclasses.replace(sample.violation().pairs[0], relation="unspecified", d0="a", d1="b")
-    found = page(dataclasses.replace(sample.violation(), pairs=(row,)))
-    assert "d0 = a against d1 = b; the config does not state how they differ. 900 runs per dataset" in found
-
-
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_bound_above_the_claim_without_a_violation_is_explained(verdict: Verdict) -> None:
-    found = text_of(dataclasses.replace(sample.sample(1.3, verdict, trials=700), mu_lower=1.2))
-    assert found.count("A bound above the claim comes from a separate test; the test of the verdict did not") == (
-        0 if verdict is Verdict.VIOLATION else 2
-    )

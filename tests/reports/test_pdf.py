@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 
 import pypdf
 import pytest
-import typst
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Answers, Code, Column, Document, Heading, Paragraph, Table
-from dpaudit_reports.pdf import compile_pdf
 
 from . import sample
 
@@ -134,29 +130,6 @@ def test_no_report_says_that_a_mechanism_is_private(tmp_path: Path) -> None:
         assert word not in found
 
 
-def test_no_violation_comes_with_the_size_of_one_that_would_have_been_found(tmp_path: Path) -> None:
-    assert "A violation as large as μ = 1.12 would have been found with 90 % probability" in text(
-        pages([sample.no_violation()], tmp_path)
-    )
-
-
-def test_title_and_bookmarks(tmp_path: Path) -> None:
-    reader = pages([sample.violation()], tmp_path)
-    assert reader.metadata is not None
-    assert reader.metadata.title == "opendp-gaussian-sum"
-    assert [title for _, title in titles(reader.outline)] == [
-        "What to do now",
-        "What the attack achieved",
-        "Witness",
-        "Certified bounds",
-        "Small errors and privacy profile",
-        "Attacks",
-        "Evidence against the claim",
-        "Method",
-        "Provenance",
-    ]
-
-
 def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path: Path) -> None:
     reader = pages([sample.violation(), sample.no_violation(), sample.inconclusive()], tmp_path)
     first = " ".join(reader.pages[0].extract_text().split())
@@ -198,39 +171,6 @@ def test_a_script_without_a_font_here_still_gives_a_report_and_what_has_no_shape
     assert "a\\x00\\u202eb\\ud800" in text(reader)
 
 
-def test_missing_fonts_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler is replaced, because the fonts of machines differ.  Without a handler, the log goes to stderr."""
-    tried = 0
-
-    class Missing(typst.TypstError):
-        def __init__(self, words: str) -> None:
-            Exception.__init__(self, words)
-
-        def __str__(self) -> str:
-            return str(self.args[0])
-
-    def compiled(*args: object, **how: object) -> bytes:
-        nonlocal tried
-        tried += 1
-        if how.get("ignore_system_fonts"):
-            raise Missing('PDF/UA-1 error: the text `"高"` could not be displayed with font `"Libertinus"`')
-        return b"%PDF"
-
-    monkeypatch.setattr(typst, "compile", compiled)
-    monkeypatch.setattr("dpaudit_reports.pdf._reported", set())
-    logging.getLogger("dpaudit.reports").handlers = [handler := logging.StreamHandler(log := StringIO())]
-    try:
-        for _ in range(2):
-            dpaudit_reports.to_pdf([sample.violation()])
-    finally:
-        logging.getLogger("dpaudit.reports").removeHandler(handler)
-    assert tried == 4
-    assert log.getvalue().splitlines() == [
-        'the fonts of dpaudit lack characters such as "高", so this PDF uses a font of this machine, and its bytes '
-        "differ on other machines"
-    ]
-
-
 def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path: Path) -> None:
     found = text(pages([sample.empty()], tmp_path))
     assert "No pair was tried." in found
@@ -244,43 +184,6 @@ def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path: Path) -> None:
     assert len(reader.pages) > 5
     assert all(f"{i}-{sample.LONG}" in found for i in range(80))
     assert found.count("PairRelationd0d1Runse-value") >= len(reader.pages) - 4
-
-
-def test_three_pairs_still_fit_on_three_pages(tmp_path: Path) -> None:
-    result = sample.violation()
-    pairs = tuple(dataclasses.replace(result.pairs[0], label=f"pair {i}") for i in range(3))
-    assert len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages) == 3
-
-
-def test_a_table_with_long_cells_begins_on_the_page_of_its_heading() -> None:
-    """If it moved to the next page as a whole, half a page would be empty."""
-    columns = Column("Pair", grow=1), Column("d0", grow=1)
-    table = Table(columns, tuple((f"pair {i}", "0, 1, " * 40) for i in range(6)))
-    front = Paragraph("word " * 900), Heading("Pairs of datasets"), table
-    first, second = pypdf.PdfReader(BytesIO(compile_pdf(Document("title", "", None, front, ())))).pages
-    assert "pair 0" in first.extract_text().partition("Pairs of datasets")[2]
-    assert "pair 5" in second.extract_text()
-
-
-def lines(*commands: str) -> list[str]:
-    """Return the lines of a document that shows commands."""
-    answers = Answers(tuple(("How to repeat it", (Code(command),)) for command in commands))
-    read = pypdf.PdfReader(BytesIO(compile_pdf(Document("title", "", None, (answers,), ()))))
-    return [line for page in read.pages for line in page.extract_text().splitlines()]
-
-
-def test_no_line_ends_within_an_option() -> None:
-    """The names of the configs have many lengths, so that any part of a command is at the end of some line."""
-    made = [f"dpaudit run {'c' * length}.yaml --trials 150 --no-pdf --seed 7" for length in range(20, 60)]
-    found = [line.rstrip() for line in lines(*made)]
-    assert not [line for line in found if line.endswith(("-", "--no"))]
-    shown = tight("".join(found))
-    assert all(tight(command) in shown for command in made)
-
-
-def test_a_command_with_a_thousand_configs_does_not_keep_a_pdf_from_being_made() -> None:
-    command = " ".join(["dpaudit run", *(f"configs/of_a_suite/config_{i}.yaml" for i in range(1000))])
-    assert "configs/of_a_suite/config_999.yaml" in tight("".join(lines(command)))
 
 
 def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path: Path) -> None:

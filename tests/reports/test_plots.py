@@ -1,8 +1,10 @@
-"""Plots of results and claims from Python, alone and several on one axes."""
+"""Plots of results and claims from Python, and the code of docs/reports.md."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from matplotlib.figure import Figure
 import dpaudit_reports
 from dpaudit import GaussianDP, PureDP
 from dpaudit_reports.figures import residual
+from dpaudit_reports.html_blocks import blocks_html
 from dpaudit_reports.plots import CLAIM_KINDS, KINDS
 
 from . import audits, sample
@@ -90,3 +93,21 @@ def test_notebooks_show_claims_and_several_results() -> None:
     assert several._repr_html_().count('<section class="short">') == 2
     compared = dpaudit_reports.comparison({"a": {"1": sample.violation()}})
     assert repr(dpaudit_reports.show(compared)) == "<Comparison of versions>"
+
+
+TEXT = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+
+
+def test_the_code_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
+        exec(compile(code, "docs/reports.md", "exec"), space)
+    made = {file.name for file in tmp_path.iterdir()}
+    assert made == {"report.pdf", "report.html", "comment.md", "long.html", "comparison.pdf", "site"}
+    patterns = re.findall(r"^\| `([A-Za-z.-]+)` \|", TEXT.split("## A site of many audits")[1], re.MULTILINE)
+    assert len(patterns) == 5
+    for pattern in patterns:
+        assert list((tmp_path / "site").glob(pattern.replace("NAME-DIGEST", "*-*"))), pattern
+    review, results = space["review"], space["results"]
+    assert "Review" in "".join(blocks_html(review(result)) for result in results)  # type: ignore[operator,attr-defined]

@@ -17,12 +17,11 @@ from dpaudit.result.provenance import Provenance
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.values import Counts
 from dpaudit_reports.blocks import Answers, Callout, Code, Column, Figure, Heading, KeyValues, Paragraph, Table, Text
-from dpaudit_reports.bounds import certified_profile
-from dpaudit_reports.repeat import how_to_repeat, replay_command
-from dpaudit_reports.scores import witness_scores
+from dpaudit_reports.claimed import certified_profile
+from dpaudit_reports.figures.evidence import witness_scores
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.bounds import bounds
-from dpaudit_reports.sections.evidence import evidence
+from dpaudit_reports.sections.next_step import how_to_repeat, replay_command
 from dpaudit_reports.sections.provenance import provenance
 from dpaudit_reports.sections.verdict import verdict
 from dpaudit_reports.sections.witness import witness
@@ -127,15 +126,6 @@ def test_the_region_in_the_picture_has_the_counts_of_the_witness(threshold: floa
         assert scores is not None
         assert scores.counts0[scores.threshold + 1 :].sum() == x
         assert scores.counts1[: scores.threshold + 1].sum() == y
-
-
-def test_a_witness_whose_counts_are_not_in_the_evidence_has_no_picture() -> None:
-    result = sample.violation()
-    assert result.witness is not None
-    counts = dataclasses.replace(result.witness.counts, n0=result.witness.counts.n0 + 1)
-    edited = dataclasses.replace(result, witness=dataclasses.replace(result.witness, counts=counts))
-    assert witness_scores(edited) is None
-    assert [len(block.panels) for block in evidence(edited) if isinstance(block, Figure)] == [1]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from functools import cache
 from io import BytesIO
 
@@ -17,10 +16,9 @@ from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, ZeroConcentrate
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Document, Entries, Listing, Paragraph, Picture, Reference, Table
+from dpaudit_reports.blocks import Document, Entries, Picture, Table
+from dpaudit_reports.claimed import Ranges, ranges
 from dpaudit_reports.document import document
-from dpaudit_reports.figures.overview import scale_end, strip_svg
-from dpaudit_reports.ranges import Ranges, ranges
 from dpaudit_reports.sections.summary import overview
 
 from . import audits, sample
@@ -110,25 +108,6 @@ def test_what_has_no_place_on_the_scale_is_said_in_words(claim: TradeoffFunction
     assert [type(row[1]) for row in table.rows] == [tuple, str]
 
 
-def test_the_ranges_can_be_told_apart_without_colour() -> None:
-    """Brightness differs by at least a quarter of the scale, and the blind range is hatched."""
-    drawn = strip_svg(Ranges(0.8, 1.3), "clear", 2.0)
-    fills = re.findall(r'<rect [^>]*fill="#(..)(..)(..)"', drawn)
-    dark, light = (sum(int(c, 16) * w for c, w in zip(color, (0.3, 0.59, 0.11), strict=True)) for color in fills)
-    assert light - dark > 64
-    assert len(re.findall("L", drawn)) >= 5
-    marks = [strip_svg(Ranges(1.2, 1.3), tone, 2.0).split("<")[-2] for tone in ("bad", "clear", "open")]
-    assert marks[1].startswith("circle")
-    assert [mark.count("l") - mark.count("fill") * 2 for mark in (marks[0], marks[2])] == [1, 3]
-
-
-def test_large_losses_stay_on_the_scale() -> None:
-    assert scale_end([Ranges(0.5, 1.2), None]) == 2.0
-    assert scale_end([Ranges(40.0, float("inf"))]) == 3.0
-    places = [float(x) for x in re.findall(r"[MH ](\d+\.\d)", strip_svg(Ranges(40.0, float("inf")), "bad", 3.0))]
-    assert max(places) <= 150
-
-
 def test_long_names_configs_and_warnings_do_not_fill_pages() -> None:
     about = Provenance.read({"audit": "\n".join(f"- {i}" for i in range(5000))})
     loud = dataclasses.replace(sample.long(), warnings=("w" * 5000,) * 50, provenance=about)
@@ -139,28 +118,6 @@ def test_long_names_configs_and_warnings_do_not_fill_pages() -> None:
     shown = dpaudit_reports.to_html(audits.undrawn(report))
     assert "47 more warnings are in the full report" in shown
     assert "4,976 more lines are in the result file" in shown
-
-
-@pytest.mark.parametrize(("lines", "shown"), [(24, 24), (25, 25), (26, 25)])
-def test_a_note_never_replaces_a_single_line_of_a_config(lines: int, shown: int) -> None:
-    about = Provenance.read({"audit": "\n".join(f"- {i}" for i in range(lines))})
-    results = [dataclasses.replace(sample.violation(), provenance=about)] * 2
-    entries = next(block for block in document(results).back if isinstance(block, Entries))
-    listing = next(block for block in entries.parts[0].blocks if isinstance(block, Listing))
-    assert len(listing.text.split("\n")) == shown
-
-
-def test_the_legend_explains_only_what_is_drawn() -> None:
-    def explained(*results: AuditResult) -> list[str]:
-        _, *legend = overview(results)
-        pictures = (span for block in legend if isinstance(block, Paragraph) for span in block.text)
-        return [span.text.removeprefix("sample: ") for span in pictures if isinstance(span, Picture)]
-
-    measurement = dataclasses.replace(sample.inconclusive(), claim=NO_CLAIM)
-    assert explained(measurement) == []
-    assert explained(sample.violation()) == ["certified", "unproven"]
-    assert explained(sample.violation(), sample.inconclusive()) == ["certified", "unproven", "blind"]
-    assert explained(sample.no_violation(), measurement) == ["certified", "unproven", "blind", "found"]
 
 
 def test_a_measurement_states_its_bound_without_a_claimed_value() -> None:
@@ -182,11 +139,3 @@ def test_each_strip_is_described() -> None:
         "certified 0.871 times the claim; blind up to 1.12 times the claim",
     }
     assert [part.title for part in twelve().parts] == ["opendp-gaussian-sum"] * 12
-
-
-def test_an_audit_without_a_name_has_a_link_with_words() -> None:
-    results = [dataclasses.replace(sample.violation(), name=name) for name in ("", " ")]
-    table = next(block for block in overview(results) if isinstance(block, Table))
-    assert [cell.text for row in table.rows for cell in row[0] if isinstance(cell, Reference)] == [
-        "audit without a name"
-    ] * 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ import dpaudit_reports
 from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.result.model import AuditResult
-from dpaudit.result.provenance import Provenance, SourceFile
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.suite import promised_together
 from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
 
@@ -93,17 +92,7 @@ def test_audits_of_one_command_share_its_promise() -> None:
     [
         lambda one: [one, sample.no_violation()],
         lambda one: [one, of_command(sample.violation, "b", number_of_the_command="2b")],
-        lambda one: [
-            one,
-            of_command(sample.violation, "b"),
-            of_command(sample.violation, "c"),
-        ],  # more results than the command had
-        lambda one: [one, of_command(sample.violation, "b", audits_of_the_command=3)],  # the numbers differ
-        lambda _: [of_command(sample.violation, name, audits_of_the_command="2") for name in "ab"],
-        lambda _: [of_command(sample.violation, name, confidence_of_the_command=math.nan) for name in "ab"],
-        lambda _: [
-            dataclasses.replace(of_command(sample.violation, name), confidence=0.95, _computed_at=None) for name in "ab"
-        ],
+        lambda one: [one, of_command(sample.violation, "b", audits_of_the_command=3)],
     ],
 )
 def test_audits_that_are_not_of_one_command_share_no_promise(make: Callable[[AuditResult], list[AuditResult]]) -> None:
@@ -115,7 +104,7 @@ def test_runs_on_several_pairs_are_said_to_be_the_sum() -> None:
     assert "900 runs per dataset in total, over 10 pairs" in markdown(result)
 
 
-def test_the_version_of_the_library_and_the_fingerprint_of_its_file_stand_by_the_claim(tmp_path: Path) -> None:
+def test_the_version_of_the_library_stands_by_the_claim(tmp_path: Path) -> None:
     known = {
         "mechanism": "sums.py:noisy_sum",
         "packages of the mechanism": {"opendp": "0.16.0"},
@@ -127,7 +116,6 @@ def test_the_version_of_the_library_and_the_fingerprint_of_its_file_stand_by_the
     first = " ".join(pypdf.PdfReader(tmp_path / "report.pdf").pages[0].extract_text().split())
     for needed in ("sums.py:noisy_sum", "opendp 0.16.0", "the config"):
         assert needed in first
-    assert "ab" * 32 in "".join(first.split())
 
 
 def test_attacks_that_were_not_used_take_one_line_with_their_reason() -> None:
@@ -137,25 +125,3 @@ def test_attacks_that_were_not_used_take_one_line_with_their_reason() -> None:
     assert "(does not suit these outputs)" in line
     assert found.count("not used:") == 0
     assert "Assumption" not in found
-
-
-def test_the_first_page_names_a_generator_and_its_file_although_its_packages_are_known() -> None:
-    """Packages such as numpy do not identify the class of a user that dpaudit calls."""
-    about = Provenance(
-        mechanism="generators.py:Copies(epsilon=1.0), 20 rows",
-        mechanism_packages={"numpy": "2.0"},
-        mechanism_file=SourceFile(path="/home/me/generators.py", sha256="ab" * 32),
-        claim_stated_by="the constructor of the generator",
-    )
-    found = text_of(dataclasses.replace(sample.violation(), provenance=about))
-    for words in (
-        "the epsilon (and delta) of the constructor's arguments",
-        "generators.py:Copies(epsilon=1.0), 20 rows",
-        "which uses numpy 2.0, file sha256:abababababab",
-    ):
-        assert words in found
-    path = "/usr/lib/python3/site-packages/generators.py"
-    installed = dataclasses.replace(about, mechanism_file=SourceFile(path=path, sha256="ab" * 32))
-    assert (
-        "file sha256" not in text_of(dataclasses.replace(sample.violation(), provenance=installed)).split("Was it")[0]
-    )

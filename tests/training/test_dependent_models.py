@@ -41,7 +41,7 @@ def test_runs_that_share_a_seed_are_named() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])  # calls in pairs share a seed on both datasets, or on d1 and the next d0
-@pytest.mark.parametrize(("per_seed", "models"), [(2, 200), (5, 40), (20, 40), (20, 200), (50, 64), (50, 200)])
+@pytest.mark.parametrize(("per_seed", "models"), [(2, 200), (5, 40), (50, 200)])
 def test_models_that_share_seeds_prove_nothing(per_seed: int, models: int, first: int) -> None:
     """The claim is true of one model.  `dependent` states the level; the power is that of these seeds."""
     calls = iter(range(first, 1000))
@@ -61,14 +61,6 @@ def test_one_seed_for_all_models_proves_nothing() -> None:
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert warned(result, "all 100 outputs on d0 are 3.1257 and all 100 outputs on d1 are 4.1257, so runs share a seed")
-
-
-def test_texts_that_repeat_in_order_prove_nothing() -> None:
-    """The texts have no scores, so that a score would be learned from them."""
-    calls = iter("abcab" * 100)
-    result = audited(lambda dataset, rng: next(calls))
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert "no guarantee holds, since trials must be independent" in result.warnings[-1]
 
 
 def test_scores_with_few_values_are_valid() -> None:
@@ -105,9 +97,7 @@ def in_any_order(kind: str, side: int, n: int) -> np.ndarray[Any, np.dtype[np.fl
 
 @pytest.mark.parametrize(
     ("kind", "models"),
-    [("pool of 10", 200), ("permuted 2", 200), ("permuted 5", 200), ("reversed half", 200), ("reversed half", 20)]
-    + [(f"blocks {k}", models) for k in (2, 3, 5) for models in (20, 28)]
-    + [("permuted 5", 20)],
+    [("pool of 10", 200), ("permuted 2", 200), ("permuted 5", 20), ("reversed half", 20), ("blocks 5", 20)],
 )
 def test_repeated_values_on_no_grid_prove_nothing(kind: str, models: int) -> None:
     """The claim is true of one model.  The seeds decide."""
@@ -122,7 +112,7 @@ def test_repeated_values_on_no_grid_prove_nothing(kind: str, models: int) -> Non
     )
 
 
-@pytest.mark.parametrize(("models", "shift"), [(20, 0.0), (20, 5.0), (200, 0.0), (200, 5.0), (200, 0.3141592653589)])
+@pytest.mark.parametrize(("models", "shift"), [(20, 0.0), (200, 5.0), (200, 0.3141592653589)])
 @pytest.mark.parametrize(
     "values",
     [np.arange(8) / 7, np.arange(30), np.arange(2), np.arange(8) / 7 + 0.1234567890123, np.exp(np.arange(20) / 7)[:1]],

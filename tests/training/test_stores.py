@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, MechanismError, Pair, Verdict, training
-from dpaudit.training import canaries, reference, views
+from dpaudit import AuditResult, MechanismError, Pair, training
+from dpaudit.training import canaries, reference
 from dpaudit.training.designs.models import TrainingProgress
 
 DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
 PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")
-TRAINER = reference.Trainer(model=reference.Model((2, 2), spare=1), noise_multiplier=2.0, steps=4)
 
 
 def counted(folder: Path, fails_at: int = 0, seconds: float = 0.0) -> Callable[[Any, np.random.Generator], float]:
@@ -61,21 +60,6 @@ def test_no_model_is_trained_twice(tmp_path: Path) -> None:
         assert re.match(rf"{kept} of the 12 runs per dataset come from a store of ", result.warnings[0])
         assert any(warning.startswith("1 earlier call with this store failed") for warning in result.warnings)
     assert not any("store" in warning for warning in whole.warnings)
-
-
-def test_models_that_are_only_compared_are_kept_too(tmp_path: Path) -> None:
-    """If models with equal seeds have equal outputs, more are trained: 29 on each dataset for gaussian(mu=1)."""
-    lines = tmp_path / "models"
-
-    def ignores(dataset: Any, rng: np.random.Generator) -> float:
-        with open(lines, "a", encoding="utf-8") as file:
-            print(file=file)
-        return float(rng.normal())
-
-    results = [audited(ignores, models=60, store=tmp_path / "s.trials") for _ in range(2)]
-    assert len(lines.read_text().splitlines()) == 2 * 29 + 60
-    assert results[1].warnings[0].startswith("59 of the 59 runs per dataset come from a store")
-    assert results[0].verdict is results[1].verdict is Verdict.INCONCLUSIVE
 
 
 def test_trainings_that_failed_and_were_repeated_are_named(tmp_path: Path) -> None:
@@ -128,14 +112,6 @@ def test_a_failure_before_the_first_model_is_kept_if_the_training_changes(tmp_pa
         assert any("conditional on success" in words for words in warnings) == warns
         for name in ("models", "mended"):
             (tmp_path / name).unlink(missing_ok=True)
-
-
-def test_models_of_one_call_are_kept_too(tmp_path: Path) -> None:
-    store, reports = tmp_path / "s.trials", list[TrainingProgress]()
-    train = reference.Training(TRAINER, views.spare_weights())
-    first, again = (audited(train, models=40, store=store, progress=reports.append) for _ in range(2))
-    assert first.evidence == again.evidence == audited(train, models=40).evidence
-    assert [one.models for one in reports] == [0, 32, 40, 40]
 
 
 def test_a_store_of_other_models_is_refused(tmp_path: Path) -> None:
@@ -218,12 +194,3 @@ def test_neither_scores_nor_stores_depend_on_the_number_of_processes(tmp_path: P
     assert alone.evidence == parallel.evidence == resumed.evidence
     assert [one.models for one in reports] == [12]
     assert models_in(tmp_path) == trained == 2 * (12 + 4)
-
-
-def test_progress_states_the_time_left() -> None:
-    lines: list[str] = []
-    audited(lambda dataset, rng: rng.normal(), models=8, progress=lambda now: lines.append(str(now)))
-    assert lines[0] == "0 of 8 models"
-    assert re.fullmatch(r"2 of 8 models · [\d.e-]+ s per model · \d+ s left", lines[1])
-    assert [line.split()[0] for line in lines] == ["0", "2", "4", "6", "8"]
-    assert str(TrainingProgress(models=50, allowed=200, seconds_per_model=1.5)).endswith("3 min 45 s left")

@@ -14,18 +14,7 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, audit, batched
 from dpaudit.learning.attack import Attack
-from dpaudit.learning.members import (
-    HasAutomatic,
-    HasCalibrated,
-    HasFromTrials,
-    HasMostRows,
-    HasQuick,
-    HasSecondStage,
-    HasSees,
-    HasSuits,
-)
 from dpaudit.mechanisms import Mechanism
-from dpaudit.mechanisms.members import HasAddress, HasChangedDataset, HasClaim, HasMovedTo
 from dpaudit.numerics.arrays import Array
 
 Rows = Sequence[float]
@@ -66,17 +55,6 @@ class Everything:
 
 smallest: Attack = Smallest()
 everything: Attack = Everything()
-sees: HasSees = Everything()
-calibrated: HasCalibrated = Everything()
-automatic: HasAutomatic = Everything()
-from_trials: HasFromTrials = Everything()
-quick: HasQuick = Everything()
-most_rows: HasMostRows = Everything()
-suits: HasSuits = Everything()
-second_stage: HasSecondStage = Everything()
-
-no_suits: HasSuits = Smallest()  # type: ignore[assignment]
-no_second_stage: HasSecondStage = Smallest()  # type: ignore[assignment]
 
 
 class Nameless:
@@ -101,33 +79,6 @@ class NoScorer:
 nameless: Attack = Nameless()  # type: ignore[assignment]
 without_generator: Attack = WithoutGenerator()  # type: ignore[assignment]
 no_scorer: Attack = NoScorer()  # type: ignore[assignment]
-
-
-class Wrong(Smallest):
-    """An attack whose optional members have wrong types or wrong arguments."""
-
-    sees = ("features",)
-    calibrated = "yes"
-    automatic = 1.0
-    from_trials = "100"
-    quick = "yes"
-    most_rows = 3000.5
-
-    def suits(self, outputs: Array) -> bool:
-        return True
-
-    def fit_second_stage(self, outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
-        return lambda outputs: outputs
-
-
-wrong_sees: HasSees = Wrong()  # type: ignore[assignment]
-wrong_calibrated: HasCalibrated = Wrong()  # type: ignore[assignment]
-wrong_automatic: HasAutomatic = Wrong()  # type: ignore[assignment]
-wrong_from_trials: HasFromTrials = Wrong()  # type: ignore[assignment]
-wrong_quick: HasQuick = Wrong()  # type: ignore[assignment]
-wrong_most_rows: HasMostRows = Wrong()  # type: ignore[assignment]
-wrong_suits: HasSuits = Wrong()  # type: ignore[assignment]
-wrong_second_stage: HasSecondStage = Wrong()  # type: ignore[assignment]
 
 
 class Lists:
@@ -161,28 +112,14 @@ def release(dataset: Rows, n: int, rng: np.random.Generator) -> Array:
 lists: Mechanism = Lists()
 arrays: Mechanism = Arrays()
 decorated: Mechanism = release
-text_claim: HasClaim = Lists()
-object_claim: HasClaim = Arrays()
-address: HasAddress = Lists()
-changed_dataset: HasChangedDataset = Lists()
-moved_to: HasMovedTo = Lists()
 
 
 class OneByOne:
-    claim = 1.0
-    address = 2
-    changed_dataset = "no"
-    moved_to = None
-
     def sample(self, dataset: Rows, rng: np.random.Generator) -> float:
         return 0.0
 
 
 one_by_one: Mechanism = OneByOne()  # type: ignore[assignment]
-wrong_claim: HasClaim = OneByOne()  # type: ignore[assignment]
-wrong_address: HasAddress = OneByOne()  # type: ignore[assignment]
-wrong_changed: HasChangedDataset = OneByOne()  # type: ignore[assignment]
-wrong_moved: HasMovedTo = OneByOne()  # type: ignore[assignment]
 
 
 @batched  # type: ignore[arg-type]

@@ -1,44 +1,55 @@
-"""Correct mechanisms that add noise to a sum or a count.  The stated parameters are exact in real arithmetic."""
+"""Mechanisms that add noise to a sum, a count or histogram cells.  Stated parameters are exact in real arithmetic."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.catalogue.promises import GaussianSum, Inputs, Pure, check_positive
+from dpaudit.catalogue.promises import (
+    ANSWER,
+    RECORDS,
+    Builtin,
+    GaussianSum,
+    Inputs,
+    Pure,
+    Unit,
+    check_positive,
+    with_laplace,
+)
 from dpaudit.claims import LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Dataset
 
-_RECORDS: Inputs = {"relation": "add_remove", "size": 10}
-_ANSWER: Inputs = {"relation": "one_value", "size": 1}
+_CELLS: Inputs = {"relation": "one_value", "size": 5}
+_NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds": (0, 4), "out_of_domain": False}
+_COUNT: Inputs = {**ANSWER, "bounds": (0, 5), "step": 1, "out_of_domain": False}
 
 
-@dataclass(frozen=True)
-class Gaussian(GaussianSum):
+def _number(dataset: Dataset) -> float:
+    return float(np.ravel(dataset)[0])
+
+
+class Gaussian(GaussianSum, inputs=RECORDS, private=True):
     """Sum plus N(0, sigma^2): mu-GDP with mu = 1 / sigma.  Dong, Roth & Su 2022, Thm 1."""
-
-    inputs: ClassVar[Inputs] = _RECORDS
-    private: ClassVar[bool] = True
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(np.sum(dataset)) + rng.normal(0.0, self.sigma, n)
 
 
-@dataclass(frozen=True, slots=True)
-class Laplace:
-    """Sum plus Laplace noise: epsilon-DP with epsilon = 1 / scale.  Dwork, McSherry, Nissim & Smith 2006."""
-
+@dataclass(frozen=True)
+class _Scaled(Builtin, private=True):
     scale: float = 1.0
-
-    inputs: ClassVar[Inputs] = _RECORDS
-    private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
+
+
+class Laplace(_Scaled, inputs=RECORDS):
+    """Sum plus Laplace noise: epsilon-DP with epsilon = 1 / scale.  Dwork, McSherry, Nissim & Smith 2006."""
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -48,20 +59,11 @@ class Laplace:
         return float(np.sum(dataset)) + rng.laplace(0.0, self.scale, n)
 
 
-@dataclass(frozen=True, slots=True)
-class Geometric:
+class Geometric(_Scaled, inputs={**RECORDS, "whole": True}):
     """Sum of integers plus the difference of two geometric variables: epsilon-DP with epsilon = 1 / scale.
 
     Ghosh, Roughgarden & Sundararajan 2012: P[noise = k] proportional to exp(-|k| / scale).
     """
-
-    scale: float = 1.0
-
-    inputs: ClassVar[Inputs] = {**_RECORDS, "whole": True}
-    private: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_positive("scale", self.scale)
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -72,21 +74,12 @@ class Geometric:
         return float(np.sum(dataset)) + (rng.geometric(stop, n) - rng.geometric(stop, n)).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(GaussianSum, inputs={**RECORDS, "whole": True}, private=True):
     """Sum of integers plus discrete Gaussian noise: rho-zCDP with rho = 1 / (2 sigma^2).
 
     Canonne, Kamath & Steinke 2020, Thm 4: P[noise = k] proportional to exp(-k^2 / (2 sigma^2)).  The noise is cut off
     at 12 sigma; larger values have a probability below 10^-31.
     """
-
-    sigma: float = 1.0
-
-    inputs: ClassVar[Inputs] = {**_RECORDS, "whole": True}
-    private: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -100,16 +93,13 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True)
-class Snapping(Pure):
+class Snapping(Pure, inputs=ANSWER, private=True):
     """Clamped number plus Laplace noise, rounded to a coarse grid and clamped again: epsilon-DP, also in floats.
 
     Mironov 2012, "On significance of the least significant bits for differential privacy", section 5.2.
     """
 
     bound: float = 100.0
-
-    inputs: ClassVar[Inputs] = _ANSWER
-    private: ClassVar[bool] = True
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         scale = (1 + self.bound * 2.0**-49) / self.epsilon
@@ -120,8 +110,8 @@ class Snapping(Pure):
         return np.clip(np.round((x + noise) / grid) * grid, -self.bound, self.bound)
 
 
-@dataclass(frozen=True, slots=True)
-class TruncatedGeometric:
+@dataclass(frozen=True)
+class TruncatedGeometric(Pure, inputs=_COUNT, private=True):
     """Count in 0..most plus truncated geometric noise, computed with integers only: log(1 + 2^-k)-DP.
 
     Balcer & Vadhan 2018, "Differential privacy on finite computers", Algorithm GeoSample, with k = ceil(log(2 /
@@ -129,14 +119,10 @@ class TruncatedGeometric:
     .1 would be false.  For most = 5, the best witness compares the counts 2 and 1 by the event {z >= 2}.
     """
 
-    epsilon: float = 0.1
     most: int = 5
 
-    inputs: ClassVar[Inputs] = {"relation": "one_value", "size": 1, "bounds": (0, 5), "step": 1, "out_of_domain": False}
-    private: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        super().__post_init__()
         if not 1 <= self.most <= 12 or self._k > 4:
             raise ValueError(
                 f"most must be in 1..12 and epsilon > .0367, for 64-bit integers; got {self.most}, {self.epsilon}"
@@ -169,7 +155,7 @@ class TruncatedGeometric:
 
 
 @dataclass(frozen=True)
-class LaplaceParallel(Pure):
+class LaplaceParallel(Pure, inputs=ANSWER, private=True):
     """`times` noisy copies of one number, each plus Lap(times / epsilon): epsilon-DP.
 
     Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.  The event of the best witness is that all outputs
@@ -178,12 +164,67 @@ class LaplaceParallel(Pure):
 
     times: int = 20
 
-    inputs: ClassVar[Inputs] = _ANSWER
-    private: ClassVar[bool] = True
-
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return _number(dataset) + rng.laplace(0.0, self.times / self.epsilon, (n, self.times))
 
 
-def _number(dataset: Dataset) -> float:
-    return float(np.ravel(dataset)[0])
+class NoisyHistogram1(Pure, inputs=_CELLS, private=True):
+    """Each x_i + Lap(1 / epsilon): epsilon-DP, because one cell changes by 1.  Dwork, McSherry, Nissim & Smith 2006."""
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+        return with_laplace(dataset, n, rng, 1 / self.epsilon)
+
+
+class NoisyHistogram2(Pure, inputs=_CELLS, private=False):
+    """Wrong: each x_i + Lap(epsilon), which is (1 / epsilon)-DP.
+
+    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  An output is e^(1 / epsilon) times as likely on
+    one dataset as on the other if its value for the changed cell lies below both true counts.
+    """
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+        return with_laplace(dataset, n, rng, self.epsilon)
+
+
+class PrefixSum(Pure, inputs={"relation": "all_values", "size": 10}, private=False):
+    """Wrong if all x_i may change: running sums of x_i + Lap(1 / epsilon), which are (d epsilon)-DP for d queries.
+
+    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries and epsilon = .1.  If only one x_i changes, the
+    mechanism is epsilon-DP.
+    """
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+        return np.cumsum(with_laplace(dataset, n, rng, 1 / self.epsilon), axis=1)
+
+
+def _noisy_counts(dataset: Dataset, n: int, rng: np.random.Generator, scale: float) -> tuple[list[str], Array]:
+    """Return the nonempty cells, and their counts with noise, (n, cells)."""
+    counts = Counter(str(record) for record in dataset)
+    names = sorted(counts)
+    return names, np.array([counts[name] for name in names]) + rng.laplace(0.0, scale, (n, len(names)))
+
+
+class MissingCells(Unit, inputs=_NAMES, private=False):
+    """Wrong: counts of the nonempty cells plus Lap(1 / epsilon).  The output names these cells; no finite epsilon.
+
+    Korolova, Kenthapadi, Mishra & Ntoulas 2009.  Outputs map each cell to its count.
+    """
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[dict[str, float]]:
+        names, noisy = _noisy_counts(dataset, n, rng, 1 / self.epsilon)
+        return [dict(zip(names, row, strict=True)) for row in noisy.tolist()]
+
+
+@dataclass(frozen=True)
+class ThresholdRelease(Unit, inputs=_NAMES, private=False):
+    """Wrong without a delta: counts of the nonempty cells plus Lap(1 / epsilon), where these sums exceed `threshold`.
+
+    Korolova et al. 2009.  A cell with one record is released with probability delta = e^(-epsilon (threshold - 1)) / 2,
+    and an empty cell is never released.
+    """
+
+    threshold: float = 4.0
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[dict[str, float]]:
+        names, noisy = _noisy_counts(dataset, n, rng, 1 / self.epsilon)
+        return [{name: v for name, v in zip(names, row, strict=True) if v > self.threshold} for row in noisy.tolist()]

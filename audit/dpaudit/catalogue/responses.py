@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Inputs, check_positive
+from dpaudit.catalogue.promises import Builtin, Inputs, Unit
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.values import Dataset
@@ -26,13 +25,10 @@ def _value(dataset: Dataset) -> int:
 
 
 @dataclass(frozen=True)
-class _Truth:
+class _Truth(Builtin, inputs=_BIT, private=True):
     """A mechanism that reports the true bit with probability `truth`."""
 
     truth: float = 0.5
-
-    inputs: ClassVar[Inputs] = _BIT
-    private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_share("truth", self.truth)
@@ -71,58 +67,31 @@ class SpinnerAndCoin(_Truth):
         return np.where(rng.random(n) < self.truth, _value(dataset), rng.integers(0, 2, n)).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class KaryResponse:
+@dataclass(frozen=True)
+class KaryResponse(Unit, inputs={**_BIT, "bounds": (0, 3)}, private=True):
     """Reports one of `k` values; the true value is e^epsilon times as likely as each other value: epsilon-DP.
 
     Kairouz, Oh & Viswanath 2016, "Extremal mechanisms for local differential privacy", section 4.
     """
 
-    epsilon: float = 1.0
     k: int = 4
 
-    inputs: ClassVar[Inputs] = {**_BIT, "bounds": (0, 3)}
-    private: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        super().__post_init__()
         if not self.k >= 2:
             raise ValueError(f"k must be at least 2, got {self.k}")
-
-    @property
-    def claim(self) -> TradeoffFunction:
-        return PureDP(self.epsilon)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         lies = rng.random(n) >= 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
         return ((_value(dataset) + lies * rng.integers(1, self.k, n)) % self.k).astype(np.float64)
 
 
-def murmur3(text: str, seed: int) -> int:
-    """Return the MurmurHash3 of a text, 32 bits, as a signed integer.  Appleby 2011, public domain."""
-    mask = 0xFFFFFFFF
-
-    def turned(value: int, by: int) -> int:
-        return (value << by | value >> (32 - by)) & mask
-
-    def mixed(word: int) -> int:
-        return turned(word * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
-
-    data, state = text.encode(), seed & mask
-    cut = len(data) - len(data) % 4
-    for start in range(0, cut, 4):
-        state = (turned(state ^ mixed(int.from_bytes(data[start : start + 4], "little")), 13) * 5 + 0xE6546B64) & mask
-    state ^= mixed(int.from_bytes(data[cut:], "little")) ^ len(data)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        state = (state ^ state >> shift) * factor & mask
-    state ^= state >> 16
-    return state - 2**32 if state >= 2**31 else state
-
-
 def bloom(value: int, bits: int, hashes: int) -> Flags:
     """Return the Bloom filter of a value, (bits,), with `hashes` hash functions."""
+    from sklearn.utils import murmurhash3_32  # loads slowly
+
     filled = np.zeros(bits, dtype=np.bool_)
-    filled[[murmur3(str(value), seed) % bits for seed in range(hashes)]] = True
+    filled[[murmurhash3_32(str(value), seed) % bits for seed in range(hashes)]] = True
     return filled
 
 
@@ -135,7 +104,7 @@ _WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whol
 
 
 @dataclass(frozen=True, slots=True)
-class OneTimeRappor:
+class OneTimeRappor(Builtin, inputs=_WORDS, private=True):
     """Bloom filter with bits kept with probability 1 - f, otherwise fair coins: (2 hashes log((2 - f) / f))-DP.
 
     Erlingsson, Pihur & Korolova 2014, "RAPPOR", section 3.1.  For f = .95 and 4 hashes, epsilon is .801 for values that
@@ -145,9 +114,6 @@ class OneTimeRappor:
     f: float = 0.95
     bits: int = 20
     hashes: int = 4
-
-    inputs: ClassVar[Inputs] = _WORDS
-    private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_share("f", self.f)
@@ -162,7 +128,7 @@ class OneTimeRappor:
 
 
 @dataclass(frozen=True, slots=True)
-class Rappor:
+class Rappor(Builtin, inputs=_WORDS, private=True):
     """Output of `OneTimeRappor`, randomised again: a bit becomes 1 with probability q if it is 1, and p if it is 0.
 
     Erlingsson et al. 2014, section 3.2.  For f = .75, p = .45, q = .55 and 4 hashes, epsilon is .400 for values that
@@ -174,9 +140,6 @@ class Rappor:
     q: float = 0.55
     bits: int = 20
     hashes: int = 4
-
-    inputs: ClassVar[Inputs] = _WORDS
-    private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("f", "p", "q"):

@@ -17,24 +17,25 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Inputs, Pure, check_positive
+from dpaudit.catalogue.promises import Pure, check_count, check_positive
 from dpaudit.catalogue.synthetic_domain import SMALL, Cells, Domain, Schema, columns_of, counts_of, drawn
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.values import Dataset
 
-_MAX_ROWS = 100_000
-
 TableOutput = dict[str, Any]
 """A table as a dict of columns, or noisy counts by name."""
 
+Measured = tuple[list[tuple[int, int]], Array, list[Array]]
+"""The edges (parent, child) of a tree of columns, noisy counts of column 0, and noisy counts of each edge."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Generator(Pure):
+class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny": True}, private=True):
     """A generator of tables that is claimed to be epsilon-DP for one added or removed record."""
 
     epsilon: float = 1.0
@@ -43,13 +44,9 @@ class Generator(Pure):
     schema: Schema = field(default_factory=lambda: SMALL)  # for each column [low, high] or a list of categories
     white_box: bool = False  # whether the noisy counts are the output
 
-    inputs: ClassVar[Inputs] = {"relation": "add_remove", "schema": SMALL, "tiny": True}
-    private: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.rows, int) or not 1 <= self.rows <= _MAX_ROWS:
-            raise ValueError(f"rows must be in 1..{_MAX_ROWS}, got {self.rows!r}")
+        check_count("rows", self.rows)
         Domain.of(self.schema, self.bins)
 
     @property
@@ -141,10 +138,8 @@ class Tree(Generator):
             outputs.append(_walked(edges, root, joint, uniform[run]))
         return described if self.white_box else domain.tables(np.array(outputs).astype(np.intp), rng)
 
-    def measured(
-        self, cells: Cells, domain: Domain, rng: np.random.Generator
-    ) -> tuple[list[tuple[int, int]], Array, list[Array]]:
-        """Return the edges (parent, child), noisy counts of column 0, and noisy counts of each edge."""
+    def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
+        """Measure a dataset in private."""
         raise NotImplementedError
 
 
@@ -175,9 +170,7 @@ class MstLike(Tree):
         gaussian = GaussianDP(math.sqrt(2 * d - 1) / self.sigma)
         return gaussian if d == 1 else compose(gaussian, PureDP(self.epsilon))
 
-    def measured(
-        self, cells: Cells, domain: Domain, rng: np.random.Generator
-    ) -> tuple[list[tuple[int, int]], Array, list[Array]]:
+    def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
         sizes, d = domain.sizes, len(domain.sizes)
         noisy = [counts_of(cells, [j], sizes) + rng.normal(0.0, self.sigma, sizes[j]) for j in range(d)]
         shares = [np.maximum(counts, 0.0) / max(1.0, float(np.maximum(counts, 0.0).sum())) for counts in noisy]
@@ -206,9 +199,7 @@ class PrivBayesLike(Tree):
     record changes one count of each by 1, so their L1 sensitivity is d.
     """
 
-    def measured(
-        self, cells: Cells, domain: Domain, rng: np.random.Generator
-    ) -> tuple[list[tuple[int, int]], Array, list[Array]]:
+    def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
         sizes, d = domain.sizes, len(domain.sizes)
 
         def score(i: int, j: int) -> float:
@@ -235,8 +226,9 @@ class Rounds(Generator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.rounds, int) or not 1 <= self.rounds <= self.rows:
-            raise ValueError(f"rounds must be in 1..rows, got {self.rounds!r}")
+        check_count("rounds", self.rounds)
+        if self.rounds > self.rows:
+            raise ValueError(f"rounds must be in 1..rows, got {self.rounds}")
 
     def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
         sizes = domain.sizes
@@ -284,9 +276,8 @@ class PateLike(Generator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, number in (("teachers", self.teachers), ("candidates", self.candidates)):
-            if not isinstance(number, int) or not 1 <= number <= 10_000:
-                raise ValueError(f"{name} must be in 1..10000, got {number!r}")
+        check_count("teachers", self.teachers)
+        check_count("candidates", self.candidates)
 
     def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
         outputs: list[TableOutput] = []

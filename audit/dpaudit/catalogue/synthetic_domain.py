@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.catalogue.promises import check_count
 from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.pairs.records import bounds_or_list, numeric, read_schema
 from dpaudit.values import Dataset, Record
 
 Schema = Mapping[str, Sequence[Any]]
@@ -37,17 +39,10 @@ class Domain:
     @classmethod
     def of(cls, schema: Schema, bins: int) -> Domain:
         """Return the domain of a schema."""
-        if not isinstance(schema, Mapping) or not schema:
-            raise ValueError(f"schema must map columns to [low, high] or to categories, got {schema!r}")
-        if not isinstance(bins, int) or not 1 <= bins <= _MAX_CELLS:
-            raise ValueError(f"bins must be in 1..{_MAX_CELLS}, got {bins!r}")
-        bounds, categories = [], []
-        for column, entries in schema.items():
-            if isinstance(entries, str) or not isinstance(entries, Sequence) or not entries:
-                raise ValueError(f"schema: {column} must be [low, high] or a list of categories, got {entries!r}")
-            low_high = _bounds(column, entries)
-            bounds.append(low_high)
-            categories.append(() if low_high else tuple(entries))
+        check_count("bins", bins)
+        found = read_schema({column: bounds_or_list(entries) for column, entries in read_schema(schema).items()})
+        bounds = [(float(entries[0]), float(entries[1])) if numeric(entries) else None for entries in found.values()]
+        categories = [() if numeric(entries) else tuple(entries) for entries in found.values()]
         return cls(tuple(schema), tuple(bounds), tuple(categories), bins)
 
     @property
@@ -99,11 +94,7 @@ def counts_of(cells: Cells, columns: Sequence[int], sizes: Sequence[int]) -> Arr
 
 
 def drawn(noisy: Array, uniform: Array) -> Cells:
-    """Draw cells in proportion to noisy counts, which are post-processed: negative counts are 0.
-
-    Returns:
-        The drawn cells, (n, rows).
-    """
+    """Draw cells, (n, rows), in proportion to noisy counts, which are post-processed: negative counts are 0."""
     weights = np.maximum(noisy, 0.0)
     weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
     upper = np.cumsum(weights, axis=1)
@@ -120,15 +111,6 @@ def columns_of(dataset: Dataset, names: Sequence[str]) -> list[list[Record]]:
 def _array(names: Sequence[Record]) -> AnyArray:
     """Return categories as an array that keeps their types."""
     return np.array(names) if len(set(map(type, names))) == 1 else np.fromiter(names, dtype=object, count=len(names))
-
-
-def _bounds(column: str, entries: Sequence[Any]) -> tuple[float, float] | None:
-    if len(entries) != 2 or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in entries):
-        return None
-    low, high = map(float, entries)
-    if not -math.inf < low < high < math.inf:
-        raise ValueError(f"schema: {column} must be [low, high], both finite and low < high, got {list(entries)}")
-    return low, high
 
 
 def _binned(entries: list[Record], bound: tuple[float, float], bins: int) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,14 +17,11 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.values import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoundsFromTable(Marginals):
+class BoundsFromTable(Marginals, private=False):
     """Wrong: the cells of a column of numbers lie between the least and the largest number of the data; no epsilon.
 
     Synthetic numbers then lie between these bounds, so that one extreme record is visible.  Control: `Marginals`.
     """
-
-    private: ClassVar[bool] = False
 
     def domain_for(self, dataset: Dataset) -> Domain:
         public = self.domain
@@ -37,13 +33,11 @@ class BoundsFromTable(Marginals):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DomainFromTable(Marginals):
+class DomainFromTable(Marginals, private=False):
     """Wrong: only the categories that occur in the data have counts, so that a new category is visible; no epsilon.
 
     Control: `Marginals`.
     """
-
-    private: ClassVar[bool] = False
 
     def domain_for(self, dataset: Dataset) -> Domain:
         public = self.domain
@@ -54,22 +48,19 @@ class DomainFromTable(Marginals):
         return replace(public, categories=tuple(categories))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoiseForShares(Marginals):
+class NoiseForShares(Marginals, private=False):
     """Wrong: counts get the noise of shares, which are counts divided by the number of records n; no epsilon.
 
     The noise is too small by a factor of n, and its scale reveals n.  G. Ganev (ganevgv) reported the same mistake in
     conditional distributions as https://github.com/DataResponsibly/DataSynthesizer/issues/34.  Control: `Marginals`.
     """
 
-    private: ClassVar[bool] = False
-
     def noise_scale(self, cells: Cells) -> float:
         return super().noise_scale(cells) / max(1, len(cells))
 
 
 @dataclass(frozen=True, kw_only=True)
-class EarlyStopping(Rounds):
+class EarlyStopping(Rounds, private=False):
     """Wrong: the rounds end as soon as the model is near the data, measured without noise; no epsilon.
 
     The model starts with equal shares.  Its distance to the data is the mean over columns of the total variation
@@ -78,8 +69,6 @@ class EarlyStopping(Rounds):
     """
 
     tolerance: float = 0.5
-
-    private: ClassVar[bool] = False
 
     def rounds_made(self, counts: Array, model: Array, sizes: Sequence[int]) -> Sequence[int]:
         ends = np.cumsum(sizes)[:-1]
@@ -92,15 +81,12 @@ class EarlyStopping(Rounds):
         return [int(made) for made in near.argmax(axis=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedRecords(PateLike):
+class SharedRecords(PateLike, private=False):
     """Wrong: all teachers see all records, so one record changes all votes; (teachers epsilon)-DP.
 
     Ganev, Annamalai & De Cristofaro 2024, "The elusive pursuit of reproducing PATE-GAN", found such teachers in
     released implementations.  Control: `PateLike`.
     """
-
-    private: ClassVar[bool] = False
 
     def votes(self, agree: AnyArray, rng: np.random.Generator) -> Array:
         return self.teachers * np.asarray(agree.any(axis=0), dtype=np.float64)

@@ -6,15 +6,11 @@ May import: `numerics`, `text`, `values`.
 Public names: those below.
 """
 
-from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.gaussian import GaussianDP
-from dpaudit.claims.laplace import LaplaceDP
 from dpaudit.claims.operations.compose import compose
-from dpaudit.claims.profile import PrivacyLoss
-from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.tabulated import TabulatedTradeoff
+from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
+from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
 from dpaudit.claims.text import CLAIMS, OPERATIONS, parse_claim, rounded
 
 __all__ = [

@@ -31,10 +31,22 @@ from typing import ClassVar, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.inverse_profile import least_below
 from dpaudit.claims.shown import Shown
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_each
 from dpaudit.values import Parameters
+
+
+def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
+    """Return the least x > 0 with profile(x) <= delta for each delta, rounded up; inf if there is no such x."""
+    high = np.ones_like(delta)
+    while np.any(short := (profile(high) > delta) & (high < 1e300)):
+        high[short] *= 2
+    found = bisect_each(
+        lambda x: profile(x) <= delta, inside=high, outside=np.zeros_like(delta), close=lambda x, y: x - y <= 1e-14 * x
+    ).inside
+    return np.where(found < 1e300, found, math.inf)
+
 
 Operation = TypeVar("Operation", bound="Callable[..., TradeoffFunction]")
 
@@ -66,9 +78,6 @@ def operation(function: Operation) -> Operation:
 
     Modules of operations import the classes of claims, because operations return new claims.  The classes do not import
     operations.  Importing `dpaudit.claims` loads all operations.
-
-    Returns:
-        The given function, unchanged.
     """
     _OPERATIONS[function.__name__] = function
     return function
@@ -261,7 +270,7 @@ class TradeoffFunction(Shown, ABC):
         raise NotImplementedError(f"{type(self).__name__} is not symmetric, so it must define inverse()")
 
     def symmetrized(self) -> TradeoffFunction:
-        """Return max(f, f inverse); see `claims.operations.symmetrize.symmetrized`."""
+        """Return max(f, f inverse); see `claims.operations.subsample.symmetrized`."""
         return _OPERATIONS["symmetrized"](self)
 
     def repeated(self, n: int) -> TradeoffFunction:

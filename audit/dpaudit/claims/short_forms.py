@@ -26,7 +26,6 @@ _HOMES: dict[tuple[str, ...], str] = {
     ("mu",): "gaussian",
     ("rho",): "zcdp",
 }
-_MAX_CHARACTERS = 400  # a longer text is no short form, and the parser would need more memory
 
 
 def written_out(text: str) -> str:
@@ -47,8 +46,6 @@ def meant(text: str) -> str:
 
 
 def _parsed(parts: str) -> str:
-    if len(parts) > _MAX_CHARACTERS:
-        return ""
     try:
         node = ast.parse(f"_({parts})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""Trade-off functions that are given by the corners of a polygon."""
+"""Claims that are given by tables: corners of a polygon, or (epsilon, delta)-DP guarantees of privacy accountants."""
 
 from __future__ import annotations
 
@@ -15,6 +15,91 @@ from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.ranges import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PrivacyLoss(PolygonalClaim):
+    """(epsilon_i, delta_i)-DP for every i simultaneously: a privacy profile known at finitely many epsilons.
+
+    Privacy accountants compute such lists.  `from_pld` computes the list from a privacy-loss distribution.  The
+    trade-off curve is the maximum of the curves f_{epsilon_i, delta_i}; see Dong, Roth & Su 2022, Prop. 6.
+
+    Args:
+        epsilon: Epsilon of each guarantee in nats, finite, >= 0, strictly increasing; shape (n,), n >= 1.
+        delta: Delta of each guarantee in [0, 1], nonincreasing; shape (n,).
+
+    Raises:
+        ValueError: If the lists have different lengths or are empty, unordered or out of range.
+    """
+
+    name: ClassVar[str] = "privacy_loss"
+    _epsilon: tuple[float, ...]  # epsilon of each guarantee in nats, >= 0, strictly increasing
+    _delta: tuple[float, ...]  # delta of each guarantee, nonincreasing
+
+    def __init__(self, *, epsilon: npt.ArrayLike, delta: npt.ArrayLike) -> None:
+        e, d = _column("epsilon", epsilon), _probabilities("delta", delta)
+        if len(e) != len(d) or len(e) == 0:
+            raise ValueError(f"epsilon and delta must have the same length >= 1, got {len(e)} and {len(d)}")
+        if np.any(bad := ~((e >= 0) & np.isfinite(e))):
+            raise ValueError(f"epsilon must be finite and >= 0, got {e[bad][0]}")
+        _check_order(epsilon=e, delta=d)
+        object.__setattr__(self, "_epsilon", tuple(e.tolist()))
+        object.__setattr__(self, "_delta", tuple(d.tolist()))
+
+    @classmethod
+    def from_pld(cls, pld: object, *, points: int = 1000) -> PrivacyLoss:
+        """Convert a privacy-loss distribution of dp-accounting to a claim.
+
+        A privacy-loss distribution is asymmetric if adding a record differs from removing a record.  The claim then
+        takes, for each epsilon, the larger delta of the two directions.  Compose asymmetric distributions before
+        converting them, because the claim does not distinguish the directions.  A slack of at most 1e-7 (see
+        `accounting.with_slack`) covers rounding errors of the probability mass function.
+
+        Args:
+            pld: A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
+            points: Maximum number of (epsilon, delta)-DP guarantees in the claim.
+
+        Raises:
+            ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
+            ValueError: If `pld` is not a privacy-loss distribution, or if it is an optimistic estimate, whose delta is
+                too small.
+        """
+        from dpaudit.claims.operations.accounting import supporting_lines_of_pld
+
+        supporting = supporting_lines_of_pld(pld).thinned(points)
+        return cls(epsilon=supporting.slope, delta=supporting.gap)
+
+    symmetric = True
+
+    def _make_envelope(self) -> Envelope:
+        supporting = SupportingLines.hull(np.array(self._epsilon), np.array(self._delta))
+        return Envelope(supporting, supporting)
+
+
+def _column(name: str, values: npt.ArrayLike) -> Array:
+    try:
+        column = np.atleast_1d(np.array(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a list of numbers, got {values!r}") from None
+    if column.ndim != 1:
+        raise ValueError(f"{name} must be a list of numbers, got an array of {column.ndim} dimensions")
+    return column + 0.0  # adding 0.0 converts -0.0 to 0.0, so that equal claims have equal texts
+
+
+def _probabilities(name: str, values: npt.ArrayLike) -> Array:
+    column = _column(name, values)
+    if np.any(bad := ~((column >= 0) & (column <= 1))):
+        raise ValueError(f"{name} must lie in [0, 1], got {column[bad][0]}")
+    return column
+
+
+def _check_order(**columns: Array) -> None:
+    """Check that the first column is strictly increasing, and that the second column does not increase."""
+    for (name, values), word in zip(columns.items(), ("strictly increasing", "nonincreasing"), strict=True):
+        if np.any(bad := np.diff(values) > 0 if word == "nonincreasing" else np.diff(values) <= 0):
+            i = int(np.argmax(bad))
+            raise ValueError(f"{name} must be {word}, got {values[i]:.17g} before {values[i + 1]:.17g}")
+
 
 # maximum height of a corner above the line between its neighbours that is attributed to rounding errors
 _ROUNDING = 1e-12
@@ -41,17 +126,12 @@ class TabulatedTradeoff(PolygonalClaim):
     _beta: tuple[float, ...]  # least type II errors, nonincreasing, convex and <= 1 - alpha
 
     def __init__(self, *, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None:
-        a, b = _column("alpha", alpha), _column("beta", beta)
+        a, b = _probabilities("alpha", alpha), _probabilities("beta", beta)
         if len(a) != len(b) or len(a) < 2:
             raise ValueError(f"alpha and beta must have the same length >= 2, got {len(a)} and {len(b)}")
         if a[0] != 0 or a[-1] != 1:
             raise ValueError(f"alpha must run from 0 to 1, got {a[0]:.17g} to {a[-1]:.17g}")
-        if np.any(bad := np.diff(a) <= 0):
-            i = int(np.argmax(bad))
-            raise ValueError(f"alpha must be strictly increasing, got {a[i]:.17g} before {a[i + 1]:.17g}")
-        if np.any(bad := np.diff(b) > 0):
-            i = int(np.argmax(bad))
-            raise ValueError(f"beta must be nonincreasing, got {b[i]:.17g} before {b[i + 1]:.17g}")
+        _check_order(alpha=a, beta=b)
         if np.any(bad := b > 1 - a + _ROUNDING):
             i = int(np.argmax(bad))
             raise ValueError(f"beta must lie in [0, 1 - alpha], got {b[i]:.17g} at alpha = {a[i]:.17g}")
@@ -144,18 +224,6 @@ def _mirrored(alpha: Array, beta: Array) -> tuple[Array, Array]:
     if inverse_alpha[-1] < 1:  # if f(0) < 1, the inverse of f is 0 from f(0) on
         inverse_alpha, inverse_beta = np.append(inverse_alpha, 1.0), np.append(inverse_beta, 0.0)
     return inverse_alpha, inverse_beta
-
-
-def _column(name: str, values: npt.ArrayLike) -> Array:
-    try:
-        column = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a list of numbers in [0, 1], got {values!r}") from None
-    if column.ndim != 1:
-        raise ValueError(f"{name} must be a list of numbers in [0, 1], got an array of {column.ndim} dimensions")
-    if np.any(bad := ~((column >= 0) & (column <= 1))):
-        raise ValueError(f"{name} must lie in [0, 1], got {column[bad][0]}")
-    return column + 0.0  # adding 0.0 converts -0.0 to 0.0, so that equal claims have equal texts
 
 
 NO_CLAIM = TabulatedTradeoff(alpha=(0.0, 1.0), beta=(0.0, 0.0))

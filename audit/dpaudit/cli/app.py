@@ -14,18 +14,23 @@ import typer
 
 from dpaudit.cli.bisect import bisect
 from dpaudit.cli.claims import convert, plan
-from dpaudit.cli.clean import clean
 from dpaudit.cli.commands import Command, Commands
-from dpaudit.cli.compare import compare
-from dpaudit.cli.ending import INCONCLUSIVE, INTERRUPTED, NO_VIOLATION, VIOLATION, chosen_codes, guarded, internal_error
-from dpaudit.cli.listing import list_
+from dpaudit.cli.ending import (
+    INCONCLUSIVE,
+    NO_VIOLATION,
+    VIOLATION,
+    chosen_codes,
+    guarded,
+    handle_termination,
+    internal_error,
+    interrupted_code,
+)
+from dpaudit.cli.listing import clean, list_
 from dpaudit.cli.replay import replay
-from dpaudit.cli.report import report
+from dpaudit.cli.report import report, site
 from dpaudit.cli.reproduce import reproduce
-from dpaudit.cli.run import run
+from dpaudit.cli.run import compare, run
 from dpaudit.cli.scores import scores
-from dpaudit.cli.signals import handle_termination, interrupted_code
-from dpaudit.cli.site import site
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.sweep import sweep
 from dpaudit.cli.terminal import finish, prepare, show
@@ -69,10 +74,10 @@ def main() -> None:
         if code == VIOLATION and chosen_codes != [VIOLATION]:  # typer exits with 1 when it cannot write its output
             code = INCONCLUSIVE
     except KeyboardInterrupt:
-        code = interrupted_code(INTERRUPTED)
+        code = interrupted_code()
     except BaseException as error:
         code = internal_error(error)
-    if (exits := sys.modules.get("dpaudit.mechanisms.exits")) is not None:  # foreign exit handlers may change the code
+    if (exits := sys.modules.get("dpaudit.mechanisms.own_process")) is not None:  # for foreign exit handlers
         exits.refuse_exits()
     finish()
     sys.exit(code)

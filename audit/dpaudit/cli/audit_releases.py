@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
@@ -13,11 +13,9 @@ from dpaudit.cli.terminal import say
 from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.installer import is_network_failure
+from dpaudit.mechanisms.installer import Releases, is_network_failure, released
 from dpaudit.mechanisms.raised import message_of
-from dpaudit.mechanisms.releases import Releases, released
 from dpaudit.mechanisms.requirements import wrong_version
-from dpaudit.result.model import AuditResult
 from dpaudit.result.releases import Bisection, Release, State
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
@@ -26,8 +24,6 @@ from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import nearest
 from dpaudit.values import Foreign
 
-_UNSUPPORTED = "not for every Python of the audits"
-_LISTED = 6  # number of releases that a message names
 _MOST_OFFLINE = 3  # number of releases in a row after which a network failure ends the search
 
 Audits = dict[str, PlannedAudit]
@@ -53,7 +49,7 @@ def release_range(
         raise ConfigError(f"--from {first} is newer than --to {last}; exchange them")
     known: list[set[Version]] = [{*one.final, *one.left_out} for one in lists]
     listed = set[Version]().union(*known, *(one.unsupported for one in lists))
-    kinds = dict.fromkeys(listed.intersection(*known) ^ listed, _UNSUPPORTED)
+    kinds = dict.fromkeys(listed.intersection(*known) ^ listed, "not for every Python of the audits")
     kinds |= {version: kind for one in lists for version, kind in one.left_out.items()}
     inside = [v for v in sorted(listed) if (first is None or first <= v) and (last is None or v <= last)]
     chosen = [v for v in inside if v not in kinds or v in (first, last)]
@@ -82,44 +78,13 @@ def _end(option: str, given: str | None, package: str, lists: Collection[Release
     if found is None:
         names = [str(version) for version in known]
         meant = nearest(given, names)
-        few = names if len(names) <= _LISTED else [*names[: _LISTED // 2], "...", *names[-_LISTED // 2 :]]
+        few = names if len(names) <= 6 else [*names[:3], "...", *names[-3:]]
         raise ConfigError(
             f"{option} {wanted}: {package} has no such release for the Python of the audits"
             + (f"; did you mean {meant}?" if meant else ".")
             + f"  The releases are {', '.join(few)}."
         )
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What the command found."""
-
-    bisection: Bisection
-    broken: bool  # whether an audit ended in an internal error of dpaudit
-
-    @property
-    def started(self) -> bool:
-        """Whether any release was audited."""
-        return any(state not in (None, State.SKIPPED) for state in self.bisection.states)
-
-    @property
-    def by_audit(self) -> dict[str, dict[str, AuditResult]]:
-        """The results by audit and release."""
-        found: dict[str, dict[str, AuditResult]] = {}
-        for release in self.bisection.releases:
-            for title, result in release.results.items():
-                found.setdefault(title, {})[release.version] = result
-        return found
-
-    @property
-    def missing(self) -> dict[tuple[str, str], str]:
-        """The reason why an audit of an audited release has no result, by audit and release."""
-        return {
-            (title, release.version): reason
-            for release in self.bisection.releases
-            for title, reason in release.missing.items()
-        }
 
 
 @dataclass(slots=True)
@@ -136,7 +101,7 @@ class _Search:
     audited: int = 0  # number of releases whose audits were started
     offline: int = 0  # number of latest releases, in a row, that were not installed because the network failed
     broken: bool = False
-    interrupted: bool = field(default=False)
+    interrupted: bool = False
 
     def go_on(self) -> None:
         """Audit releases until the search ends, the maximum is reached, the network fails or the user interrupts."""
@@ -155,8 +120,9 @@ class _Search:
         if not self.command.quiet:
             say(f"release {version} of {self.package}: {self.audited + 1} of at most {self.most} to audit")
         try:
-            for one in audits.values():
-                _check_version(_first_run(one, self.command), self.package, version)
+            for one in audits.values():  # `x==1.0` also allows the local version 1.0+cpu
+                if wrong := wrong_version(_first_run(one, self.command), self.package, version):
+                    raise NotReady(wrong)
         except NotReady as error:
             if is_network_failure(error.reason):
                 self.offline += 1
@@ -186,8 +152,8 @@ class _Search:
 
 def audit_releases(
     audits: Sequence[PlannedAudit], package: str, between: ReleaseRange, command: CommandSettings, most: int | None
-) -> Found:
-    """Audit releases of a package until the changes between bad and good releases are located.
+) -> tuple[Bisection, bool]:
+    """Audit releases until the changes are located; also return whether an audit ended in an internal error.
 
     Theorem:
         Let each audit have significance s / (K m), where K is `most`, m is the number of audits of a release, and s is
@@ -198,16 +164,6 @@ def audit_releases(
         probability that the k-th audited release has a true claim that is refuted is at most s / K, and k <= K.
 
     The first run of each audit, which decides whether a release is skipped, is not used by the audit.
-
-    Args:
-        audits: Audits that require the package.
-        package: The name of the package.
-        between: The releases that may be audited.
-        command: The settings of the command.
-        most: Maximum number of releases to audit; None selects `most_audits`.
-
-    Raises:
-        NotReady: If the audits cannot start.
     """
     versions = between.versions
     pinned = pinned_versions(audits, package)
@@ -232,51 +188,34 @@ def audit_releases(
         shared=promise.shared,
         interrupted=search.interrupted,
     )
-    return Found(bisection=bisection, broken=search.broken)
+    return bisection, search.broken
 
 
 def release_audits(audits: Sequence[PlannedAudit], package: str, version: str, seed: int | None) -> Audits:
     """Return the audits of one release, each with a seed that depends on the release."""
-    found = side_by_side(audits, [f"{package}=={version}"])
-    return {title: _with_seed(one, package, version, seed) for (title, _), one in found.items()}
-
-
-def _with_seed(planned: PlannedAudit, package: str, version: str, seed: int | None) -> PlannedAudit:
-    base = planned.config.seed if seed is None else seed
-    if base is None:  # each audit then draws its seed at random
-        return planned
-    own = int(stream(base, "release", package, version).integers(10**9))
-    return replace(planned, config=planned.config.model_copy(update={"seed": own}))
+    audits_of: Audits = {}
+    for (title, _), one in side_by_side(audits, [f"{package}=={version}"]).items():
+        base = one.config.seed if seed is None else seed
+        if base is not None:  # otherwise each audit draws its seed at random
+            one = one.changed(seed=int(stream(base, "release", package, version).integers(10**9)))
+        audits_of[title] = one
+    return audits_of
 
 
 def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, str]:
-    """Load a mechanism, and run it once, with random numbers that the audit does not use.
-
-    Returns:
-        The version of each package in the environment of the mechanism, by package name.
-    """
+    """Run a mechanism once, with random numbers that the audit does not use; return the versions of its packages."""
     mechanism, _ = load(planned, command)
     if not isinstance(mechanism, IsolatedMechanism):
         return {}
     if planned.config.failures == "stop":
-        _try(mechanism, planned)
+        try:
+            dataset: Foreign = planned.pairs[0].d0
+            with mechanism:  # the audit begins with a new worker
+                mechanism.sample(dataset, 1, stream(planned.config.seed or 0, "first run of a release"))
+        except (MechanismError, ValueError) as error:
+            place = f"{planned.file}:{planned.line}: audit {planned.config.name}"
+            raise NotReady(f"{place}: {message_of(error)}", reason=message_of(error)) from None
     return mechanism.packages
-
-
-def _check_version(packages: Mapping[str, str], package: str, version: str) -> None:
-    """Check that an environment holds the release, because `x==1.0` also allows the local version 1.0+cpu."""
-    if wrong := wrong_version(packages, package, version):
-        raise NotReady(wrong)
-
-
-def _try(mechanism: IsolatedMechanism, planned: PlannedAudit) -> None:
-    try:
-        dataset: Foreign = planned.pairs[0].d0
-        with mechanism:  # the audit begins with a new worker
-            mechanism.sample(dataset, 1, stream(planned.config.seed or 0, "first run of a release"))
-    except (MechanismError, ValueError) as error:
-        place = f"{planned.file}:{planned.line}: audit {planned.config.name}"
-        raise NotReady(f"{place}: {message_of(error)}", reason=message_of(error)) from None
 
 
 def _release(version: str, audits: Audits, outcome: Outcome) -> Release:

@@ -6,26 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import (
-    INCONCLUSIVE,
-    INTERNAL_ERROR,
-    INTERRUPTED,
-    NO_VIOLATION,
-    VIOLATION,
-    leave,
-    refuse,
-)
-from dpaudit.cli.options import RUNS, Configs, RunOptions, with_run_options
+from dpaudit.cli.ending import code_of, interrupted_code, leave, refuse
+from dpaudit.cli.options import RUNS, Configs, Only, RunOptions, check_choice, whole_option, with_run_options
 from dpaudit.cli.run import checked_settings
-from dpaudit.cli.signals import interrupted_code
-from dpaudit.cli.terminal import say, waiting
-from dpaudit.cli.values import check_choice, whole_option
+from dpaudit.cli.terminal import drawn, say, screen, waiting
 from dpaudit.settings.audit import BACKENDS
 
 if TYPE_CHECKING:
-    from dpaudit.cli.audit_releases import Found
-
-_MIN_MOST = 2  # one audit for each end of the range
+    from dpaudit.result.model import AuditResult
+    from dpaudit.result.releases import Bisection
 
 
 @with_run_options
@@ -46,19 +35,12 @@ def bisect(
         int | None,
         whole_option(
             panel=RUNS,
-            least=_MIN_MOST,
+            least=2,  # one for each end of the range
             help="Maximum number of releases to audit.  Default: 2 * ceil(log2(N)) + 2 of N releases, and one more for "
             "each release that the configs require.",
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=RUNS,
-            help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
-        ),
-    ] = None,
+    only: Only = None,
 ) -> None:
     """Find the releases of a package at which the verdict changes, and write DIR/bisection.json.
 
@@ -88,6 +70,7 @@ def bisect(
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.config import ConfigError, only_named, read_configs, requiring
         from dpaudit.mechanisms import MechanismError
+        from dpaudit.result.releases import State
     try:
         audits = requiring(only_named(read_configs(configs), only or []), package)
         pythons = {one.config.mechanism.python_version for one in audits}
@@ -98,53 +81,50 @@ def bisect(
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
     try:
-        found = audit_releases(audits, package, between, command, most)
+        found, broken = audit_releases(audits, package, between, command, most)
     except NotReady as error:
         refuse(*error.problems)
-    if not found.started and found.bisection.interrupted:
-        leave(interrupted_code(INTERRUPTED))
-    if not found.started:
+    if all(state in (None, State.SKIPPED) for state in found.states):
+        if found.interrupted:
+            leave(interrupted_code())
         refuse(f"no release of {package} could be audited; see the messages above")
     _report(found, options)
-    leave(_exit_code(found))
+    leave(_exit_code(found, broken=broken))
 
 
-def _report(found: Found, options: RunOptions) -> None:
+def _report(found: Bisection, options: RunOptions) -> None:
     """Print the outcome, and write DIR/bisection.json and DIR/bisection.pdf."""
     import json
 
-    from dpaudit.cli.console import screen
     from dpaudit.cli.read_results import BISECTION
-    from dpaudit.cli.terminal import drawn
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.formats.releases import text
 
-    drawn(text(found.bisection, screen()))
+    drawn(text(found, screen()))
+    results: dict[str, dict[str, AuditResult]] = {}
+    missing: dict[tuple[str, str], str] = {}
+    for release in found.releases:
+        missing |= {(title, release.version): reason for title, reason in release.missing.items()}
+        for title, result in release.results.items():
+            results.setdefault(title, {})[release.version] = result
     file = BISECTION
     try:
-        write_placed(options.output / file, json.dumps(found.bisection.to_dict(), indent=1) + "\n")
-        if found.by_audit and not options.no_pdf:
+        write_placed(options.output / file, json.dumps(found.to_dict(), indent=1) + "\n")
+        if results and not options.no_pdf:
             file = "bisection.pdf"
-            document = to_pdf(comparison(found.by_audit, found.missing), paper=options.paper)
-            write_placed(options.output / file, document)
+            write_placed(options.output / file, to_pdf(comparison(results, missing), paper=options.paper))
         if not options.quiet:
             say(f"the history is in {options.shown}/{BISECTION}, and the results of the audits are next to it")
     except OSError as error:
         say(f"{options.shown}/{file} could not be written: {error.strerror}")
 
 
-def _exit_code(found: Found) -> int:
-    """Return the code of the most serious outcome: a bad release, an internal error, inconclusive, no bad release."""
+def _exit_code(found: Bisection, *, broken: bool) -> int:
     from dpaudit.result.releases import State
 
-    states = found.bisection.states
-    if State.BAD in states:
-        return VIOLATION
-    if found.broken:
-        return INTERNAL_ERROR
-    ended = found.bisection.interrupted or found.bisection.offline
-    ends = {states[0], states[-1]} == {State.GOOD}
+    states = found.states
     tried = [state for state in states if state is not None]
-    most = 2 * tried.count(State.GOOD) >= len(tried)
-    return NO_VIOLATION if ends and most and not ended and State.OPEN not in states else INCONCLUSIVE
+    complete = {states[0], states[-1]} == {State.GOOD} and 2 * tried.count(State.GOOD) >= len(tried)
+    unfinished = found.interrupted or found.offline or State.OPEN in states
+    return code_of(violated=State.BAD in states, broken=broken, incomplete=unfinished or not complete)

@@ -1,50 +1,73 @@
-"""The classes of commands: `--resume[=anyway]`, help without types of flags, `dpaudit help COMMAND`, escaped errors."""
+"""The classes of commands: `--resume[=anyway]`, help without types of flags, `dpaudit help COMMAND`, escaped errors.
+
+In typer an option always has a value or never has one.  Therefore `--resume=anyway` is rewritten to a hidden option.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from typer.core import TyperGroup
+import typer
+from typer.core import TyperCommand, TyperGroup
 
-from dpaudit.cli.resume_option import ResumeCommand
+from dpaudit.settings.audit import RESUMES
 from dpaudit.text.printable import one_line
 
 if TYPE_CHECKING:
     from dpaudit.values import Foreign
 
+RESUME_ANYWAY = "--resume-anyway"
 _CONFIG = re.compile(r"No such command '(.+\.ya?ml)'\..*", re.DOTALL)
 
 
-class Command(ResumeCommand):
-    """A command whose help does not show that flags are of type bool."""
+class Command(TyperCommand):
+    """A command whose help does not show that flags are of type bool, and that accepts `--resume=anyway`."""
 
     def get_params(self, ctx: Foreign) -> list[Foreign]:
-        """Return all arguments and options, --help included."""
         return _without_kinds(super().get_params(ctx))
+
+    def parse_args(self, ctx: Foreign, args: list[str]) -> list[str]:
+        if any(param.name == "resume" for param in self.params):
+            args = list(_rewritten(args))
+        found: list[str] = super().parse_args(ctx, args)
+        return found
+
+
+def _rewritten(words: Sequence[str]) -> Iterator[str]:
+    for index, word in enumerate(words):
+        if word == "--":  # words after "--" are not options
+            yield from words[index:]
+            return
+        if not word.startswith("--resume="):
+            yield word
+        elif (value := word.removeprefix("--resume=")) == RESUMES[-1]:
+            yield RESUME_ANYWAY
+        else:
+            raise typer.BadParameter(
+                f"got {value[:40]!r}.  Write --resume, which refuses outputs of another audit, or "
+                f"--resume={RESUMES[-1]}, which resumes from such outputs and reports the differences",
+                param_hint="--resume",
+            )
 
 
 class Commands(TyperGroup):
     """The group of all commands, in which `help COMMAND` means `COMMAND --help`, and errors are escaped."""
 
     def make_context(self, *values: Foreign, **named: Foreign) -> Foreign:
-        """Parse the words before the command's name, as click does."""
         with _escaped():
             return super().make_context(*values, **named)
 
     def invoke(self, ctx: Foreign) -> Foreign:
-        """Parse the words of the command and call the command, as click does."""
         with _escaped():
             return super().invoke(ctx)
 
     def get_params(self, ctx: Foreign) -> list[Foreign]:
-        """Return all options before the name of the command, --help included."""
         return _without_kinds(super().get_params(ctx))
 
     def parse_args(self, ctx: Foreign, args: list[str]) -> list[str]:
-        """Parse the words after `dpaudit`."""
         found: list[str] = super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] == ["help"] else args)
         return found
 

@@ -1,4 +1,4 @@
-"""The end of a command: exit codes, refusals, and errors of dpaudit itself.
+"""The end of a command: exit codes, signals, refusals, and errors of dpaudit itself.
 
 Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or not completed, and 4 internal
 error.  After several audits, the most serious outcome sets the code, in the order 1, 4, 3, 0.  If `dpaudit run` or
@@ -7,26 +7,55 @@ error.  After several audits, the most serious outcome sets the code, in the ord
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 import typer
 
 from dpaudit.cli.terminal import complain, say
+from dpaudit.text.masking import masked, masked_command
 
 NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3, 4
 
-INTERRUPTED = 130
+_PACKAGES = ("dpaudit", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
 
 chosen_codes: list[int] = []  # the exit code that the command chose; empty before the choice
+_received: list[int] = []  # signals
+
+
+def handle_termination() -> None:
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that the results so far are written; the same signal again kills.
+
+    An ignored signal stays ignored, such as SIGHUP under `nohup`.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    _received.append(number)
+    raise KeyboardInterrupt
+
+
+def interrupted_code() -> int:
+    """Return the exit code of an interrupted command: 128 + signal number, as in shells."""
+    return 128 + (_received[0] if _received else signal.SIGINT)
 
 
 def internal_error(error: BaseException) -> int:
     """Report an error of dpaudit itself, or a lack of memory, disk space or file handles; return the exit code."""
-    from dpaudit.cli.internal_errors import report_internal_error
     from dpaudit.mechanisms.raised import message_of, of_machine
 
     if of_machine(error):
@@ -36,8 +65,63 @@ def internal_error(error: BaseException) -> int:
     return INTERNAL_ERROR
 
 
+def command_line() -> str:
+    """Return the command line, quoted for a shell, with a mask in place of anything that looks like a secret."""
+    return masked_command(["dpaudit", *sys.argv[1:]])
+
+
+def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:
+    """Write a file for a bug report, and return a line that names it.  Never raise, even if the disk is full."""
+    file, brief = None, ""
+    with contextlib.suppress(Exception):  # file handles may have run out, or the traceback is too deep
+        text = "".join(traceback.format_exception(error))
+        if debug:
+            say(text.rstrip())
+        file = _written(_about(text), folder)
+    with contextlib.suppress(Exception):
+        words = " ".join(str(error).split())[:200]
+        brief = f": {words}" if words else ""
+    return f"internal error, please report{f', and attach {file}' if file else ''}: {type(error).__name__}{brief}"
+
+
+def _about(text: str) -> str:
+    import platform
+    from importlib.metadata import distributions
+
+    versions = {one.metadata["Name"]: one.version for one in distributions()}
+    lines = [
+        f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",
+        "This file holds the command line, the versions and the traceback, with masks in place of passwords.",
+        "Check this file for private data before you publish it.",
+        "",
+        f"command: {command_line()}",
+        f"Python {platform.python_version()}, {platform.platform()}",
+        *(f"{name} {versions[name]}" for name in _PACKAGES if name in versions),
+        "",
+        *map(masked, text.split("\n")),
+    ]
+    return "\n".join(lines)
+
+
+def _written(text: str, folder: Path | None) -> Path | None:
+    """Write the file into the folder, or else into the folder for temporary files."""
+    for place in (folder, None):
+        if place is not None and (place.is_symlink() or not place.is_dir()):
+            continue
+        with contextlib.suppress(OSError, RuntimeError):
+            prefix = f"dpaudit-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-"
+            with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".txt", dir=place, delete=False) as stream:
+                stream.write(text.encode("utf-8", "backslashreplace"))
+            return Path(stream.name)
+    return None
+
+
+def code_of(*, violated: bool, broken: bool, incomplete: bool) -> int:
+    """Return the code of the most serious outcome."""
+    return VIOLATION if violated else INTERNAL_ERROR if broken else INCONCLUSIVE if incomplete else NO_VIOLATION
+
+
 def leave(code: int) -> NoReturn:
-    """End the command with this exit code."""
     chosen_codes[:] = [code]
     raise typer.Exit(code)
 
@@ -59,10 +143,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_traceback(debug: bool) -> None:
-    """Show the traceback of the current exception if --debug was given."""
     if debug:
-        import traceback
-
         say(traceback.format_exc().rstrip())
 
 

@@ -1,16 +1,18 @@
-"""`dpaudit list`: lists the available attacks, claims, builtin mechanisms and configs."""
+"""`dpaudit list` lists attacks, claims, builtin mechanisms and configs, and `dpaudit clean` lists environments."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpaudit.cli.terminal import show
-from dpaudit.cli.values import check_choice, completing
+from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
+from dpaudit.cli.options import check_choice, completing
+from dpaudit.cli.terminal import say, show
 from dpaudit.text.printable import one_line
 
 KINDS = ("attacks", "claims", "mechanisms", "configs")
@@ -28,28 +30,20 @@ def list_(
 ) -> None:
     """List attacks, claims, builtin mechanisms, or the configs in this folder and its subfolders."""
     check_choice("KIND", what, KINDS, otherwise="write dpaudit list claims, for example")
-    rows = {"attacks": _attacks, "claims": _claims, "mechanisms": _mechanisms, "configs": _configs}[what]()
+    rows = _configs() if what == "configs" else _described(_classes(what))
     width = max((len(name) for name, _ in rows), default=0)
     for name, about in rows:
         show(one_line(f"{name:{width}s}  {about}".rstrip()))
 
 
-def _attacks() -> list[tuple[str, str]]:
+def _classes(what: str) -> Mapping[str, object]:
+    from dpaudit.catalogue import BUILTIN
+    from dpaudit.claims import CLAIMS, OPERATIONS
     from dpaudit.learning.attack import attack_classes
 
-    return _described(attack_classes())
-
-
-def _claims() -> list[tuple[str, str]]:
-    from dpaudit.claims import CLAIMS, OPERATIONS
-
-    return _described({**CLAIMS, **OPERATIONS})
-
-
-def _mechanisms() -> list[tuple[str, str]]:
-    from dpaudit.catalogue import BUILTIN
-
-    return _described(BUILTIN)
+    if what == "attacks":
+        return attack_classes()
+    return {**CLAIMS, **OPERATIONS} if what == "claims" else BUILTIN
 
 
 def _configs() -> list[tuple[str, str]]:
@@ -65,10 +59,7 @@ def _configs() -> list[tuple[str, str]]:
 
 
 def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Pair each name with the first line of its docstring, adapted for users of configs and of the command line.
-
-    Class names are replaced by the names that users type.  Remarks about exceptions and modules are omitted.
-    """
+    """Pair each name with the first line of its docstring, in the names that users of configs type."""
     names = {getattr(thing, "__name__", name): name for name, thing in things.items()}
     rows = []
     for name, thing in things.items():
@@ -76,3 +67,40 @@ def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
         line = re.sub(r"\b(\w+)(?=\()|(?<=`)(\w+)(?=`)", lambda found: names.get(found[0], found[0]), line)
         rows.append((name, re.sub(r"(?:(?<=\.)|;) +(?:\w*Error\b|see the module).*", "", line)))
     return rows
+
+
+def clean(yes: Annotated[bool, typer.Option("--yes", help="Remove the listed environments.")] = False) -> None:
+    """List the environments built for `requires:`; with --yes, remove those that are not in use.
+
+    The list states size, days without use, requirements and folder.  An audit that needs a removed environment builds
+    it again.
+
+    Exit codes: 0 all environments were listed or removed, 2 wrong usage, and 3 some environments could not be removed.
+    """
+    from dpaudit.mechanisms import MechanismError
+    from dpaudit.mechanisms.environments import cached_environments, environments_folder, remove
+
+    try:
+        found = cached_environments()
+        if not found:
+            say(f"there are no environments in {environments_folder()}")
+        stayed = 0
+        for one in found:
+            days = f"unused for {max(0, int((time.time() - one.used) / 86_400)):4d} days"
+            show(one_line(f"{one.size / 1e6:8.1f} MB  {days}  {one.about}  {one.path}"))
+            try:
+                if yes:
+                    remove(one)
+            except OSError as error:
+                stayed += 1
+                reason = "the environment is in use" if isinstance(error, BlockingIOError) else error
+                say(f"{one.path} stays: {reason}")
+    except (MechanismError, OSError) as error:
+        refuse(str(error))
+    if found and yes:
+        say(f"removed {len(found) - stayed} of {len(found)} environments")
+    elif found:
+        total = sum(one.size for one in found) / 1e6
+        say(f"{len(found)} environments with {total:,.1f} MB.  To remove them: dpaudit clean --yes")
+    if stayed:
+        leave(INCONCLUSIVE)

@@ -1,23 +1,92 @@
-"""Defines the options that several commands share, with their help."""
+"""Defines the options that several commands share, and reads and checks values of options."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from dpaudit.cli.resume_option import RESUME_ANYWAY
-from dpaudit.cli.values import completing, number_option, whole_option
-from dpaudit.result.folder import RESULTS
+from dpaudit.cli.commands import RESUME_ANYWAY
+from dpaudit.cli.ending import refuse
+from dpaudit.result import RESULTS
 from dpaudit.settings.audit import BACKENDS
-from dpaudit.settings.limits import MIN_TRIALS
-from dpaudit.text.papers import PAPERS
+from dpaudit.settings.limits import MIN_TRIALS, percent_meant
+from dpaudit.text.numbers import comma_meant, read_number
+from dpaudit.text.signs import PAPERS
+from dpaudit.text.spelling import hint, nearest
+
+
+def whole(least: int | None = None) -> Callable[[str | int], int]:
+    """Return a parser of whole numbers such as 1000, 1e5 and 10**4, for `typer.Option`."""
+
+    def parse(given: str | int) -> int:
+        found = read_number(given) if isinstance(given, str) else float(given)
+        if found is None or not found.is_integer():
+            raise typer.BadParameter(
+                f"must be a whole number such as 1000 or 1e5, got {given!r}{comma_meant(given, '')}"
+            )
+        if least is not None and found < least:
+            raise typer.BadParameter(f"must be at least {least}, got {given}")
+        return int(given) if str(given).removeprefix("-").isdecimal() else int(found)  # a float has 53 bits
+
+    return parse
+
+
+def number(given: str | float) -> float:
+    """Parse a number such as 0.5, 1e-5, 1/3 or log(3), for `typer.Option`."""
+    if not isinstance(given, str):
+        return given
+    found = read_number(given)
+    if found is None:
+        percent = re.fullmatch(r"\s*([0-9]{1,2}(?:\.[0-9]{1,9})?)\s*%\s*", given)
+        meant = percent_meant(percent[1]) if percent else comma_meant(given, ".")
+        raise typer.BadParameter(f"must be a number such as 0.5, 1e-5 or 1/3, got {given!r}{meant}")
+    return found
+
+
+def whole_option(help: str, *, least: int | None = None, panel: str | None = None) -> Any:
+    return typer.Option(parser=whole(least), metavar="NUMBER", rich_help_panel=panel, help=help)
+
+
+def number_option(help: str, *, panel: str | None = None) -> Any:
+    return typer.Option(parser=number, metavar="NUMBER", rich_help_panel=panel, help=help)
+
+
+def check_choice(name: str, given: str, allowed: Collection[str], otherwise: str = "see --help") -> None:
+    """Refuse a value that is not one of the allowed words."""
+    if given not in allowed:
+        refuse(f"{name} must be one of {', '.join(allowed)}; got {given!r}; {hint(given, allowed, otherwise)}")
+
+
+def completing(words: Collection[str]) -> Callable[[str], list[str]]:
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def check_writable(option: str, file: Path) -> None:
+    """Refuse a file to write whose folder does not exist."""
+    if not os.path.isdir(file.parent):  # unlike Path.is_dir, this call accepts a name that is too long
+        refuse(f"{option} {file}: the folder {file.parent} does not exist; create it first".lstrip())
+
+
+def file_meant(file: Path, endings: Sequence[str]) -> str:
+    """Return a question after "; " if the folder of a missing file holds a file with a similar name; otherwise ""."""
+    try:
+        if file.exists():
+            return ""
+        if (saved := Path(RESULTS) / file).is_file():
+            return f"; did you mean {saved}?"
+        meant = nearest(file.name, sorted(one.name for one in file.parent.iterdir() if one.suffix in endings), 0.75)
+    except OSError:
+        return ""
+    return f"; did you mean {file.with_name(meant)}?" if meant else ""
+
 
 Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config files, or folders that hold them.")]
 
@@ -27,8 +96,16 @@ RUNS, PLACES, SHOWN = "What is run", "Machines and files", "What is shown"
 Jobs = Annotated[
     int | None,
     whole_option(
-        panel=PLACES,
-        help="Number of worker processes; -1 uses all cores.  Default: 1, but -1 with dask or ray.",
+        panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1, but -1 with dask or ray."
+    ),
+]
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=RUNS,
+        help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
     ),
 ]
 
@@ -67,18 +144,10 @@ class RunOptions:
     ] = Path(RESULTS)
     trials: Annotated[
         int | None,
-        whole_option(
-            least=MIN_TRIALS,
-            panel=RUNS,
-            help="Maximum number of runs per dataset; overrides the configs.",
-        ),
+        whole_option(least=MIN_TRIALS, panel=RUNS, help="Maximum number of runs per dataset; overrides the configs."),
     ] = None
     confidence: Annotated[
-        float | None,
-        number_option(
-            panel=RUNS,
-            help="Confidence between 0 and 1, such as 0.99; overrides the configs.",
-        ),
+        float | None, number_option(panel=RUNS, help="Confidence between 0 and 1, such as 0.99; overrides the configs.")
     ] = None
     confirm: Annotated[
         str | None,
@@ -89,10 +158,7 @@ class RunOptions:
             help="Fresh runs per dataset after a claim is refuted; overrides the configs.",
         ),
     ] = None
-    seed: Annotated[
-        int | None,
-        whole_option(panel=RUNS, help="Random seed; overrides the configs."),
-    ] = None
+    seed: Annotated[int | None, whole_option(panel=RUNS, help="Random seed; overrides the configs.")] = None
     jobs: Jobs = None
     backend: Annotated[
         str,
@@ -156,9 +222,9 @@ class RunOptions:
     def __post_init__(self) -> None:
         """Resolve the paths now, because a mechanism may change the current folder or links when it is loaded."""
         object.__setattr__(self, "shown", str(self.output))
-        object.__setattr__(self, "output", Path(os.path.realpath(absolute(self.output))))
+        object.__setattr__(self, "output", Path(os.path.realpath(self.output)))
         if self.log_json is not None:
-            object.__setattr__(self, "log_json", absolute(self.log_json))
+            object.__setattr__(self, "log_json", self.log_json.absolute())
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -190,11 +256,3 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return called
-
-
-def absolute(path: Path) -> Path:
-    """Resolve a path against the current folder."""
-    try:
-        return Path(os.path.abspath(path))
-    except OSError:  # the current folder has been deleted
-        return path

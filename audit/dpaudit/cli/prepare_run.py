@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import tempfile
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.cli.ending import print_traceback
 from dpaudit.cli.terminal import keep_stdout, say
-from dpaudit.config import MAX_NAME_BYTES, PlannedAudit
+from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.error_state import foreign_error_state
-from dpaudit.mechanisms.places import raised
-from dpaudit.mechanisms.raised import message_of
+from dpaudit.mechanisms.own_process import foreign_error_state
+from dpaudit.mechanisms.raised import message_of, raised
 from dpaudit.mechanisms.sources import source_of
-from dpaudit.result.atomic_write import link_in, open_folder
+from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Confirm, Resume
 from dpaudit.text.foreign_files import open_foreign
-from dpaudit.text.papers import PAPERS
+from dpaudit.text.signs import PAPERS
 from dpaudit.values import Foreign
 
 _PATIENCE = 10.0  # seconds after which the command names the mechanism that is still being loaded
@@ -57,12 +57,16 @@ class CommandSettings:
     stop_first: bool = False  # whether the command ends at the first violation
     needs_all: bool = True  # whether a mechanism that does not load ends the command before the first audit
 
+    def __post_init__(self) -> None:
+        if not self.shown:
+            object.__setattr__(self, "shown", str(self.output))
+
     def over(self, settings: AuditSettings) -> AuditSettings:
         """Return the settings of a config with the overrides of the command line."""
         return replace(
             settings,
             trials=settings.trials if self.trials is None else self.trials,
-            confidence=self.confidence_of(settings.confidence),
+            confidence=settings.confidence if self.confidence is None else self.confidence,
             confirm=settings.confirm if self.confirm is None else self.confirm,
             seed=settings.seed if self.seed is None else self.seed,
             jobs=self.jobs,
@@ -70,13 +74,9 @@ class CommandSettings:
             resume=self.resume,
         )
 
-    def confidence_of(self, configured: float) -> float:
-        """Return the confidence of an audit, given the confidence in its config."""
-        return configured if self.confidence is None else self.confidence
-
 
 class NotReady(Exception):
-    """Raised if the audits cannot start, e.g. because a mechanism does not load."""
+    """The audits cannot start, e.g. because a mechanism does not load."""
 
     def __init__(self, *problems: str, reason: str = "") -> None:
         super().__init__("\n".join(problems))
@@ -85,9 +85,8 @@ class NotReady(Exception):
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:
-    """Divide the guarantee of the command among its audits."""
     try:
-        return Promise.of([command.confidence_of(one.config.confidence) for one in planned], each=command.each)
+        return Promise.of([command.over(one.settings).confidence for one in planned], each=command.each)
     except ValueError as error:
         raise NotReady(str(error)) from None
 
@@ -99,7 +98,7 @@ def check_claims(planned: Sequence[PlannedAudit], command: CommandSettings) -> N
         try:
             one.claims()
         except ValueError as error:
-            show_traceback(command)
+            print_traceback(command.debug)
             problems.append(f"{one.file}:{one.line}: audit {one.config.name}: {error}")
     if problems:
         raise NotReady(*problems)
@@ -108,12 +107,8 @@ def check_claims(planned: Sequence[PlannedAudit], command: CommandSettings) -> N
 def prepare_folder(
     planned: Sequence[PlannedAudit], command: CommandSettings, *, others: Sequence[str] = ()
 ) -> set[str]:
-    """Create the output folder and check that results can be written there.
-
-    Returns:
-        The names of audits whose results the folder already holds.
-    """
-    shown = command.shown or str(command.output)
+    """Create the output folder; return the names of audits whose results the folder already holds."""
+    shown = command.shown
     if os.path.isfile(command.output):
         raise NotReady(f"--output {shown}: is a file; name a folder, which will be created")
     try:
@@ -123,27 +118,18 @@ def prepare_folder(
                 f"{command.output} holds files but no result of dpaudit; if it is the right folder, name it with -o"
             )
         command.output.mkdir(parents=True, exist_ok=True)
-        with open_folder(command.output):
-            pass
-        handle, probe = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=command.output)
-        try:
-            os.write(handle, b"probe")
-        finally:
-            os.close(handle)
-            os.unlink(probe)
+        refuse_link(command.output)
+        with tempfile.NamedTemporaryFile(prefix=".dpaudit-", suffix=".part", dir=command.output) as probe:
+            probe.write(b"probe")
     except (OSError, RuntimeError) as error:
         raise NotReady(f"--output {shown}: {getattr(error, 'strerror', None) or error}") from None
     problems = [f"{words}; remove it or use another -o" for name in others if (words := _unwritable(command, name))]
     there = set()
     for one in planned:
         name = one.config.name
-        if len(os.fsencode(name)) > MAX_NAME_BYTES:
-            problems.append(f"{one.file}:{one.line}: name {name[:40]}… is too long for a file name")
-            continue
         endings = ["json", *(["pdf"] if command.pdf else []), *(["lock"] if one.config.mechanism.isolated else [])]
-        for ending in endings:
-            if words := _unwritable(command, f"{name}.{ending}"):
-                problems.append(f"{one.file}:{one.line}: {words}; remove it or use another -o")
+        found = [words for ending in endings if (words := _unwritable(command, f"{name}.{ending}"))]
+        problems += [f"{one.file}:{one.line}: {words}; remove it or use another -o" for words in found]
         if os.path.exists(command.output / f"{name}.json"):
             there.add(name)
     if problems:
@@ -152,29 +138,27 @@ def prepare_folder(
 
 
 def _unwritable(command: CommandSettings, name: str) -> str:
-    """Describe what is at the place of a file that the command writes; "" if the file can be written."""
-    file, shown = command.output / name, f"{command.shown or command.output}/{name}"
-    if os.path.isdir(file):
+    """Say why a file cannot be written; "" if it can."""
+    file, shown = command.output / name, f"{command.shown}/{name}"
+    try:
+        mode = os.lstat(file).st_mode
+    except OSError as error:
+        return "" if isinstance(error, FileNotFoundError) else f"{shown}: {error.strerror}"  # such as a too long name
+    if stat.S_ISDIR(mode):
         return f"{shown} is a folder"
-    if os.path.islink(file):
+    if stat.S_ISLNK(mode):
         return f"{shown} is a symbolic link to {os.readlink(file)}"
-    if os.path.exists(file) and not os.path.isfile(file):  # writing to a pipe would wait for a reader
-        return f"{shown} is a pipe or a device"
-    return ""
+    return "" if stat.S_ISREG(mode) else f"{shown} is a pipe or a device"  # writing to a pipe waits for a reader
 
 
 def _is_of_others(folder: Path) -> bool:
-    """Whether a folder holds files, but no result or store: a link in a checkout may lead to any folder of its user."""
+    """Whether a folder holds files, but no result or store: a link in a checkout may lead to any folder."""
     files = list(folder.iterdir()) if folder.is_dir() else []
-    return bool(files) and not any(map(_is_own, files))
-
-
-def _is_own(file: Path) -> bool:
-    if file.suffix != ".json":
-        return file.suffix == ".trials"
-    with contextlib.suppress(OSError), open_foreign(file) as stream:
-        return b'"format": "dpaudit-' in stream.read(100)
-    return False
+    for file in files:
+        with contextlib.suppress(OSError), open_foreign(file) as stream:
+            if file.suffix == ".trials" or (file.suffix == ".json" and b'"format": "dpaudit-' in stream.read(100)):
+                return False
+    return bool(files)
 
 
 @contextlib.contextmanager
@@ -194,7 +178,6 @@ def _sign_of_life(planned: PlannedAudit, command: CommandSettings) -> Iterator[N
 
 
 def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, TradeoffFunction]:
-    """Load the mechanism and the claim of an audit."""
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     keep_stdout()
     try:
@@ -206,26 +189,18 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
             mechanism, claim = planned.load()
         source_of(mechanism)  # read the source now, because the file may be edited before the audit begins
         return mechanism, claim
-    except (MechanismError, ValueError) as error:
-        show_traceback(command)
-        raise NotReady(f"{place}: {message_of(error)}", reason=message_of(error)) from None
     except Exception as error:
-        show_traceback(command)
-        raise NotReady(f"{place}: {raised(error)}", reason=raised(error)) from None
+        print_traceback(command.debug)
+        reason = message_of(error) if isinstance(error, MechanismError | ValueError) else raised(error)
+        raise NotReady(f"{place}: {reason}", reason=reason) from None
 
 
 @contextlib.contextmanager
 def workers(command: CommandSettings) -> Iterator[None]:
-    """Run mechanisms on the chosen backend while the `with` block runs."""
+    """Run mechanisms on the chosen backend during the `with` block."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(backend(command.backend, command.scheduler))
         except (BackendError, ValueError) as error:
             raise NotReady(f"--backend {command.backend}: {error}") from None
         yield
-
-
-def show_traceback(command: CommandSettings) -> None:
-    """Show the traceback of the current exception if --debug was given."""
-    if command.debug:
-        say("".join(traceback.format_exception(*sys.exc_info())).rstrip())

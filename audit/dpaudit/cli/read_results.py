@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpaudit.cli.ending import refuse
+from dpaudit.cli.options import file_meant
 from dpaudit.cli.terminal import say
-from dpaudit.cli.values import file_meant
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
@@ -21,15 +21,9 @@ SWEEP = "sweep.json"
 SWEEP_PDF = "sweep.pdf"
 """The file of `dpaudit sweep` in the folder of the results; it is no result."""
 
-_FORMATS = {BISECTION: b'"dpaudit-bisection/', SWEEP: b'"dpaudit-sweep/'}
-_BEGINNING = 60  # number of bytes at the start of such a file that hold its format
-
 
 def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
-    """Return the results in files and folders, or end the command if a file is not a sound result.
-
-    A result of another version of dpaudit gets a warning if its p-value cannot be recomputed by this version.
-    """
+    """Return the results in files and folders, or end the command if a file is not a sound result."""
     from dataclasses import replace
 
     from dpaudit.result.checks import contradictions, unchecked
@@ -57,27 +51,18 @@ def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
 
 
 def _results_in(given: Path) -> list[Path]:
-    """Return the file itself, or all results if a folder is given."""
     try:
         if not given.is_dir():
             return [given]
+        found = sorted(given.glob("*.json"))
+        for name, form in ((BISECTION, b'"dpaudit-bisection/'), (SWEEP, b'"dpaudit-sweep/')):
+            # an audit may have this name, too
+            found = [file for file in found if file.name != name or not file.is_file() or form not in file.read_bytes()]
     except OSError as error:  # for example, the name is too long
         refuse(unreadable(given, error))
-    found = sorted(file for file in given.glob("*.json") if not _is_history(file))
     if not found:
         refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
     return found
-
-
-def _is_history(file: Path) -> bool:
-    """Whether `dpaudit bisect` or `dpaudit sweep` wrote the file, and it is not the result of an audit of this name."""
-    try:
-        if file.name not in _FORMATS or not file.is_file():
-            return False
-        with file.open("rb") as stream:
-            return _FORMATS[file.name] in stream.read(_BEGINNING)
-    except OSError:
-        return False
 
 
 def unreadable(file: Path, error: BaseException) -> str:

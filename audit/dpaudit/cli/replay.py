@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, print_traceback, refuse
-from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode
+from dpaudit.cli.ending import INCONCLUSIVE, code_of, leave, print_traceback, refuse
+from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, whole_option
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import complain, say, show, waiting
-from dpaudit.cli.values import whole_option
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import MIN_TRIALS, check_jobs
 
@@ -41,8 +40,7 @@ _Folder = Annotated[
     ),
 ]
 _Jobs = Annotated[
-    int | None,
-    whole_option(panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1."),
+    int | None, whole_option(panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1.")
 ]
 _DryRun = Annotated[
     bool,
@@ -107,7 +105,7 @@ def replay(
         planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code, locked=not unlocked)
         lines = [str(planned), *planned.runs(trials, extend=extend)]
         if dry_run:
-            for line in (*lines, *(f"  {line}" for line in planned.inputs)):
+            for line in (*lines, *(f"  {line}" for line in (planned.audit.inputs if planned.audit else ()))):
                 show(line)
             return
         if not quiet:
@@ -125,20 +123,17 @@ def replay(
             say("the replay installs the exact packages of the audit; --unlocked lets the installer choose others")
         leave(INCONCLUSIVE)
     show(_signed(found))
-    leave(INCONCLUSIVE if not found.conclusive else VIOLATION if found.refuted else NO_VIOLATION)
+    leave(code_of(violated=found.conclusive and found.refuted, broken=False, incomplete=not found.conclusive))
 
 
 def _signed(found: Replay) -> str:
-    """Return the text of a replay.
-
-    The first line begins with the sign of the result's verdict.  The last line begins with the sign of the fresh runs'
-    verdict.
-    """
+    """Return the text of a replay; its first and last lines begin with the signs of the old and the new verdict."""
     from dpaudit.result.values import Verdict
     from dpaudit.text.signs import SIGNS
 
     fresh = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
     fresh = fresh if found.conclusive else Verdict.INCONCLUSIVE
-    first, *lines, last = str(found).split("\n")
-    first = f"{SIGNS[found.result.verdict.value].sign} {first}"
-    return "\n".join([first, *lines, f"{SIGNS[fresh.value].sign} {last}"])
+    lines = str(found).split("\n")
+    lines[0] = f"{SIGNS[found.result.verdict.value].sign} {lines[0]}"
+    lines[-1] = f"{SIGNS[fresh.value].sign} {lines[-1]}"
+    return "\n".join(lines)

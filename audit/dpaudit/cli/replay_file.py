@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit.cli.progress import progress_bar
 from dpaudit.cli.terminal import keep_stdout
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
-from dpaudit.engine.arguments import execution_settings_of
+from dpaudit.engine.arguments import execution_settings_of, pairs_of
 from dpaudit.engine.audit import Replay
-from dpaudit.engine.replay import replay
-from dpaudit.engine.replay_agreement import compared
-from dpaudit.engine.replay_runs import runs_of_replay, witness_with_region
+from dpaudit.engine.replay import replay, runs_of_replay, witness_with_region
+from dpaudit.engine.replay_outcome import compared
 from dpaudit.mechanisms.environments import cached_environment
-from dpaudit.mechanisms.locks import Archive, Lock, lock_of
-from dpaudit.mechanisms.requirements import normalised, parsed_requirement, project_name, this_version, unmet
+from dpaudit.mechanisms.requirements import (
+    Archive,
+    lock_of,
+    normalised,
+    parsed_requirement,
+    project_name,
+    this_version,
+    unmet,
+)
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit.settings.audit import DEFAULTS
-from dpaudit.testing.replaying import checked_test, replay_in_test
+from dpaudit.testing import session
 from dpaudit.text.masking import MASK
-from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.printable import one_line, printable, shortened
+from dpaudit.values import Foreign
 
 _UNLOCKED = "the replay did not use the exact packages of the audit, but packages that the installer chose"
 
@@ -35,11 +42,6 @@ class PlannedReplay:
     code: str  # the code outside dpaudit that would run, as one printable line; "" for a builtin mechanism
     audit: PlannedAudit | None  # None if the audit belongs to a test
     warnings: tuple[str, ...] = ()  # why the replay may run other code or packages than the audit
-
-    @property
-    def inputs(self) -> list[str]:
-        """Printable lines with the parameters and datasets that `code` receives, and files; none for a test."""
-        return [] if self.audit is None else self.audit.inputs
 
     def __str__(self) -> str:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
@@ -59,14 +61,9 @@ class PlannedReplay:
         trials: int | None = None,
         extend: bool = False,
         seed: int | None = None,
-        jobs: int = DEFAULTS.jobs,
+        jobs: int = 1,
         quiet: bool = False,
     ) -> Replay:
-        """Run the mechanism and test the witness, see `dpaudit.engine.replay`.
-
-        Returns:
-            The counts of the fresh runs and the counts in the result.
-        """
         keep_stdout()
         if self.audit is None:
             return replay_in_test(self.result, trials=trials, extend=extend, seed=seed, jobs=jobs)
@@ -93,11 +90,7 @@ class PlannedReplay:
 def plan_replay(
     result: AuditResult, *, folder: Path | None = None, code: bool = True, locked: bool = True
 ) -> PlannedReplay:
-    """Determine what code a replay would run, without running it.
-
-    Returns:
-        The replay, ready to run.
-    """
+    """Determine what code a replay would run, without running it."""
     about = result.provenance
     if test := result.environment.get("test"):  # a file may hold any type here; `checked_test` accepts only text
         if not code:
@@ -151,10 +144,7 @@ def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:
 
 
 def _with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudit, str]:
-    """Return an audit whose environment holds exactly the packages of a result; if that fails, also the reason.
-
-    A cached environment for the same requirements is used if its packages have the same hashes.
-    """
+    """Return an audit whose environment holds exactly the packages of a result; if that fails, also the reason."""
     mechanism = planned.config.mechanism
     requires, packages = mechanism.requires or [], dict(about.mechanism_packages or {})
     if not mechanism.isolated or not (requires or packages):
@@ -167,8 +157,14 @@ def _with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudi
     if missing := unmet(requires, packages, version):
         return planned, f"{_UNLOCKED}: the packages in the result do not meet the audit's requirement {missing[0]}"
     try:
-        lock = _lock(about.mechanism_hashes, packages, version, requires)
-    except ValueError:  # a name, version or hash in the result is invalid, or one of them is missing
+        versions = {project_name(name): one for name, one in packages.items()}
+        sums = {project_name(name): sha256.removeprefix("sha256:") for name, sha256 in about.mechanism_hashes.items()}
+        urls = {project_name(one): parsed_requirement(one).url or "" for one in requires}
+        files = {
+            name: Archive(versions[name], sums[name], urls.get(name, "")) for name in versions.keys() | sums.keys()
+        }
+        lock = lock_of(version, normalised(requires), files)
+    except (ValueError, KeyError):  # a name, version or hash in the result is invalid, or one of them is missing
         return planned, f"{_UNLOCKED}: the packages and hashes in the result are inconsistent or not valid"
     there = cached_environment(requires, mechanism.python_version)
     if there is not None and there.lock is not None and there.lock.hashes == lock.hashes:
@@ -176,11 +172,53 @@ def _with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudi
     return replace(planned, lock=lock), ""
 
 
-def _lock(hashes: Mapping[str, str], packages: Mapping[str, str], version: str, requires: list[str]) -> Lock:
-    versions = {project_name(name): version for name, version in packages.items()}
-    urls = {project_name(one): parsed_requirement(one).url or "" for one in requires}
-    sums = {project_name(name): sha256.removeprefix("sha256:") for name, sha256 in hashes.items()}
-    if versions.keys() != sums.keys():
-        raise ValueError("not all packages have a hash")
-    files = {name: Archive(versions[name], sums[name], urls.get(name, "")) for name in sums}
-    return lock_of(version, normalised(requires), files)
+class _Replayed(BaseException):
+    """Raised to end the test after the replay.  The class is not an Exception, because a test may catch exceptions."""
+
+
+def checked_test(result: AuditResult) -> str:
+    """Return the id of a result's test in the current folder or below; a stranger's result must not run other code."""
+    node = result.provenance.test or ""
+    file, _, name = node.partition("::")
+    path = Path(file).resolve()
+    if not (name and path.suffix == ".py" and path.is_file() and path.is_relative_to(Path.cwd().resolve())):
+        raise ValueError(
+            f"the result belongs to the test {one_line(node)[:200]!r}, which must have the form file.py::name, with a "
+            "file in the current folder or below; replay it in the folder in which pytest ran (nothing was run)"
+        )
+    return node
+
+
+def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, seed: int | None, jobs: int) -> Replay:
+    """Run the test that a result belongs to, and replay the witness in place of the test's audit."""
+    import pytest
+
+    node, call = checked_test(result), result.provenance.call or 1
+    found: list[Replay] = []
+
+    def instead(
+        allowance: session.Allowance, mechanism: Foreign, pairs: Foreign, attacks: Foreign, **about: Foreign
+    ) -> None:
+        if (allowance.node, allowance.calls) == (node, call):
+            pairs = pairs_of(pairs)
+            fresh = replay(
+                result, mechanism, pairs, attacks=attacks, trials=trials, extend=extend, seed=seed, jobs=jobs
+            )
+            found.append(compared(fresh, "test", about["claim"], about["violations"]))
+            raise _Replayed
+
+    output = io.StringIO()
+    session.instead = instead
+    try:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(_Replayed):
+            # Pytest reads an absolute path after "--" neither as an option nor as a file of arguments.
+            pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--", str(Path.cwd() / node)])
+    finally:
+        session.instead = None
+    if not found:
+        last = "".join(f"\n    {printable(line)}" for line in output.getvalue().strip().splitlines()[-15:])
+        raise ValueError(
+            f"the result belongs to audit {call} of the test {node}, which was not reached; replay it in the folder "
+            f"in which pytest ran.  Output of pytest:{last}"
+        )
+    return found[0]

@@ -1,24 +1,30 @@
-"""`dpaudit report`: combines results in one document, or prints them."""
+"""`dpaudit report` combines results in one document, and `dpaudit site` writes static pages for them."""
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpaudit.cli.ending import refuse
+from dpaudit.cli.options import check_choice, check_writable, completing
 from dpaudit.cli.read_results import read_results
-from dpaudit.cli.terminal import waiting
-from dpaudit.cli.values import check_choice, check_writable, completing
-from dpaudit.text.papers import PAPERS
+from dpaudit.cli.terminal import say, waiting
+from dpaudit.text.signs import PAPERS
+
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9\[][^\x00-\x20\"'<>\\?#\x7f-\U0010ffff]*")
+
+_Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="RESULT.json", help="Results written by `dpaudit run`, or folders that hold them."),
+]
 
 
 def report(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="RESULT.json", help="Results written by `dpaudit run`, or folders that hold them."),
-    ],
+    files: _Files,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Document to write: .pdf, .html or .md.  Default: print."),
@@ -50,3 +56,55 @@ def report(
             write_report(results, output, full=full, paper=paper)
     except (ValueError, OSError, ImportError) as error:
         refuse(str(error))
+
+
+def site(
+    files: _Files,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="Folder of the site, which is created if it does not exist."
+        ),
+    ],
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Title of the index.  Default: Privacy audits.")
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", metavar="URL", help="Address at which the folder will be published, for links in the feed."
+        ),
+    ] = None,
+) -> None:
+    """Write static pages: an index of the results, one page and one badge for each audit, and a JSON feed.
+
+    The index sorts and filters in the browser, without a server.  The address of an audit's page is derived from its
+    result, and does not change when results are added.
+
+    Pages of results that are no longer given are removed.  All other files in DIR are kept: if DIR holds another file
+    with the name of a new page, nothing is written.
+    """
+    if url is not None and not _ADDRESS.fullmatch(url):
+        refuse(f"--url must be an address such as https://example.org/audits, got {url!r}")
+    if any(os.path.isdir(one) and os.path.realpath(one) == os.path.realpath(output) for one in files):
+        refuse(f"--output {output}: holds the results; name another folder, such as {output / 'site'}")
+    with waiting("loading", shown=True):
+        from dpaudit_reports.site import TITLE, write
+        from dpaudit_reports.site.folder import digest_of_file
+
+    found = read_results(files)
+    try:
+        digests = [digest_of_file(file) for file, _ in found]
+        for i, (file, _) in enumerate(found):
+            if (first := digests.index(digests[i])) < i:
+                say(f"warning: {file} is a copy of {found[first][0]}, so both have one page")
+        with waiting(f"writing {len(set(digests))} pages", shown=True):
+            notes = write(
+                [one for _, one in found], digests, output, title=TITLE if title is None else title, url=url or ""
+            )
+    except (ValueError, OSError, ImportError) as error:
+        reason = getattr(error, "strerror", None)
+        refuse(f"--output {output}: {reason}" if reason else f"--output: {error}")
+    for note in notes:
+        say(note)
+    say(f"the index is {output / 'index.html'}")

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
+from dpaudit.cli.options import check_writable
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import say, show, waiting
-from dpaudit.cli.values import check_writable
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
-
-_MINUTE = 60.0
 
 
 def reproduce(
@@ -45,9 +43,8 @@ def reproduce(
     """
     _check(output, markdown=markdown)
     with waiting("loading", shown=output is not None):
-        from dpaudit.reproduce.markdown import as_markdown
-        from dpaudit.reproduce.script import script_of
-        from dpaudit.reproduce.unwritable import Unwritable
+        from dpaudit.reproduce.literals import Unwritable
+        from dpaudit.reproduce.script import as_markdown, script_of
         from dpaudit.result.atomic_write import write_placed
 
     try:
@@ -71,18 +68,15 @@ def reproduce(
         say(f"the script is not complete: {task} where it says FILL IN")
     if script.few:
         say(script.few)
-    if script.seconds > _MINUTE:
+    if script.seconds > 60:
         say(
-            f"the script makes {2 * script.runs:,} runs, and the audit needed up to {script.seconds / _MINUTE:,.0f} "
+            f"the script makes {2 * script.runs:,} runs, and the audit needed up to {script.seconds / 60:,.0f} "
             "minutes for as many; you may change RUNS, but only before the first run"
         )
 
 
 def _checked(file: Path) -> AuditResult:
-    """Read a result, and refuse it unless this version of dpaudit confirms its p-value and its bounds.
-
-    The script and its Markdown accuse a mechanism, and readers of an issue see no warning of this command.
-    """
+    """Refuse a result whose numbers this version does not confirm; readers of an issue would see no warning."""
     from dpaudit.result.checks import contradictions, unchecked
     from dpaudit.result.model import AuditResult
 

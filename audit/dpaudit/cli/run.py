@@ -1,27 +1,38 @@
-"""`dpaudit run`: runs the audits of config files."""
+"""`dpaudit run` runs the audits of config files, and `dpaudit compare` runs them with several versions of a package."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
-from dpaudit.cli.options import RUNS, SHOWN, Configs, NoCode, RunOptions, with_run_options
-from dpaudit.cli.terminal import show, waiting
-from dpaudit.cli.values import check_choice, completing
+from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.options import (
+    RUNS,
+    SHOWN,
+    Configs,
+    NoCode,
+    Only,
+    RunOptions,
+    check_choice,
+    completing,
+    with_run_options,
+)
+from dpaudit.cli.terminal import drawn, say, screen, show, waiting
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, default_jobs
 from dpaudit.settings.limits import check_confidence, check_confirm, check_jobs
-from dpaudit.text.papers import PAPERS
 from dpaudit.text.printable import one_line
+from dpaudit.text.signs import PAPERS
 from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.cli.prepare_run import CommandSettings
     from dpaudit.cli.run_configs import Outcome
     from dpaudit.config import PlannedAudit
+    from dpaudit.result.model import AuditResult
 
 _With = Annotated[
     list[str] | None,
@@ -44,14 +55,6 @@ _Locked = Annotated[
         "--locked",
         rich_help_panel=RUNS,
         help="Install exactly the packages in DIR/NAME.lock, which an earlier run wrote.",
-    ),
-]
-_Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=RUNS,
-        help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
     ),
 ]
 _StopFirst = Annotated[
@@ -78,7 +81,7 @@ def run(
     dry_run: _DryRun = False,
     no_code: NoCode = False,
     locked: _Locked = False,
-    only: _Only = None,
+    only: Only = None,
     stop_first: _StopFirst = False,
     form: _Form = "table",
 ) -> None:
@@ -97,16 +100,12 @@ def run(
     check_choice("--backend", options.backend, BACKENDS)
     with waiting("loading", shown=not options.quiet):
         from dpaudit.config import ConfigError, only_named, read_configs, with_locks, with_requirements
-
-        try:
+    try:
+        with waiting("reading", shown=not options.quiet and sys.stderr.isatty()):
             planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
             planned = with_locks(planned, options.output) if locked else planned
-        except ConfigError as error:
-            refused = error.problems
-        else:
-            refused = ()
-    if refused:
-        refuse(*refused)
+    except ConfigError as error:
+        refuse(*error.problems)
     if dry_run:
         for one in planned:
             show(one_line(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}"))
@@ -134,30 +133,19 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
         confirm = None if options.confirm is None else check_confirm(options.confirm, "--confirm")
     except ValueError as error:
         refuse(str(error))
+    unchanged = ("output", "shown", "trials", "confidence", "seed", "backend", "scheduler", "each", "paper", "quiet")
     return CommandSettings(
-        trials=options.trials,
-        confidence=confidence,
+        **{name: getattr(options, name) for name in (*unchanged, "verbose", "debug")},
         confirm=confirm,
-        seed=options.seed,
-        output=options.output,
-        shown=options.shown,
         jobs=default_jobs(options.backend) if jobs is None else jobs,
-        backend=options.backend,
-        scheduler=options.scheduler,
-        each=options.each,
         pdf=pdf,
-        paper=options.paper,
         keep_outputs=options.resume or options.resume_anyway,
         resume="anyway" if options.resume_anyway else DEFAULTS.resume,
-        quiet=options.quiet,
-        verbose=options.verbose,
-        debug=options.debug,
         log=options.log_json,
     )
 
 
 def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tuple[Outcome, int]:
-    """Run the audits; return their outcome and the exit code."""
     with waiting("loading the audits", shown=not command.quiet and sys.stderr.isatty()):
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.cli.run_configs import run_all
@@ -169,12 +157,97 @@ def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tupl
 
 
 def _exit_code(outcome: Outcome) -> int:
-    """Return the code of the most serious outcome: violation, internal error, inconclusive, no violation."""
     from dpaudit.result.values import Verdict
 
-    if any(result.violated for result in outcome.results):
-        return VIOLATION
-    if outcome.broken:
-        return INTERNAL_ERROR
     unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in outcome.results)
-    return INCONCLUSIVE if outcome.failed or outcome.interrupted or unanswered else NO_VIOLATION
+    return code_of(
+        violated=any(result.violated for result in outcome.results),
+        broken=bool(outcome.broken),
+        incomplete=bool(outcome.failed) or outcome.interrupted or unanswered,
+    )
+
+
+@with_run_options
+def compare(
+    configs: Configs,
+    with_: Annotated[
+        list[str],
+        typer.Option(
+            "--with",
+            metavar="PKG==VERSION",
+            rich_help_panel=RUNS,
+            help="Version to compare; repeat for each version.  Spaces separate packages of one version, such as "
+            "'lib==1.0 numpy==1.26.4'.",
+        ),
+    ],
+    locked: Annotated[
+        bool,
+        typer.Option(
+            "--locked",
+            rich_help_panel=RUNS,
+            help="Install exactly the packages in DIR/NAME.lock, which an earlier comparison wrote.",
+        ),
+    ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            rich_help_panel=SHOWN,
+            help="Add all sections of each audit to the document, on about three pages.",
+        ),
+    ] = False,
+    *,
+    options: RunOptions,
+) -> None:
+    """Run the same audits with several versions of a package, and write one document, DIR/comparison.pdf.
+
+    Each `--with` names a version as `package==number`, which replaces the version that the configs require.  Audits
+    that do not require the package are skipped.  If one `--with` names several packages, it also installs those that
+    the configs do not require.
+
+    The document has audits as rows and versions as columns.  A version that cannot be installed or imported is a cell
+    with the reason below the table.
+
+    All audits share one guarantee.  The exit codes are those of `dpaudit run`.
+    """
+    from dpaudit.config import ConfigError, read_configs, side_by_side, with_locks
+
+    check_choice("--backend", options.backend, BACKENDS)
+    if not options.quiet:
+        say("loading ...")
+    command = checked_settings(options, pdf=False)
+    try:
+        variants = side_by_side(read_configs(configs), with_)
+        if locked:
+            variants = dict(zip(variants, with_locks(variants.values(), options.output), strict=True))
+    except ConfigError as error:
+        refuse(*error.problems)
+    outcome, code = run_and_judge(list(variants.values()), replace(command, needs_all=False))
+    if outcome.results:
+        _report_versions(variants, outcome, options, full=full)
+    leave(code)
+
+
+def _report_versions(
+    variants: Mapping[tuple[str, str], PlannedAudit], outcome: Outcome, options: RunOptions, *, full: bool
+) -> None:
+    from dpaudit.result.atomic_write import write_placed
+    from dpaudit_reports import comparison, to_pdf
+    from dpaudit_reports.formats.table import versions_text
+
+    by_name = {result.name: result for result in outcome.results}
+    audits: dict[str, dict[str, AuditResult]] = {}
+    missing: dict[tuple[str, str], str] = {}
+    for (name, version), variant in variants.items():
+        shown = audits.setdefault(name, {})
+        if variant.config.name in by_name:
+            shown[version] = by_name[variant.config.name]
+        else:
+            missing[name, version] = outcome.reasons.get(variant.config.name, "not run")
+    drawn(versions_text(audits, screen(), missing))
+    try:
+        if not options.no_pdf:
+            document = to_pdf(comparison(audits, missing, full=full), paper=options.paper)
+            write_placed(options.output / "comparison.pdf", document)
+    except OSError as error:
+        say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.audited import reason_of, with_provenance
-from dpaudit.cli.console import log_to_stderr, show_run
-from dpaudit.cli.event_log import event_log, log_result
-from dpaudit.cli.internal_errors import command_line
+from dpaudit.cli.ending import command_line
 from dpaudit.cli.prepare_run import (
     CommandSettings,
     NotReady,
@@ -21,15 +19,13 @@ from dpaudit.cli.prepare_run import (
     share_guarantee,
     workers,
 )
-from dpaudit.cli.progress import ended_line, numbered, progress_bar
-from dpaudit.cli.terminal import complain, say
-from dpaudit.cli.write_result import write_result
+from dpaudit.cli.progress import ended_line, event_log, log_result, numbered, progress_bar
+from dpaudit.cli.terminal import complain, drawn, say, screen
+from dpaudit.cli.write_result import reason_of, with_provenance, write_result
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.engine.audit import Progress, audit
-from dpaudit.inference.sequential.strategy import log_threshold
-from dpaudit.mechanisms.error_state import own_error_state
-from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.isolated import IsolatedMechanism
+from dpaudit.mechanisms.own_process import exits_refused, own_error_state
 from dpaudit.result.atomic_write import remove_placed, write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
@@ -37,7 +33,11 @@ from dpaudit.result.values import Verdict
 from dpaudit.text.printable import joined
 from dpaudit.text.reasons import About, concerns_verdict, is_about
 from dpaudit.values import Foreign
-from dpaudit_reports.formats.run import Audited, Run
+from dpaudit_reports.formats import rendered
+from dpaudit_reports.formats.facts import Audited, Run
+
+Ready = tuple[PlannedAudit, Foreign, TradeoffFunction]
+"""An audit with its mechanism and its claim."""
 
 
 @dataclass(slots=True)
@@ -54,12 +54,20 @@ class Outcome:
     stopped: bool = False  # whether -x ended the command at the first violation
 
 
+class _ToStderr(logging.Handler):
+    """Writes log messages to stderr, e.g. that an environment is being built."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record))
+
+
 @exits_refused()
 @own_error_state()
 def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise | None = None) -> Outcome:
-    """Run audits, and write and print their results."""
     if not command.quiet:
-        log_to_stderr("dpaudit.environments")
+        logger = logging.getLogger("dpaudit.environments")
+        logger.handlers, logger.propagate = [_ToStderr()], False
+        logger.setLevel(logging.INFO)
     of_several = promise is not None
     promise = promise or share_guarantee(planned, command)
     check_claims(planned, command)
@@ -74,7 +82,7 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
                 if audit_ is None:
                     continue
                 place = numbered(number, len(planned), audit_[0].config.name)
-                result = _run_one(place, *audit_, confidence, promise, command, log, outcome)
+                result = _run_one(place, audit_, confidence, promise, command, log, outcome)
                 if result is None:
                     continue
                 outcome.results.append(result)
@@ -92,7 +100,10 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
                     break
         except KeyboardInterrupt:
             outcome.interrupted = True
-            say(_interrupted(command))
+            lost = ", and the outputs of the interrupted audit were not saved.  Use --resume to save outputs"
+            how = ".  To resume" if command.keep_outputs else lost
+            again = command_line() + " --resume" * (not command.keep_outputs)
+            say(f"interrupted; the later audits were not run{how}: {again}")
     if outcome.stopped and not command.quiet:
         say("stopped at the first violation (-x); the later audits were not run")
     if not of_several:
@@ -100,17 +111,9 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
     return outcome
 
 
-def _load_all(
-    planned: Sequence[PlannedAudit], command: CommandSettings, outcome: Outcome
-) -> list[tuple[PlannedAudit, Foreign, TradeoffFunction] | None]:
-    """Load mechanisms and claims.
-
-    Returns:
-        Each audit with its mechanism and claim; None if the mechanism or the claim does not load.  `outcome` records
-        the failure.
-    """
-    ready: list[tuple[PlannedAudit, Foreign, TradeoffFunction] | None] = []
-    problems = []
+def _load_all(planned: Sequence[PlannedAudit], command: CommandSettings, outcome: Outcome) -> list[Ready | None]:
+    """Load mechanisms and claims; None stands for a failure, which `outcome` records."""
+    ready: list[Ready | None] = []
     for one in planned:
         try:
             ready.append((one, *load(one, command)))
@@ -118,11 +121,10 @@ def _load_all(
             if command.needs_all:
                 raise
             ready.append(None)
-            problems.append(str(error))
             say(str(error))
             outcome.failed.append(one.config.name)
             outcome.reasons[one.config.name] = f"could not be run: {error.reason}"
-    if problems and not any(ready):
+    if outcome.failed and not any(ready):
         raise NotReady("no mechanism could be loaded; see the messages above")
     return ready
 
@@ -133,12 +135,11 @@ def _keep(result: AuditResult, command: CommandSettings, outcome: Outcome, repla
     if place != command.output:  # the result is in another folder than the user expects
         outcome.failed.append(result.name)
     if place is not None:
-        # `named` is the folder as the user wrote it.
-        named = Path(command.shown) if command.shown and place == command.output else place
+        named = Path(command.shown) if place == command.output else place
         outcome.saved[result.name] = named / f"{result.name}.json"
         outcome.written += place == command.output
     if result.name in replaced and place != command.output:
-        say(f"{result.name}.json in {command.shown or command.output} still holds the result of an earlier run")
+        say(f"{result.name}.json in {command.shown} still holds the result of an earlier run")
     elif result.name in replaced and not command.quiet:
         say(f"{result.name}.json replaced the result of an earlier run")
 
@@ -169,9 +170,9 @@ def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, c
         for one in planned
         for name in [one.config.name]
     ]
-    show_run(Run(audits=audits, together=promise.words(outcome.results)), command.form)
+    drawn(rendered(command.form, Run(audits=audits, together=promise.words(outcome.results)), screen()))
     if not command.quiet and outcome.written:
-        say(f"results are in {command.shown or command.output}{_to_open(outcome, command)}")
+        say(f"results are in {command.shown}{_to_open(outcome, command)}")
 
 
 def _to_open(outcome: Outcome, command: CommandSettings) -> str:
@@ -186,9 +187,7 @@ def _to_open(outcome: Outcome, command: CommandSettings) -> str:
 
 def _run_one(
     place: str,
-    planned: PlannedAudit,
-    mechanism: Foreign,
-    claim: TradeoffFunction,
+    ready: Ready,
     confidence: float,
     promise: Promise,
     command: CommandSettings,
@@ -196,10 +195,19 @@ def _run_one(
     outcome: Outcome,
 ) -> AuditResult | None:
     """Run an audit; if it fails, report why, record it in `outcome`, and return None."""
+    planned, mechanism, claim = ready
     name = planned.config.name
     log("started", audit=name, claim=str(claim))
     try:
-        return _audited(place, planned, mechanism, claim, confidence, promise, command, log)
+        with progress_bar(place, shown=not command.quiet) as bar:
+
+            def report(now: Progress) -> None:
+                if bar is not None:
+                    bar(now)
+                log("progress", audit=name, trials=now.trials, allowed=now.allowed, log_e=now.log_e)
+
+            settings = replace(command.over(planned.settings), confidence=confidence, progress=report)
+            return with_provenance(audit(mechanism, claim, planned.pairs, **settings.keywords), planned, promise)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -209,39 +217,6 @@ def _run_one(
     complain(f"{planned.file}:{planned.line}: audit {name} could not be run: {reason}")
     log("failed", audit=name, reason=reason)
     return None
-
-
-def _audited(
-    place: str,
-    planned: PlannedAudit,
-    mechanism: Foreign,
-    claim: TradeoffFunction,
-    confidence: float,
-    promise: Promise,
-    command: CommandSettings,
-    log: Callable[..., None],
-) -> AuditResult:
-    config = planned.config
-    threshold = log_threshold(confidence)
-    with progress_bar(place, shown=not command.quiet, log_threshold=threshold) as bar:
-
-        def report(now: Progress) -> None:
-            if bar is not None:
-                bar(now)
-            log("progress", audit=config.name, trials=now.trials, allowed=now.allowed, log_e=now.log_e)
-
-        settings = replace(command.over(planned.settings), confidence=confidence, progress=report)
-        result = audit(mechanism, claim, planned.pairs, **settings.keywords)
-    return with_provenance(result, planned, promise)
-
-
-def _interrupted(command: CommandSettings) -> str:
-    if command.keep_outputs:
-        return f"interrupted; the later audits were not run.  To resume: {command_line()}"
-    return (
-        "interrupted; the later audits were not run, and the outputs of the interrupted audit were not saved.  "
-        f"Use --resume to save outputs: {command_line()} --resume"
-    )
 
 
 def _write_lock(planned: PlannedAudit, mechanism: object, command: CommandSettings) -> None:

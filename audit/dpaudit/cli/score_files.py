@@ -33,15 +33,12 @@ class BadScores(Exception):
 
 
 class ScoresFile(NamedTuple):
-    """The scores of a file."""
-
     scores0: Array  # scores of runs on d0, or of excluded canaries
     scores1: Array  # scores of runs on d1, or of included canaries
     run: tuple[Any, Any] | None = None  # for each score of either array, its run; None if there is no column `run`
 
 
 def read_scores_file(path: Path) -> ScoresFile:
-    """Return the scores of a file."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadScores(f"{path}: the name must end in one of {', '.join(_READERS)}")
@@ -199,8 +196,6 @@ def _parquet(path: Path) -> ScoresFile:
     # pyarrow reads by itself: a thread of it that frees an object of Python while Python ends would end the process
     with arrow.OSFile(str(path)) as opened:
         file = parquet.ParquetFile(opened)
-        if file.metadata.num_rows > MAX_SCORES:
-            raise ValueError(f"the file has {file.metadata.num_rows:,} rows; the maximum is {MAX_SCORES:,}")
         names = list(file.schema_arrow.names)
         columns = [name for name in (SCORE, INCLUDED, RUN) if name != RUN or RUN in names]
         for name in columns:
@@ -214,7 +209,6 @@ def _parquet(path: Path) -> ScoresFile:
 
 
 def _labels(arrow: Any, runs: Any) -> Any:
-    """Return the runs of a table as whole numbers."""
     if arrow.types.is_floating(runs.type):
         raise ValueError(f"{RUN} must be one whole number or text for each score, got {runs.type}")
     return runs.cast(arrow.string()).combine_chunks().dictionary_encode().indices.to_numpy()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, refuse
+from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.options import check_writable, completing, file_meant, number_option, whole_option
 from dpaudit.cli.terminal import show, waiting
-from dpaudit.cli.values import check_writable, completing, file_meant, number_option, whole_option
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_confidence
 from dpaudit.text.spelling import nearest
@@ -36,10 +36,8 @@ _Inclusion = Annotated[
     ),
 ]
 
-_MOST_DIGITS = 18  # maximum length of a number of guesses
 _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
-_CHOICES: dict[str | None, Any] = {"runs": "runs", "canaries": "canaries", "none": None}
 
 _Claim = Annotated[
     str | None, typer.Option(metavar="CLAIM", help='The claim, such as "gaussian(mu=1)".  Default: no claim.')
@@ -49,8 +47,7 @@ _Delta = Annotated[float, number_option(help="Also print the bound on epsilon at
 _Assuming = Annotated[
     str | None,
     typer.Option(
-        metavar="FAMILY",
-        help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".',
+        metavar="FAMILY", help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".'
     ),
 ]
 _GuessesOption = Annotated[
@@ -61,8 +58,7 @@ _GuessesOption = Annotated[
     ),
 ]
 _Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write the result: .json, .pdf, .html or .md."),
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result: .json, .pdf, .html or .md.")
 ]
 
 
@@ -99,23 +95,25 @@ def scores(
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
-        from dpaudit.engine.score_designs import DESIGNS
-        from dpaudit.engine.scores import CHOICES, audit_scores
+        from dpaudit.engine.scores import audit_scores
 
-    assumed = _chosen(independence, CHOICES)
+    _check_design(independence, included_at_random)
     _check_values(claim, confidence, delta, assuming, output)
-    _check_inclusion(included_at_random, assumed, DESIGNS)
     numbers = _guesses(guesses)
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
-        _check_run(read.run, assumed, file)
+        if read.run is not None and independence == "runs":
+            refuse(
+                f"{file} has a column run, which is allowed only for canaries; got --independence runs.  Choose "
+                "canaries or none, or remove the column run"
+            )
         with waiting("testing", shown=True):
             result = audit_scores(
                 read.scores0,
                 read.scores1,
                 claim,
-                independence=assumed,
+                independence=None if independence == "none" else independence,  # type: ignore[arg-type]
                 included_at_random=included_at_random,  # type: ignore[arg-type]
                 guesses=numbers,
                 run=read.run,
@@ -135,26 +133,12 @@ def scores(
     leave(_exit_code(result))
 
 
-def _check_family(assuming: str) -> None:
-    """Refuse a value of --assuming that is no family of claims."""
-    from dpaudit.inference.scores.families import family_of
-
-    if "?" not in assuming and assuming.strip() != "gaussian":
-        refuse(
-            '--assuming must be gaussian or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
-            f"got {assuming!r}{_meant(assuming, ['gaussian'])}"
-        )
-    try:
-        family_of(assuming)(1.0)
-    except ValueError as error:
-        refuse(f"--assuming: {error}")
-
-
 def _check_values(
     claim: str | None, confidence: float, delta: float, assuming: str | None, output: Path | None
 ) -> None:
     """Refuse wrong values of options before the file is read."""
     from dpaudit.claims import parse_claim
+    from dpaudit.inference.scores.families import family_of
 
     try:
         check_confidence(confidence, "--confidence", written=str(confidence).removesuffix(".0"))
@@ -162,8 +146,16 @@ def _check_values(
             parse_claim(claim)
     except ValueError as error:
         refuse(str(error))
+    if assuming is not None and "?" not in assuming and assuming.strip() != "gaussian":
+        refuse(
+            '--assuming must be gaussian or a claim with one ? for its parameter, such as "laplace(epsilon=?)"; '
+            f"got {assuming!r}{_meant(assuming, ['gaussian'])}"
+        )
     if assuming is not None:
-        _check_family(assuming)
+        try:
+            family_of(assuming)(1.0)
+        except ValueError as error:
+            refuse(f"--assuming: {error}")
     if not 0 <= delta <= 1:
         refuse(f"--delta must lie in [0, 1], got {delta:g}")
     if output is not None:
@@ -172,57 +164,43 @@ def _check_values(
             refuse(f"--output {output}: the name must end in one of {', '.join(_ENDINGS)}")
 
 
-def _chosen(independence: str | None, choices: dict[Any, str]) -> Any:
-    """Return the value of --independence; refuse an invalid value, and explain the valid values."""
-    if independence in _CHOICES:
-        return _CHOICES[independence]
-    lines = [f"  {'none' if choice is None else choice}: {words}" for choice, words in choices.items()]
-    given = "the option is missing" if independence is None else f"got {independence!r}{_meant(independence, _CHOICES)}"
-    refuse("\n".join([f"--independence must be runs, canaries or none; {given}", *lines]))
+def _check_design(independence: str | None, inclusion: str) -> None:
+    from dpaudit.engine.score_guesses import DESIGNS
+    from dpaudit.engine.scores import CHOICES
 
-
-def _meant(given: str, known: Iterable[str | None]) -> str:
-    meant = nearest(given, [word for word in known if word is not None])
-    return f"; did you mean {meant}?" if meant else ""
-
-
-def _check_inclusion(given: str, independence: str | None, designs: dict[str, str]) -> None:
-    """Refuse an invalid value of --included-at-random, and explain the valid values."""
-    if given not in designs:
-        lines = [f"  {choice}: {words}" for choice, words in designs.items()]
-        refuse(
-            "\n".join(
-                [f"--included-at-random must be {' or '.join(designs)}; got {given!r}{_meant(given, designs)}", *lines]
-            )
-        )
-    if independence == "runs" and given != "coins":
+    _check_explained("--independence", independence, {choice or "none": words for choice, words in CHOICES.items()})
+    _check_explained("--included-at-random", inclusion, DESIGNS)
+    if independence == "runs" and inclusion != "coins":
         refuse(
             "--included-at-random is allowed only for canaries; remove this option, or choose another --independence"
         )
 
 
-def _check_run(run: Any, independence: str | None, file: Path) -> None:
-    """Refuse a column `run` if every score has a run of its own."""
-    if run is not None and independence == "runs":
-        refuse(
-            f"{file} has a column run, which is allowed only for canaries; got --independence runs.  Choose canaries "
-            "or none, or remove the column run"
-        )
+def _check_explained(option: str, given: str | None, choices: dict[str, str]) -> None:
+    """Refuse an invalid value of an option, and explain the valid values."""
+    if given not in choices:
+        *others, last = choices
+        got = "the option is missing" if given is None else f"got {given!r}{_meant(given, choices)}"
+        lines = [f"  {choice}: {words}" for choice, words in choices.items()]
+        refuse("\n".join([f"{option} must be {', '.join(others)} or {last}; {got}", *lines]))
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    meant = nearest(given, list(known))
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def _guesses(given: str | None) -> int | list[int] | None:
-    """Read the option --guesses."""
     if given is None:
         return None
-    parts = given.split(",")
-    if not all(part.strip().isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+    try:
+        numbers = [int(part) for part in given.split(",")]
+    except ValueError:  # also a number with more digits than Python reads
         refuse(f"--guesses must be a whole number, or several such as 100,350; got {given!r}")
-    numbers = [int(part) for part in parts]
     return numbers if len(numbers) > 1 else numbers[0]
 
 
 def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
-    """Return the summary of a result, and its bounds at a delta."""
     from dpaudit.text.rounding import lower
 
     lines = [str(result), f"  epsilon >= {lower(result.epsilon_lower(delta))} at delta = {delta:g}"]
@@ -230,6 +208,15 @@ def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]
         bound = result.assumed_bound(delta, assuming)
         lines.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
     return [_with_options(line) for line in lines]
+
+
+def _write(result: AuditResult, output: Path) -> None:
+    if output.suffix == ".json":
+        result.to_json(output)
+        return
+    from dpaudit_reports import write_report
+
+    write_report([result], output)
 
 
 def _with_options(line: str) -> str:
@@ -242,16 +229,5 @@ def _exit_code(result: AuditResult) -> int:
     """Return the exit code of a result; a measurement is complete if its bounds are valid."""
     from dpaudit.result.values import Verdict
 
-    if result.violated:
-        return VIOLATION
     complete = result.bounds_valid if result.measurement else result.verdict is not Verdict.INCONCLUSIVE
-    return NO_VIOLATION if complete else INCONCLUSIVE
-
-
-def _write(result: AuditResult, output: Path) -> None:
-    if output.suffix == ".json":
-        result.to_json(output)
-        return
-    from dpaudit_reports import write_report
-
-    write_report([result], output)
+    return code_of(violated=result.violated, broken=False, incomplete=not complete)

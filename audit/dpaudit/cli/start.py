@@ -11,9 +11,193 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.starting_configs import CASES
+from dpaudit.cli.options import check_choice, check_writable, completing
 from dpaudit.cli.terminal import say, show
-from dpaudit.cli.values import check_choice, check_writable, completing
+
+_HEAD = """\
+# {title}  Run it with: dpaudit run {{file}}
+name: my-audit
+source: where the claim is made, e.g. a URL   # shown in the report
+
+"""
+
+_CLAIM = """\
+# The claim about every pair of neighbouring datasets; `dpaudit list claims` shows all kinds.
+claim: {claim}
+
+"""
+
+_PAIRS = """\
+# Two neighbouring datasets.  The audit tries to tell outputs on d0 from outputs on d1.
+# relation: replace_one if one record is replaced, add_remove if one is added or removed; use that of the claim.
+# See https://github.com/dpaudit/dpaudit/blob/main/docs/choosing.md#which-relation
+pairs:
+  - {d0: [0, 0, 1], d1: [0, 1, 1], relation: replace_one}
+
+"""
+
+_TAIL = """\
+trials: {trials}      # maximum number of runs per dataset; the audit stops earlier if the claim is refuted
+confidence: 0.999   # a true claim is reported as violated with probability at most 1 - confidence
+expect: no violation   # optional; the results table shows whether the verdict is the expected one
+"""
+
+_FUNCTION = '''\
+"""A mechanism: a function of a dataset and a random generator that returns one output."""
+
+
+def release(dataset, rng):
+    # Replace this line by a call of your code.  Without rounding, the last bits of a float may reveal the sum: see
+    # https://github.com/dpaudit/dpaudit/blob/main/docs/mechanisms.md#the-last-bits-of-a-float
+    return round(sum(dataset) + rng.normal(scale=1.0), 6)
+'''
+
+_TABLE_FUNCTION = (
+    _FUNCTION.replace("(dataset, rng):", '(rows, rng):\n    ages = [min(max(row["age"], 0), 100) for row in rows]')
+    .replace("sum(dataset)", "sum(ages)")
+    .replace("rng.normal(scale=1.0)", "rng.laplace(scale=100.0)")
+)
+
+_PROGRAM = '''\
+#!/usr/bin/env python3
+"""A program in any language: each line of stdin is a request, and each line of stdout is an answer."""
+import json
+import random
+import sys
+
+for line in sys.stdin:
+    request = json.loads(line)
+    rng = random.Random(request["seed"])
+    # Without rounding, the last bits of a float may reveal the sum: see
+    # https://github.com/dpaudit/dpaudit/blob/main/docs/mechanisms.md#the-last-bits-of-a-float
+    outputs = [round(sum(request["dataset"]) + rng.gauss(0, 1), 6) for _ in range(request["n"])]
+    print(json.dumps({"outputs": outputs}), flush=True)
+'''
+
+
+def _config(title: str, claim: str, mechanism: str, pairs: str = _PAIRS, trials: str = "100000") -> str:
+    head, tail = _HEAD.format(title=title), _TAIL.format(trials=trials)
+    return f"{head}{_CLAIM.format(claim=claim)}{mechanism}\n{pairs}{tail}"
+
+
+CASES: dict[str, tuple[str, dict[str, str]]] = {
+    "builtin": (
+        _config(
+            "An audit of one mechanism.",
+            "gaussian(mu=1)",
+            """\
+mechanism:
+  builtin: gaussian               # `dpaudit list mechanisms` shows all; or name your own code:
+  params: {sigma: 1.0}
+  # python: my_module.py:release  # a function (dataset, rng) -> output in a file beside this config
+  # batched: true                 # the function takes (dataset, n, rng) and returns n outputs
+""",
+        ),
+        {},
+    ),
+    "python": (
+        _config(
+            "An audit of a Python function.",
+            "gaussian(mu=1)",
+            """\
+mechanism:
+  python: my_mechanism.py:release   # a function (dataset, rng) -> output in a file beside this config
+  # params: {scale: 1.0}            # if given, the name is a class or a factory, which is called once with them
+  # requires: [numpy==2.2.6]        # if given, the code runs in a separate environment with these packages
+""",
+        ),
+        {"my_mechanism.py": _FUNCTION},
+    ),
+    "search": (
+        _config(
+            "An audit that searches for a revealing pair.",
+            "gaussian(mu=1)",
+            """\
+mechanism: {python: my_mechanism.py:release}   # a function (dataset, rng) -> output in a file beside this config
+""",
+            """\
+# A dozen pairs that have exposed other mechanisms: extreme records, duplicates and empty datasets.
+pairs:
+  - search:
+      relation: add_remove        # or replace_one, all_values
+      size: 3                     # records in the larger dataset
+      bounds: [0, 1]              # smallest and largest value of a record
+      out_of_domain: false        # true: also values beyond the bounds, NaN and None
+
+""",
+        ),
+        {"my_mechanism.py": _FUNCTION},
+    ),
+    "files": (
+        _config(
+            "An audit with a dataset in a file.",
+            "pure(epsilon=1)",
+            """\
+mechanism: {python: my_mechanism.py:release}   # a function (rows, rng) -> output in a file beside this config
+""",
+            """\
+# The mechanism receives the rows of people.csv as dictionaries.  Records are counted from 0.
+pairs:
+  - {d0: people.csv, d1: {drop: 2}}
+  - {d0: people.csv, d1: {replace: {2: {age: 0}}}}
+
+""",
+        ),
+        {"my_mechanism.py": _TABLE_FUNCTION, "people.csv": "name,age\nAda,36\nBo,7\nCy,100\n"},
+    ),
+    "library": (
+        _config(
+            "An audit of a mechanism of OpenDP, which states its own claim: pip install opendp.",
+            "from mechanism",
+            """\
+mechanism:
+  library: opendp                 # or diffprivlib, pydp, smartnoise_sql
+  call: make_laplace
+  arguments:
+    input_domain: {atom_domain: {T: i32}}
+    input_metric: {absolute_distance: {T: i32}}
+    scale: 2.0
+  d_in: 1                         # the largest distance between neighbours
+  # requires: [opendp==0.14.2]    # if given, this version runs in a separate environment
+""",
+            "pairs: [{from_library: true}]   # neighbours that fit the library's domain and metric\n\n",
+        ),
+        {},
+    ),
+    "command": (
+        _config(
+            "An audit of a program in any language.",
+            "gaussian(mu=1)",
+            """\
+mechanism:
+  command: [python3, my_program.py]   # a program that answers JSON requests, see the page about mechanisms
+""",
+        ),
+        {"my_program.py": _PROGRAM},
+    ),
+    "training": (
+        _config(
+            "An audit of private training, with a trainer in numpy.",
+            "from mechanism",
+            """\
+mechanism:
+  builtin: dp_gd                  # `dpaudit list mechanisms` shows other trainers, right and wrong
+  params: {noise_multiplier: 3.0, steps: 9}
+""",
+            """\
+# The target is a Dirac record, whose gradient uses one weight that no other record uses.
+pairs:
+  - d0: {features: [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]], labels: [0, 1, 1, 0]}
+    d1: {features: [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]], labels: [0, 1, 1, 0], diracs: [0]}
+    relation: add_remove
+
+""",
+            "500   ",
+        ),
+        {},
+    ),
+}
+"""For each case the config, in which {file} stands for its name, and the other files by name."""
 
 
 def init(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
-from dpaudit.cli.options import PLACES, RUNS, RunOptions, with_run_options
+from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.options import PLACES, RUNS, RunOptions, check_choice, whole_option, with_run_options
+from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
 from dpaudit.cli.run import checked_settings
-from dpaudit.cli.terminal import drawn, say, show, waiting
-from dpaudit.cli.values import check_choice, whole_option
+from dpaudit.cli.terminal import drawn, say, screen, show, waiting
 from dpaudit.settings.audit import BACKENDS, default_jobs
 from dpaudit.settings.limits import check_jobs, cores
 from dpaudit.text.printable import one_line
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from dpaudit.cli.sweep_cells import Sweeping
     from dpaudit.config.sweeps import Cell
 
-
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
-_DEFAULT_JOBS = 2  # cells at once; each worker process needs some 200 MB of memory
-_MAX_SECONDS = 30 * 24 * 3600  # a longer time is probably a mistake
-
 
 _Library = Annotated[
     str,
@@ -111,20 +107,20 @@ def sweep(
     seconds = seconds_of(time)
     command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.plan_sweep import planned_sweep
-        from dpaudit.cli.prepare_run import NotReady
+        from dpaudit.cli.prepare_run import NotReady, prepare_folder
+        from dpaudit.cli.sweep_cells import planned_sweep
         from dpaudit.config import ConfigError
     try:
         plan = planned_sweep(library, with_ or [], only or [], command)
         if dry_run:
             _list(plan.cells, seconds)
             return
-        plan.prepare(command)
+        prepare_folder([cell.planned for cell in plan.cells], command, others=(SWEEP, SWEEP_PDF))
         with _sole_use(command):
             sweeping = plan.start(seconds, command)
             sweeping.go_on()
-            if not sweeping.results and not sweeping.interrupted:
-                say(f"the reasons are in {options.shown}/sweep.json")
+            if not sweeping.interrupted and all(row.result is None for row in sweeping.rows):
+                say(f"the reasons are in {options.shown}/{SWEEP}")
                 refuse(f"no cell of {library} could be audited; see the messages above")
             _report(sweeping, command, options)
     except (ConfigError, NotReady) as error:
@@ -144,10 +140,8 @@ def _sole_use(command: CommandSettings) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            folder = command.shown or command.output
-            raise NotReady(
-                f"{folder} is in use by another sweep; wait until it ends, or name another folder with -o"
-            ) from None
+            words = f"{command.shown} is in use by another sweep; wait until it ends, or name another folder with -o"
+            raise NotReady(words) from None
         yield
     finally:
         os.close(handle)
@@ -156,7 +150,8 @@ def _sole_use(command: CommandSettings) -> Iterator[None]:
 def jobs_of(given: int | None, backend: str) -> int:
     """Return the number of cells at once, or refuse it."""
     if given is None:
-        return min(_DEFAULT_JOBS, cores()) if backend == BACKENDS[0] else default_jobs(backend)
+        # cells at once; each worker process needs some 200 MB of memory
+        return min(2, cores()) if backend == BACKENDS[0] else default_jobs(backend)
     try:
         check_jobs(given, "--jobs")
     except ValueError as error:
@@ -171,13 +166,12 @@ def seconds_of(text: str) -> float:
         meant = f"; did you mean {text}m?" if re.fullmatch(r"[0-9]{1,4}", text) else ""
         refuse(f"--time must be a time with a unit, such as 90s, 30m, 2h or 1h30m, got {text[:40]!r}{meant}")
     found = sum(float(number) * _SECONDS[unit] for number, unit in parts)
-    if not 0 < found <= _MAX_SECONDS:
-        refuse(f"--time must be above 0 and at most {_MAX_SECONDS // 3600}h, got {text[:40]}")
+    if not found > 0:
+        refuse(f"--time must be above 0, got {text[:40]}")
     return found
 
 
 def _list(cells: list[Cell], seconds: float) -> None:
-    """Show the cells with their code and arguments."""
     for cell in cells:
         show(one_line(f"{cell.name}: runs {cell.planned.code}"))
         for line in cell.planned.inputs:
@@ -187,9 +181,6 @@ def _list(cells: list[Cell], seconds: float) -> None:
 
 
 def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
-    """Print the table, and write DIR/sweep.pdf."""
-    from dpaudit.cli.console import screen
-    from dpaudit.cli.read_results import SWEEP_PDF
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import sweep_report, to_pdf
     from dpaudit_reports.formats.sweeps import text
@@ -205,19 +196,15 @@ def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -
     if sweeping.interrupted:
         say("interrupted; to go on, repeat the command with --resume")
     elif not options.quiet:
-        say(f"the map is in {options.shown}/sweep.pdf, and the results are next to it" if not options.no_pdf else
-            f"the results are in {options.shown}")  # fmt: skip
+        place = f"{options.shown}/{SWEEP_PDF}, and the results are next to it"
+        say(f"the results are in {options.shown}" if options.no_pdf else f"the map is in {place}")
 
 
 def _exit_code(sweeping: Sweeping) -> int:
-    """Return the code of the most serious outcome, as `dpaudit run` does."""
     from dpaudit.result.sweeps import CellState
 
     found = sweeping.outcome
-    if found.of(CellState.VIOLATION):
-        return VIOLATION
-    if sweeping.broken:
-        return INTERNAL_ERROR
-    open_ = found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED)
-    incomplete = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
-    return INCONCLUSIVE if open_ or incomplete else NO_VIOLATION
+    open_ = bool(found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED))
+    unfinished = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
+    violated = bool(found.of(CellState.VIOLATION))
+    return code_of(violated=violated, broken=sweeping.broken, incomplete=open_ or unfinished)

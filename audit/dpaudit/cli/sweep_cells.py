@@ -1,154 +1,121 @@
-"""Audits the cells of a sweep in rounds, in the order that `engine.next_cell` chooses.
-
-The workers end when this process ends, even if it is killed.
-"""
+"""Plans a sweep, and audits its cells in rounds, in the order that `engine.next_cell` chooses."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
-from types import FrameType
 
-from dpaudit.cli.event_log import event_log, log_result
-from dpaudit.cli.prepare_run import CommandSettings, workers
-from dpaudit.cli.progress import ended_line, numbered, status_line
-from dpaudit.cli.sweep_file import closes, facts_of, failed, recorded, write_sweep
-from dpaudit.cli.sweep_rounds import Outcome, Task, close_workers, make_round
-from dpaudit.cli.sweep_row import Row
+from dpaudit.cli.prepare_run import CommandSettings, share_guarantee, workers
+from dpaudit.cli.progress import ended_line, event_log, log_result, numbered, status_line
+from dpaudit.cli.sweep_file import Row, closes, earlier, facts_of, failed, resume, write_sweep
+from dpaudit.cli.sweep_rounds import Outcome, Task, Workers, close_workers, make_round
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
-from dpaudit.config import PlannedAudit
-from dpaudit.config.sweeps import Cell
+from dpaudit.config import ConfigError
+from dpaudit.config.sweep_models import check_version_number
+from dpaudit.config.sweeps import Catalogue, Cell, cells_of, only_matching, read_catalogue
 from dpaudit.engine.next_cell import Round, next_round
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.environments import environment
-from dpaudit.mechanisms.exits import exits_refused
+from dpaudit.mechanisms.own_process import exits_refused
 from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import Sweep
-from dpaudit.sampling.backends import one_worker
-from dpaudit.text.printable import joined, one_line
-from dpaudit.values import Foreign
-
-_PATIENCE = 10.0  # seconds that an interrupted round has to return what it has measured
-_DIED = "the process that audited this cell ended: {}"
-
-
-class Workers:
-    """Worker processes, each of which makes one round at a time."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._idle: list[Foreign] = []  # executors without a round
-        self._running: dict[Future[Outcome], tuple[int, Foreign, float]] = {}  # cell, executor, start
-
-    @property
-    def free(self) -> bool:
-        """Whether another round may start."""
-        return len(self._running) < self._number
-
-    @property
-    def cells(self) -> list[int]:
-        """The cells whose rounds run, the oldest first."""
-        return [cell for cell, _, _ in self._running.values()]
-
-    def start(self, cell: int, task: Task) -> None:
-        """Start a round of a cell."""
-        executor = self._idle.pop() if self._idle else one_worker()
-        self._running[executor.submit(_in_worker, task, sys.argv)] = cell, executor, time.monotonic()
-
-    def ended(self, seconds: float) -> list[tuple[int, Outcome]]:
-        """Wait for rounds to end.
-
-        Returns:
-            The cells whose rounds have ended, and the outcomes.  If a worker died, the outcome says so.
-        """
-        done, _ = wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED)
-        return [self._outcome(future) for future in self._running.copy() if future in done]
-
-    def interrupt(self) -> list[tuple[int, Outcome]]:
-        """Interrupt all rounds, and return the outcomes of the cells, which hold what was measured until then."""
-        for _, executor, _ in self._running.values():
-            for process in _processes(executor):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGTERM)
-        done, _ = wait(self._running, timeout=_PATIENCE)
-        ended = [self._outcome(future) for future in self._running.copy() if future in done]
-        cut = Outcome(interrupted=True)  # the signal came before the worker could handle it
-        return [(cell, replace(cut, seconds=found.seconds) if found.died else found) for cell, found in ended]
-
-    def close(self) -> None:
-        """End all workers, including those that still run."""
-        busy = [executor for _, executor, _ in self._running.values()]
-        for executor in (*self._idle, *busy):
-            executor.shutdown(wait=True, kill_workers=True)
-        self._idle, self._running = [], {}
-
-    def _outcome(self, future: Future[Outcome]) -> tuple[int, Outcome]:
-        cell, executor, began = self._running.pop(future)
-        try:
-            outcome = future.result()
-        except Exception as error:  # the worker died, or its answer could not be sent
-            executor.shutdown(wait=False, kill_workers=True)
-            reason = _DIED.format(" ".join(str(error).split()) or type(error).__name__)
-            return cell, Outcome(reason=reason, died=True, seconds=max(time.monotonic() - began, 1e-9))
-        self._idle.append(executor)
-        return cell, outcome
-
-
-def _processes(executor: Foreign) -> Sequence[int]:
-    return list(executor._processes or ())
-
-
-_state = {"ready": False, "busy": False}  # of a worker process
-
-
-def _in_worker(task: Task, arguments: Sequence[str]) -> Outcome:
-    """Make a round in a worker process."""
-    if not _state["ready"]:
-        _state["ready"] = True
-        _prepare()
-    sys.argv[:] = arguments  # the result records the command
-    _state["busy"] = True
-    try:
-        return make_round(task)
-    finally:
-        _state["busy"] = False
-
-
-def _prepare() -> None:
-    """Let the parent process alone decide about interruptions, and keep text of mechanisms out of its results."""
-    os.dup2(2, 1)
-    signal.signal(signal.SIGTERM, _interrupt)
-    for name in ("SIGINT", "SIGHUP"):  # a terminal sends these signals to all processes of the command
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda *_: None)
-
-
-def _interrupt(_: int, __: FrameType | None) -> None:
-    if _state["busy"]:
-        _state["busy"] = False
-        raise KeyboardInterrupt
-
+from dpaudit.settings.audit import BACKENDS
+from dpaudit.settings.limits import ALL_CORES, cores
+from dpaudit.text.printable import joined, one_line, shortened
+from dpaudit.values import JsonObject
 
 _clock = time.monotonic
-_NO_TIME = "no time was left"
-_LOOK = 1.0  # seconds between two updates of the line that shows the running cells
-_MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.json holds all of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    catalogue: Catalogue
+    versions: tuple[str, ...]
+    cells: list[Cell]
+
+    def start(self, seconds: float, command: CommandSettings) -> Sweeping:
+        """Return the sweep, ready to run; it has the results of an earlier command that it resumes."""
+        promise = share_guarantee([cell.planned for cell in self.cells], command)
+        before = earlier(command, [cell.name for cell in self.cells])
+        wait = before.answer_seconds if before is not None else answer_seconds(seconds, len(self.cells))
+        cells = [replace(cell, planned=cell.planned.changed(timeout=wait)) for cell in self.cells]
+        rows = [
+            Row(cell=cell, confidence=confidence) for cell, confidence in zip(cells, promise.confidences, strict=True)
+        ]
+        sweep = Sweep(
+            library=self.catalogue.config.library,
+            package=self.catalogue.config.package,
+            catalogue=self.catalogue.file.name,
+            versions=self.versions,
+            confidence=min(promise.confidences),
+            false_alarm=min(float(promise.false_alarm), 1.0),
+            shared=promise.shared,
+            number=promise.number,
+            seconds=seconds,
+            spent=0.0,
+            answer_seconds=wait,
+            interrupted=False,
+            cells=tuple(row.recorded for row in rows),
+        )
+        if before is not None:
+            promise = resume(before, sweep, rows, promise, command)
+            sweep = replace(sweep, number=promise.number, spent=before.spent)
+        at_once = 1
+        if command.backend == BACKENDS[0]:  # on a cluster, the processes of `jobs` make the runs of one cell
+            at_once = min(cores() if command.jobs == ALL_CORES else command.jobs, len(rows))
+            command = replace(command, jobs=1)
+        return Sweeping(sweep=sweep, rows=rows, command=command, promise=promise, cells=at_once)
+
+
+def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], command: CommandSettings) -> SweepPlan:
+    """Read the catalogue and list the cells."""
+    from packaging.version import Version
+
+    name, _, wanted = library.partition("==")
+    if not wanted and (library.endswith("==") or any(sign in name for sign in "<>~!=,")):
+        raise ConfigError(f"LIBRARY {library[:100]!r}: write NAME or NAME==VERSION, such as opendp==0.16.0")
+    catalogue = read_catalogue(name)
+    project = catalogue.config.package
+    here = None if wanted else catalogue.installed
+    versions = [_version("LIBRARY", wanted, project) if wanted else here or catalogue.newest]
+    for other in others:
+        version = _version("--with", other.removeprefix(f"{project}=="), project)
+        if any(Version(version) == Version(one) for one in versions):
+            raise ConfigError(f"--with {other}: the version {version} is given twice")
+        versions.append(version)
+    settings: JsonObject = {} if command.trials is None else {"trials": command.trials}
+    found = [
+        cells_of(catalogue, version, pinned=here is None or number > 0, settings=settings)
+        for number, version in enumerate(versions)
+    ]
+    order = {title: number for number, title in enumerate(dict.fromkeys(c.title for one in found for c in one))}
+    cells = sorted((cell for one in found for cell in one), key=lambda cell: order[cell.title])
+    if not cells:
+        raise ConfigError(f"{catalogue.file}: no entry is for version {' or '.join(versions)}; see its keys `versions`")
+    return SweepPlan(catalogue=catalogue, versions=tuple(versions), cells=only_matching(cells, patterns))
+
+
+def _version(option: str, text: str, package: str) -> str:
+    try:
+        return check_version_number(text)
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text[:40]!r} is not a version of {package}; write a number such as 1.2.3"
+        ) from None
+
+
+def answer_seconds(seconds: float, cells: int) -> float:
+    """Return the maximum time of one answer of a mechanism: two fair shares, but 5 to 60 seconds."""
+    return min(max(2 * seconds / cells, 5.0), 60.0)
 
 
 @dataclass(slots=True, kw_only=True)
 class Sweeping:
-    """A sweep that runs."""
-
     sweep: Sweep
     rows: list[Row]
     command: CommandSettings
@@ -161,14 +128,8 @@ class Sweeping:
     _log: Callable[..., None] = field(default=lambda *_, **__: None)
 
     @property
-    def results(self) -> dict[str, AuditResult]:
-        """The results so far, by name."""
-        return {row.cell.name: row.result for row in self.rows if row.result is not None}
-
-    @property
     def outcome(self) -> Sweep:
-        """The outcome so far."""
-        cells = tuple(map(recorded, self.rows))
+        cells = tuple(row.recorded for row in self.rows)
         return replace(self.sweep, cells=cells, spent=self._spent, interrupted=self.interrupted)
 
     @property
@@ -193,18 +154,16 @@ class Sweeping:
             close_workers()
         for row in self.rows:
             if row.result is None and not row.reason:
-                row.reason = "the sweep was interrupted" if self.interrupted else _NO_TIME
-        self.save()
+                row.reason = "the sweep was interrupted" if self.interrupted else "no time was left"
+        self._save()
 
-    def save(self) -> None:
-        """Write DIR/sweep.json."""
+    def _save(self) -> None:
         self.unwritten = not write_sweep(self.outcome, self.command) or self.unwritten
 
     def _make_one_by_one(self) -> None:
         while (chosen := self._next()) is not None:
             outcome = make_round(self._task(chosen, shown=not self.command.quiet))
-            self._keep(self.rows[chosen.cell], outcome)
-            self.save()
+            self._keep_all([(chosen.cell, outcome)])
             if outcome.interrupted:
                 raise KeyboardInterrupt
 
@@ -218,8 +177,11 @@ class Sweeping:
                     running.start(chosen.cell, self._task(chosen, shown=False))
                 if not running.cells:
                     return
-                with status(self._status(running.cells)):
-                    ended = running.ended(_LOOK)
+                names = ", ".join(one_line(self.rows[cell].cell.name) for cell in running.cells)
+                left = max(self.sweep.seconds - self._spent, 0.0)
+                tried = sum(row.rounds > 0 for row in self.rows)
+                with status(f"{tried} of {len(self.rows)} cells, {left:.0f} s left: {names}"):
+                    ended = running.ended(seconds=1.0)  # then the line is updated
                 self._keep_all(ended)
         except KeyboardInterrupt:
             self._keep_all(running.interrupt())
@@ -232,14 +194,7 @@ class Sweeping:
             self.rows[cell].busy = False
             self._keep(self.rows[cell], outcome)
         if ended:
-            self.save()
-
-    def _status(self, cells: Sequence[int]) -> str:
-        """Return the line about running cells."""
-        names = ", ".join(one_line(self.rows[cell].cell.name) for cell in cells)
-        left = max(self.sweep.seconds - self._spent, 0.0)
-        tried = sum(row.rounds > 0 for row in self.rows)
-        return f"{tried} of {len(self.rows)} cells, {left:.0f} s left: {names}"
+            self._save()
 
     def _next(self) -> Round | None:
         left = self.sweep.seconds - self._spent
@@ -294,10 +249,11 @@ class Sweeping:
             if outcome.other_audit:  # the result of earlier rounds is about another mechanism
                 row.result, row.facts = None, {}
             row.unfinished = row.result is not None
+            words = shortened(one_line(row.reason))
             if row.unfinished:
-                say(f"{row.cell.name}: only the earlier rounds count, as a round failed: {_said(row.reason)}")
+                say(f"{row.cell.name}: only the earlier rounds count, as a round failed: {words}")
             elif row.reason and not self.command.quiet:
-                say(f"{row.cell.name} could not be audited: {_said(row.reason)}")
+                say(f"{row.cell.name} could not be audited: {words}")
         # the result of an interrupted round is not kept, because the store has all its blocks
         elif not outcome.interrupted or failed(result):
             self._keep_result(row, result)
@@ -312,21 +268,3 @@ class Sweeping:
         # a result in another folder is no part of the sweep, which could not be resumed
         self.unwritten = write_result(result, self.command) != self.command.output or self.unwritten
         log_result(self._log, result)
-
-
-def _said(reason: str) -> str:
-    return one_line(reason)[:_MAX_SAID]
-
-
-def answer_seconds(seconds: float, cells: int) -> float:
-    """Return the maximum time of one answer of a mechanism: two fair shares, but 5 to 60 seconds."""
-    return min(max(2 * seconds / cells, 5.0), 60.0)
-
-
-def with_timeout(cells: Sequence[Cell], seconds: float) -> list[Cell]:
-    """Return the cells with a time limit for each answer of their mechanisms."""
-    return [replace(cell, planned=replace(cell.planned, config=_timed(cell.planned, seconds))) for cell in cells]
-
-
-def _timed(planned: PlannedAudit, seconds: float) -> Foreign:
-    return planned.config.model_copy(update={"timeout": seconds})

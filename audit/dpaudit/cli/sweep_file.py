@@ -1,20 +1,21 @@
-"""Writes the outcome of a sweep to DIR/sweep.json, and reads it again when the sweep is resumed."""
+"""What is known about the cells of a sweep: written to DIR/sweep.json, and read again when the sweep is resumed."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.read_results import SWEEP
 from dpaudit.cli.sweep_rounds import seeded
-from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import say
+from dpaudit.config.sweeps import Cell
+from dpaudit.engine.next_cell import Spent
 from dpaudit.engine.verdict import DROPPED
+from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
@@ -22,33 +23,57 @@ from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import joined, shortened
 from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign
-from dpaudit_reports.claimed import headline
+from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable
-from dpaudit_reports.ranges import ranges
-from dpaudit_reports.reasons import reason
+from dpaudit_reports.verdicts import reason
 
 
-def recorded(row: Row) -> SweptCell:
-    """Return the record of a cell."""
-    cell = row.cell
-    return SweptCell(
-        name=cell.name,
-        title=cell.title,
-        constructor=cell.constructor,
-        values=dict(cell.values),
-        version=cell.version,
-        closed=row.closed and not row.retried,
-        rounds=row.rounds,
-        seconds=row.seconds,
-        last_seconds=row.last_seconds,
-        **(row.facts or {"state": CellState.NOT_AUDITED, "reason": _joined(row.reason)}),
-    )
+@dataclass(slots=True, kw_only=True)
+class Row:
+    cell: Cell
+    confidence: float
+    result: AuditResult | None = None
+    reason: str = ""
+    closed: bool = False
+    retried: bool = False
+    busy: bool = False
+    unfinished: bool = False
+    facts: dict[str, Foreign] = field(default_factory=dict)
+    rounds: int = 0
+    seconds: float = 0.0
+    last_seconds: float = 0.0
 
+    @property
+    def spent(self) -> Spent:
+        """What the rule that chooses the next round knows."""
+        result = self.result
+        return Spent(
+            trials=0 if result is None else result.trials_allowed,
+            seconds=self.seconds,
+            last_seconds=self.last_seconds,
+            log_e=0.0 if result is None or not result.bounds_valid else -math.log(max(result.p_value, 1e-300)),
+            log_threshold=log_threshold(self.confidence),
+            most=self.cell.planned.config.trials,
+            closed=self.closed,
+            busy=self.busy,
+        )
 
-def _joined(words: str) -> str:
-    """Return a reason as one line.  A reason that was read from a file stays marked, so that reports quote it."""
-    line = joined(words)
-    return FromFile(line) if isinstance(words, FromFile) else line
+    @property
+    def recorded(self) -> SweptCell:
+        cell, words = self.cell, joined(self.reason)
+        words = FromFile(words) if isinstance(self.reason, FromFile) else words  # so that reports quote it
+        return SweptCell(
+            name=cell.name,
+            title=cell.title,
+            constructor=cell.constructor,
+            values=dict(cell.values),
+            version=cell.version,
+            closed=self.closed and not self.retried,
+            rounds=self.rounds,
+            seconds=self.seconds,
+            last_seconds=self.last_seconds,
+            **(self.facts or {"state": CellState.NOT_AUDITED, "reason": words}),
+        )
 
 
 def facts_of(result: AuditResult) -> dict[str, Foreign]:
@@ -82,7 +107,7 @@ def write_sweep(sweep: Sweep, command: CommandSettings) -> bool:
     try:
         write_placed(command.output / SWEEP, json.dumps(sweep.to_dict(), indent=1) + "\n")
     except OSError as error:
-        say(f"{command.shown or command.output}/{SWEEP} could not be written: {error.strerror}")
+        say(f"{command.shown}/{SWEEP} could not be written: {error.strerror}")
         return False
     return True
 
@@ -90,27 +115,23 @@ def write_sweep(sweep: Sweep, command: CommandSettings) -> bool:
 def earlier(command: CommandSettings, names: Sequence[str]) -> Sweep | None:
     """Return the sweep that the output folder holds; None if there is none."""
     file = command.output / SWEEP
-    shown = f"{command.shown or command.output}/{SWEEP}"
     there = file.is_file()
     stores = [name for name in names if (command.output / f"{name}.trials").exists()]
     if not command.keep_outputs and (there or stores):
         what = "a sweep" if there else f"stored outputs, such as {stores[0]}.trials"
-        raise NotReady(f"{command.shown or command.output} holds {what}; add --resume, or name another folder with -o")
+        raise NotReady(f"{command.shown} holds {what}; add --resume, or name another folder with -o")
     if not there:
         return None
     try:
         return Sweep.from_json(file)
     except (ValueError, OSError) as error:
-        raise NotReady(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise NotReady(f"{command.shown}/{SWEEP} cannot be resumed: {why}") from None
 
 
 def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, command: CommandSettings) -> Promise:
-    """Fill the rows with the results of the sweep that the folder holds.
-
-    Returns:
-        The joint guarantee with the number of the earlier command.
-    """
-    shown = f"{command.shown or command.output}/{SWEEP}"
+    """Fill the rows with the earlier results; return the joint guarantee with the number of the earlier command."""
+    shown, promise = f"{command.shown}/{SWEEP}", replace(promise, number=before.number)
     _compare(before, after, [row.cell.name for row in rows], shown)
     problems = []
     for row, cell in zip(rows, before.cells, strict=True):
@@ -121,7 +142,7 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             continue
         try:
-            row.result = _result(file, row, promise, before.number, command)
+            row.result = _checked(AuditResult.from_json(file), row, promise, command)
             row.closed, row.facts = cell.closed or closes(row.result), facts_of(row.result)
             # code in this process may have changed although its version is the same; reading the store again shows it
             if row.result.violated and not row.cell.planned.config.mechanism.isolated:
@@ -130,14 +151,13 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
             problems.append(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}: {file.name}")
     if problems:
         raise NotReady(*problems)
-    return replace(promise, number=before.number)
+    return promise
 
 
-def _result(file: Path, row: Row, promise: Promise, number: str, command: CommandSettings) -> AuditResult:
-    """Read the result of a cell, and refuse the result of another audit or command."""
-    result = AuditResult.from_json(file)
-    recorded = replace(promise, number=number).recorded(result.provenance).command_number
-    if result.confidence != row.confidence or result.provenance.command_number != recorded:
+def _checked(result: AuditResult, row: Row, promise: Promise, command: CommandSettings) -> AuditResult:
+    """Refuse the result of another audit or command."""
+    number = promise.recorded(result.provenance).command_number
+    if result.confidence != row.confidence or result.provenance.command_number != number:
         raise ValueError("the result comes from another command")
     if result.provenance.audit != seeded(row.cell.planned, command.seed).text:
         raise ValueError("the result is that of an audit with other arguments, packages, pairs or seed")

@@ -9,14 +9,13 @@ import contextlib
 import os
 import shutil
 import sys
-import threading
-import time
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from dpaudit.text.printable import encodable, printable, quoted_lines
 
-_SPINNER = "-\\|/"
+if TYPE_CHECKING:
+    from dpaudit_reports.formats.facts import Screen
 
 
 def prepare() -> None:
@@ -82,47 +81,41 @@ def drawn(text: str) -> None:
     _write(sys.stdout, text)
 
 
-def encoding_of(stream: IO[str] | None) -> str:
-    """Return the encoding of a stream; "utf-8" if it has none."""
+def screen() -> Screen:
+    """Describe stdout; its width is unlimited in a file or a pipe, unless COLUMNS is set."""
+    from rich.console import Console
+
+    from dpaudit_reports.formats.facts import Screen
+
+    found = Console()
+    wide = found.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    return Screen(
+        width=max(found.width, 20) if wide else None,
+        encoding=_encoding(sys.stdout),
+        terminal=found.is_terminal and (is_terminal(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))),
+    )
+
+
+def _encoding(stream: IO[str] | None) -> str:
     return getattr(stream, "encoding", None) or "utf-8"
 
 
 @contextlib.contextmanager
 def waiting(text: str, *, shown: bool) -> Iterator[None]:
-    """Show what the program is doing, with a spinner on a terminal and a line of text elsewhere."""
-    stream = sys.stderr
-    if not shown:
-        yield
+    """Show what the program is doing."""
+    if shown and is_terminal(sys.stderr):
+        with drawn_line(f"{text} ..."):
+            yield
         return
-    if not is_terminal(stream):
+    if shown:
         say(f"{text} ...")
-        yield
-        return
-    over = threading.Event()
-
-    def turn() -> None:
-        began, step = time.monotonic(), 0
-        while not over.wait(0.1):
-            step += 1
-            _write(stream, f"\r{_SPINNER[step % 4]} {text} {time.monotonic() - began:.0f} s")
-
-    _write(stream, f"\r- {text}")
-    turning = threading.Thread(target=turn, daemon=True)
-    turning.start()
-    try:
-        yield
-    finally:
-        over.set()
-        turning.join(1)
-        _write(stream, "\r\x1b[2K")
+    yield
 
 
 @contextlib.contextmanager
 def drawn_line(text: str) -> Iterator[None]:
     """Show a line on a terminal's stderr during the `with` block, cut to the width of the terminal."""
-    width = max(shutil.get_terminal_size().columns - 1, 1)
-    line = printable(text)
-    _write(sys.stderr, f"\r{line if len(line) <= width else line[: width - 1] + '…'}\x1b[K")
+    _write(sys.stderr, f"\r{printable(text)[: max(shutil.get_terminal_size().columns - 1, 1)]}\x1b[K")
     try:
         yield
     finally:
@@ -142,7 +135,7 @@ def _write(stream: IO[str] | None, text: str) -> None:
     if stream is None:
         return
     try:
-        stream.write(encodable(text, encoding_of(stream)))
+        stream.write(encodable(text, _encoding(stream)))
         stream.flush()
     except UnicodeError:
         with contextlib.suppress(OSError, ValueError):

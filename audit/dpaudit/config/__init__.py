@@ -5,20 +5,12 @@ Public names: those below.
 """
 
 from dpaudit.config.files import only_named, read_configs, read_text
-from dpaudit.config.models import FROM_MECHANISM, MAX_NAME_BYTES, AuditConfig, schema
+from dpaudit.config.models import FROM_MECHANISM, AuditConfig, schema
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.config.versions import (
-    lock_file,
-    pinned_versions,
-    requiring,
-    side_by_side,
-    with_locks,
-    with_requirements,
-)
+from dpaudit.config.versions import lock_file, pinned_versions, requiring, side_by_side, with_locks, with_requirements
 
 __all__ = [
     "FROM_MECHANISM",
-    "MAX_NAME_BYTES",
     "AuditConfig",
     "ConfigError",
     "PlannedAudit",

@@ -6,6 +6,7 @@ import fnmatch
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -16,23 +17,18 @@ from dpaudit.config.numbers import Loader
 from dpaudit.config.pair_models import reader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import Lines, Place, explained
-from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file
+from dpaudit.mechanisms.misfit import STANDARD_FILE, is_standard_file
 from dpaudit.settings.limits import MAX_ENTRIES
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import hint, nearest
 
+T = TypeVar("T")
 _SUFFIXES = (".yaml", ".yml")
-_SMALLER = "use several configs, or write large datasets into .csv or .json files"
-_PIECE = 40  # letters that count as one entry
 
 
 def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
-    """Read all audits of the files, and of all .yaml and .yml files in the folders.
-
-    Returns:
-        The audits, in the order of the files.
-    """
+    """Read all audits of the files, and of all .yaml and .yml files in the folders, in the order of the files."""
     audits: list[PlannedAudit] = []
     problems: list[str] = []
     for file in _files(paths, problems):
@@ -66,7 +62,6 @@ def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
 
 
 def _configs_in(path: Path) -> list[Path]:
-    """Return the file itself, or all configs if a folder is given."""
     if path.is_file():
         if words := _not_a_config(path):
             raise ConfigError(words)
@@ -115,19 +110,26 @@ def read_text(text: str, file: Path) -> PlannedAudit:
 def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[PlannedAudit]:
     """Return the audits whose names match a pattern, in their original order; all audits if there is no pattern."""
     names = [audit.config.name for audit in audits]
+    return matching([([audit.config.name], audit) for audit in audits], patterns, "no audit has", "audits", names)
+
+
+def matching(
+    named: Sequence[tuple[Sequence[str], T]], patterns: Sequence[str], problem: str, kind: str, known: Sequence[str]
+) -> list[T]:
+    """Return the things one of whose names matches a pattern; all things if there is no pattern."""
+
+    def fits(names: Sequence[str], pattern: str) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for name in names)
+
     problems = [
-        f"--only {pattern}: no audit has this name; "
-        + hint(pattern, names, f"the audits are {shortened(', '.join(names))}")
+        f"--only {pattern}: {problem} this name; "
+        + hint(pattern, known, f"the {kind} are {shortened(', '.join(known))}")
         for pattern in patterns
-        if not fnmatch.filter(names, pattern)
+        if not any(fits(names, pattern) for names, _ in named)
     ]
     if problems:
         raise ConfigError(*problems)
-    return [
-        audit
-        for audit in audits
-        if not patterns or any(fnmatch.fnmatchcase(audit.config.name, pattern) for pattern in patterns)
-    ]
+    return [one for names, one in named if not patterns or any(fits(names, pattern) for pattern in patterns)]
 
 
 def _text_of(file: Path) -> str:
@@ -145,11 +147,20 @@ def read_yaml(file: Path) -> tuple[object, Lines]:
 def _loaded(text: str, file: Path) -> tuple[object, Lines]:
     """Parse YAML; return its content and the line of each key."""
     try:
-        loader = _Limited(text)
+        loader = Loader(text)
         root = loader.get_single_node()
         if root is None:
             raise ConfigError(f"{file}:1: is empty; `dpaudit init` writes an example")
-        lines = dict(_lines(root, (), file))
+        lines: dict[Place, int] = {}
+        size = 0
+        for place, line, letters in _lines(root, (), file):
+            lines[place] = line
+            size += 1 + letters // 40
+            if size > 2 * MAX_ENTRIES:  # keys count, too
+                raise ConfigError(
+                    f"{file}: it has more than {MAX_ENTRIES:,} keys and list entries (aliases expanded); use several "
+                    "configs, or write large datasets into .csv or .json files"
+                )
         return loader.construct_document(root), lines
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -166,33 +177,9 @@ def _loaded(text: str, file: Path) -> tuple[object, Lines]:
         raise ConfigError(f"{file}: is not valid YAML: {shortened(str(error))}") from None
 
 
-class _Limited(Loader):
-    """Stops at a file with too many entries, with aliases expanded, before it fills the memory."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._size = 0
-        self._sizes: dict[str | None, int] = {}  # of the nodes with an anchor
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Return the next node."""
-        before, event = self._size, self.peek_event()  # type: ignore[no-untyped-call]
-        node: yaml.Node | None = super().compose_node(parent, index)
-        if isinstance(event, yaml.AliasEvent):
-            self._size += self._sizes.get(event.anchor, 0)
-        else:
-            self._size += 1 + (len(node.value) // _PIECE if isinstance(node, yaml.ScalarNode) else 0)
-            self._sizes[event.anchor] = self._size - before
-        if self._size > 2 * MAX_ENTRIES:  # keys are nodes, too
-            raise yaml.YAMLError(
-                f"it has more than {MAX_ENTRIES:,} keys and list entries (aliases expanded); {_SMALLER}"
-            )
-        return node
-
-
-def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, int]]:
-    """Yield the line of every key and list entry.  Refuse duplicate keys; YAML would keep the last value."""
-    yield path, node.start_mark.line + 1
+def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, int, int]]:
+    """Yield the line and the letters of every key and list entry.  Refuse duplicate keys."""
+    yield path, node.start_mark.line + 1, len(node.value) if isinstance(node, yaml.ScalarNode) else 0
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -201,7 +188,7 @@ def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, in
                 raise ConfigError(f"{file}:{line}: key {shortened(name)} is given twice")
             seen.add(name)
             yield from _lines(value, (*path, name), file)
-            yield (*path, name), line
+            yield (*path, name), line, len(name)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _lines(value, (*path, index), file)
@@ -250,6 +237,5 @@ def _audits(text: str, file: Path, *, data: bool = True) -> list[PlannedAudit]:
 
 def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     """Keep one error for each place, because a value that fits no member of a union fails once for each member."""
-    return list({e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}.values())[
-        ::-1
-    ]
+    first = {e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}
+    return list(first.values())[::-1]

@@ -14,22 +14,17 @@ from dpaudit.claims import parse_claim
 from dpaudit.config.numbers import Number, Whole, number, numeric_arguments, whole
 from dpaudit.config.pair_models import PairConfig, Strict
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall
-from dpaudit.libraries.generator_calls import check_config, file_beside
+from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, check_config, file_beside
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
+from dpaudit.mechanisms.misfit import is_standard
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.requirements import check_version, project_name
-from dpaudit.mechanisms.standard_library import is_standard
 from dpaudit.settings.audit import DEFAULTS, Confirm, Failures, Method
-from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME, check_confirm
-from dpaudit.settings.memory import check_memory
+from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME, check_confirm, check_memory
 from dpaudit.text.spelling import hint, nearest
 from dpaudit.values import Foreign, JsonObject
-
-MAX_NAME_BYTES = 200
-"""Maximum length of an audit's name: file systems allow 255 bytes, and files such as NAME.trials add a suffix."""
 
 FROM_MECHANISM = "from mechanism"
 """Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
@@ -73,8 +68,7 @@ class MechanismConfig(Strict):
     arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
     d_in: int | float | list[float] = Field(1, description="distance of neighbouring datasets, for opendp")
     params: JsonObject | None = Field(
-        None,
-        description="arguments; if given, the object is a factory, which is called once with them",
+        None, description="arguments; if given, the object is a factory, which is called once with them"
     )
     batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
     observe_time: bool = Field(DEFAULTS.observe_time, description="the attacker also sees the running time of each run")
@@ -144,7 +138,6 @@ class MechanismConfig(Strict):
 
     @property
     def isolated(self) -> bool:
-        """Whether the mechanism runs in a separate environment."""
         return self.requires is not None or self.python_version is not None
 
     def mechanism(
@@ -254,8 +247,6 @@ class AuditConfig(Strict):
             raise ValueError(
                 f"must be a file name of at most 100 letters, digits, spaces and . _ + -, got {name[:90]!r}"
             )
-        if len(name.encode()) > MAX_NAME_BYTES:
-            raise ValueError(f"must have at most {MAX_NAME_BYTES} bytes as a file name, got {len(name.encode())}")
         return name
 
     @field_validator("memory", mode="before")

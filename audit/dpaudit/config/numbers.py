@@ -46,11 +46,7 @@ NUMERIC = ("epsilon", "delta", "sensitivity", "scale")
 
 
 def numeric_arguments(arguments: Foreign) -> Foreign:
-    """Convert text such as "log(3)" in the arguments `NUMERIC` of a library, at any depth, to a number.
-
-    Returns:
-        A copy of the arguments.  A whole sensitivity becomes an int, because some mechanisms need an integer.
-    """
+    """Convert text such as "log(3)" in the arguments `NUMERIC`, at any depth; a whole sensitivity becomes an int."""
     if isinstance(arguments, list):
         return [numeric_arguments(value) for value in arguments]
     if not isinstance(arguments, dict):

@@ -96,7 +96,6 @@ class SearchConfig(Strict):
         return {name: bounds_or_list(values) for name, values in self.columns.items()}
 
     def pairs(self) -> list[Pair]:
-        """Return the pairs, in order."""
         return list(SearchPairs(**self._settings))
 
 
@@ -108,8 +107,7 @@ class PairConfig(Strict):
 
     d0: Dataset = Field(None, description="a dataset, or the name of a .csv or .json file beside the config")
     d1: Dataset = Field(
-        None,
-        description="a dataset or a file; if d0 is a file, also {drop: 17}, {replace: {17: ...}} or {add: ...}",
+        None, description="a dataset or a file; if d0 is a file, also {drop: 17}, {replace: {17: ...}} or {add: ...}"
     )
     relation: Relation = "unspecified"
     label: str = ""
@@ -142,10 +140,10 @@ class PairConfig(Strict):
     @property
     def digests(self) -> dict[str, str]:
         """The SHA-256 of each file when it was last read."""
-        return dict(self._digests)
+        return self._digests
 
     def _read(self, name: str, read: Reader) -> Dataset:
-        dataset, self._digests[name] = read(name)
+        dataset, self.digests[name] = read(name)
         return dataset
 
     def pairs(self, read: Reader) -> list[Pair]:
@@ -194,13 +192,11 @@ def check_change(change: Foreign) -> Change:
 def in_words(file: str, change: Foreign) -> str:
     """Return a label of the pair, such as "people.csv without record 17 (counted from 0)"."""
     ((kind, value),) = change.items()
-    match kind:
-        case "drop":
-            return f"{file} without record {value} (counted from 0)"
-        case "replace":
-            return f"{file} with record {next(iter(value))} (counted from 0) replaced"
-        case _:
-            return f"{file} with one more record"
+    if kind == "add":
+        return f"{file} with one more record"
+    if kind == "drop":
+        return f"{file} without record {value} (counted from 0)"
+    return f"{file} with record {next(iter(value))} (counted from 0) replaced"
 
 
 def reader(folder: Path) -> Reader:
@@ -227,7 +223,6 @@ def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
 
 
 def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
-    """Return the neighbour of a dataset."""
     if not isinstance(records, list):
         raise ValueError(f"{name}: must hold a list of records, so that one can be changed")
     ((kind, value),) = change.items()

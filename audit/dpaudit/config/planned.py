@@ -8,7 +8,6 @@ import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import yaml
 
@@ -17,19 +16,19 @@ from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.config.pair_models import is_file, reader
-from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, read
-from dpaudit.libraries.generator_calls import file_beside
+from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.forks import only_this_process
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.modules import imported_from
-from dpaudit.mechanisms.protocol import MechanismError, in_words
+from dpaudit.mechanisms.own_process import only_this_process
+from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.raised import in_words
+from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.settings.memory import check_memory
+from dpaudit.settings.limits import check_memory
 from dpaudit.text.masking import masked, masked_values, masked_words
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
@@ -38,8 +37,6 @@ _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
 class ConfigError(Exception):
-    """Raised if a config is wrong."""
-
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
@@ -63,12 +60,10 @@ class PlannedAudit:
 
     @property
     def place(self) -> Path:
-        """The folder in which the mechanism is looked up and run."""
         return self.folder or self.file.parent
 
     @property
     def pairs(self) -> list[Pair]:
-        """The pairs of datasets."""
         files = reader(self.place)
         return [
             pair
@@ -94,7 +89,6 @@ class PlannedAudit:
 
     @property
     def settings(self) -> AuditSettings:
-        """The settings of the audit."""
         config = self.config
         return AuditSettings(
             attacks=config.attacks,
@@ -210,16 +204,12 @@ class PlannedAudit:
         written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         return written
 
-    def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
-        """Return the same audit with another name and another expectation."""
-        return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
+    def changed(self, **values: Foreign) -> PlannedAudit:
+        """Return the audit with other values of keys of its config, which are not checked."""
+        return replace(self, config=self.config.model_copy(update=values))
 
     def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
-        """Build the claims of the config.
-
-        Returns:
-            The claim (None if the mechanism states its claim), and the claim of `detect` (None if `detect` is missing).
-        """
+        """Build the claim (None if the mechanism states it) and the claim of `detect` (None if it is missing)."""
         config = self.config
         texts = (None if config.claim == FROM_MECHANISM else config.claim, config.detect)
         claim, detect = (None if text is None else checked(parse_claim(text)) for text in texts)
@@ -228,13 +218,7 @@ class PlannedAudit:
         return claim, detect
 
     def load(self) -> tuple[Foreign, TradeoffFunction]:
-        """Load or start the mechanism, and build the claim.
-
-        If the mechanism needs an environment that does not exist, the environment is built.
-
-        Returns:
-            The mechanism and the claim.
-        """
+        """Load or start the mechanism, in a new environment if needed, and build the claim."""
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(
             self.place, self.config.timeout, check_memory(self.config.memory), raises=self.failures_end_runs
@@ -271,24 +255,16 @@ class PlannedAudit:
 
 def _brief(value: Foreign) -> str:
     """Return a value as one line of JSON, shortened to 500 characters."""
-    text = json.dumps(_named(value), ensure_ascii=False, default=repr)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except TypeError:  # a key that JSON does not have, such as a date
+        text = repr(value)
     note = f" ({len(text):,} characters; read the file)" if shortened(text) != text else ""
     return one_line(shortened(text)) + note
 
 
-def _named(value: Foreign) -> Foreign:
-    """Return the value for JSON: a mapping with a key that JSON does not have, such as a date, becomes a list."""
-    if isinstance(value, dict):
-        items = [(key, _named(inner)) for key, inner in value.items()]
-        return dict(items) if all(key is None or isinstance(key, str | int | float) for key in value) else items
-    return [_named(inner) for inner in value] if isinstance(value, list) else value
-
-
 def checked(claim: TradeoffFunction) -> TradeoffFunction:
-    """Return the claim after computing one point of its curve.
-
-    Compositions are computed on first use, and may need the package dp-accounting.
-    """
+    """Return the claim after computing one point of its curve, which may need the package dp-accounting."""
     try:
         claim.beta(0.5)
     except ImportError as error:

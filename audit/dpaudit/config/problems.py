@@ -42,13 +42,7 @@ _KINDS = {
 """Words for kinds of errors of pydantic.  The names in braces are those of pydantic's limits."""
 
 
-def explained(
-    error: ErrorDetails,
-    base: Place,
-    lines: Lines,
-    file: Path,
-    model: type[BaseModel] = AuditConfig,
-) -> str:
+def explained(error: ErrorDetails, base: Place, lines: Lines, file: Path, model: type[BaseModel] = AuditConfig) -> str:
     """Return a message about a wrong value, as `file:line: key must be ..., got ...`."""
     location = (*base, *error["loc"])
     written = location
@@ -80,7 +74,8 @@ def _meant(location: Sequence[str | int], value: object) -> str:
     """Return a hint for a value of a wrong type, or ""."""
     match location[-1] if location else "":
         case "confidence":
-            return _percent(str(value).strip()) or comma_meant(value, ".")
+            number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%?", str(value).strip())
+            return (number and percent_meant(number[1])) or comma_meant(value, ".")
         case "claim" | "detect":
             return _claim_meant(value)
         case "mechanism" if isinstance(value, str):
@@ -98,11 +93,6 @@ def _meant(location: Sequence[str | int], value: object) -> str:
         case "trials" | "seed" | "size" | "most":
             return comma_meant(value, "")
     return comma_meant(value, ".")
-
-
-def _percent(text: str) -> str:
-    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%?", text)
-    return "" if number is None else percent_meant(number[1])
 
 
 def _claim_meant(value: object) -> str:

@@ -6,6 +6,9 @@ import math
 import re
 from typing import Annotated
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from dpaudit.config.pair_models import Strict
@@ -29,9 +32,6 @@ _AXIS = re.compile(r"[A-Za-z_]\w{0,39}")
 
 
 def check_version_number(text: str) -> str:
-    """Return the number of a version unchanged."""
-    from packaging.version import Version
-
     try:
         Version(text)
         if text != text.strip():
@@ -42,8 +42,6 @@ def check_version_number(text: str) -> str:
 
 
 def _specifier(text: str) -> str:
-    from packaging.specifiers import SpecifierSet
-
     try:
         SpecifierSet(text).contains("1")
     except ValueError:
@@ -53,8 +51,6 @@ def _specifier(text: str) -> str:
 
 def _by_version(requires: list[str]) -> list[str]:
     """Refuse requirements that name files or addresses."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     for requirement in requires:
         try:
             named = Requirement(requirement).url is None
@@ -80,8 +76,7 @@ class EntryConfig(Strict):
     arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
     d_in: int | float | list[float] | str = Field(1, description="distance of neighbouring datasets, for opendp")
     grid: dict[str, list[Foreign] | JsonObject] = Field(
-        default_factory=dict,
-        description="axes: for each name a list of values, or a mapping of labels to values",
+        default_factory=dict, description="axes: for each name a list of values, or a mapping of labels to values"
     )
     versions: _Range = Field("", description='versions of the package that have this call, such as ">=0.14"')
     requires: _Requirements = Field(default_factory=list, description="further packages of the environment")
@@ -105,23 +100,18 @@ class EntryConfig(Strict):
 
     @property
     def title(self) -> str:
-        """The name of the entry in reports."""
         return self.name or self.call
 
-    @property
-    def number_of_cells(self) -> int:
-        """The number of combinations of the values of all axes."""
-        return math.prod(map(len, self.grid.values()))
-
     def axes(self) -> dict[str, dict[str, Foreign]]:
-        """Return the values of each axis by their labels."""
         return {axis: _labelled(axis, values) for axis, values in self.grid.items()}
 
 
 def _labelled(axis: str, values: list[Foreign] | JsonObject) -> dict[str, Foreign]:
     found: dict[str, Foreign] = {}
-    pairs = values.items() if isinstance(values, dict) else ((_label(axis, value), value) for value in values)
-    for label, value in pairs:
+    if isinstance(values, list) and any(not isinstance(value, str | int | float) for value in values):
+        raise ValueError(f"grid.{axis}: a value that is a list or a mapping needs a label: {{LABEL: VALUE}}")
+    labels = values if isinstance(values, dict) else [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    for label, value in zip(labels, values.values() if isinstance(values, dict) else values, strict=True):
         if not _LABEL.fullmatch(label):
             raise ValueError(
                 f"grid.{axis}: a label must have at most 40 letters, digits, spaces and . _ + -, got {label[:80]!r}; "
@@ -131,14 +121,6 @@ def _labelled(axis: str, values: list[Foreign] | JsonObject) -> dict[str, Foreig
             raise ValueError(f"grid.{axis}: the value {label} is given twice")
         found[label] = value
     return found
-
-
-def _label(axis: str, value: Foreign) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str | int | float):
-        raise ValueError(f"grid.{axis}: a value that is a list or a mapping needs a label: {{LABEL: VALUE}}")
-    return str(value)
 
 
 class EnvironmentConfig(Strict):
@@ -186,7 +168,7 @@ class CatalogueConfig(Strict):
 
     @model_validator(mode="after")
     def _few(self) -> CatalogueConfig:
-        cells = sum(entry.number_of_cells for entry in self.entries)
+        cells = sum(math.prod(map(len, entry.grid.values())) for entry in self.entries)
         if cells > MAX_CELLS:
             raise ValueError(f"the grids have {cells:,} cells; the maximum is {MAX_CELLS:,}")
         return self

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from importlib import import_module, metadata
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from pydantic import ValidationError
 
-from dpaudit.config.files import read_yaml
+from dpaudit.config.files import matching, read_yaml
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import explained
@@ -25,23 +25,15 @@ from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign, JsonObject
 
-_MAX_LETTERS = 2**23  # maximum length of the arguments of all cells together, as JSON
-_MAX_LISTED = 8  # names that a message lists
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """A catalogue that was read from a file."""
-
     file: Path
     config: CatalogueConfig
     lines: tuple[int, ...]
 
     @property
     def newest(self) -> str:
-        """The newest version that the catalogue names."""
-        from packaging.version import Version
-
         return max(self.config.versions, key=Version)
 
     @property
@@ -66,7 +58,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of the result, with the version."""
         return self.planned.config.name
 
 
@@ -79,7 +70,6 @@ def catalogues() -> dict[str, Path]:
 
 
 def read_catalogue(name: str) -> Catalogue:
-    """Read a catalogue."""
     known = catalogues()
     file = known.get(name.lower().replace("-", "_"))
     if file is None:
@@ -96,26 +86,22 @@ def read_catalogue(name: str) -> Catalogue:
     try:
         config = CatalogueConfig.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(*(explained(one, (), lines, file, CatalogueConfig) for one in _distinct(error))) from None
+        # a value that fits no member of a union fails once for each member
+        distinct = {one["loc"][:3]: one for one in error.errors()}.values()
+        raise ConfigError(*(explained(one, (), lines, file, CatalogueConfig) for one in distinct)) from None
     starts = tuple(lines.get(("entries", index), 1) for index in range(len(config.entries)))
     return Catalogue(file=file, config=config, lines=starts)
-
-
-def _distinct(error: ValidationError) -> list[Foreign]:
-    """Keep one error for each entry and key, because a value that fits no member of a union fails once for each."""
-    return list({one["loc"][:3]: one for one in error.errors()}.values())
 
 
 def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapping[str, Foreign]) -> list[Cell]:
     """Return the cells of a catalogue for one version of the package."""
     problems: list[str] = []
     found: dict[str, Cell] = {}
-    filling = _Filling()
     for entry, line in zip(catalogue.config.entries, catalogue.lines, strict=True):
         if not _within(version, entry.versions):
             continue
         try:
-            for cell in _cells(catalogue, entry, line, version, pinned, settings, filling):
+            for cell in _cells(catalogue, entry, line, version, pinned, settings):
                 other = found.setdefault(cell.name.casefold(), cell)
                 if other is not cell:
                     raise ValueError(
@@ -132,85 +118,50 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
 def only_matching(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
     """Return the cells whose title or constructor matches a pattern; all cells if there is no pattern."""
     names = list(dict.fromkeys(cell.constructor for cell in cells))
-    shown = f"{', '.join(names[:_MAX_LISTED])}{f' and {len(names) - _MAX_LISTED} more' * (len(names) > _MAX_LISTED)}"
-    problems = [
-        f"--only {pattern}: no cell and no constructor has this name; "
-        + hint(pattern, names, f"the constructors are {shown}")
-        for pattern in patterns
-        if not any(_matches(cell, pattern) for cell in cells)
-    ]
-    if problems:
-        raise ConfigError(*problems)
-    return [cell for cell in cells if not patterns or any(_matches(cell, pattern) for pattern in patterns)]
+    named = [((cell.title, cell.constructor, cell.name), cell) for cell in cells]
+    return matching(named, patterns, "no cell and no constructor has", "constructors", names)
 
 
-def _matches(cell: Cell, pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (cell.title, cell.constructor, cell.name))
-
-
-class _Filling:
-    """Puts values of the grid into the arguments of cells, and limits the size of all of them together."""
-
-    def __init__(self) -> None:
-        self._letters = 0
-
-    def count(self, value: Foreign) -> None:
-        """Count the letters of a value."""
-        self._letters += len(json.dumps(value, default=str))
-        if self._letters > _MAX_LETTERS:
-            raise ValueError(f"the arguments of all cells have more than {_MAX_LETTERS:,} letters")
-
-    def filled(self, value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
-        """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
-        if isinstance(value, dict):
-            return {key: self.filled(part, values, used) for key, part in value.items()}
-        if isinstance(value, list):
-            return [self.filled(part, values, used) for part in value]
-        if not isinstance(value, str) or not value.startswith("$"):
-            return value
-        found = _value_of(value, values, used)
-        self.count(found)
-        return found
+def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
+    """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
+    if isinstance(value, dict):
+        return {key: _filled(part, values, used) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, values, used) for part in value]
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    axis, _, key = value[1:].partition(".")
+    if axis not in values:
+        raise ValueError(f"{value[:80]} is no axis of grid; {hint(axis, values, f'the axes are {_listed(values)}')}")
+    used.add(axis)
+    if not key:
+        return values[axis]
+    part = values[axis]
+    if not isinstance(part, dict) or key not in part:
+        known = _listed(part) if isinstance(part, dict) else "none, as the value is no mapping"
+        raise ValueError(f"{value[:80]}: a value of the axis {axis} has no key {key[:40]}; its keys are {known}")
+    return part[key]
 
 
 def _cells(
-    catalogue: Catalogue,
-    entry: EntryConfig,
-    line: int,
-    version: str,
-    pinned: bool,
-    settings: Mapping[str, Foreign],
-    filling: _Filling,
+    catalogue: Catalogue, entry: EntryConfig, line: int, version: str, pinned: bool, settings: Mapping[str, Foreign]
 ) -> Iterable[Cell]:
     axes = entry.axes()
     used: set[str] = set()
     needs = _environment(catalogue.config, entry, version) if pinned else {}
     for labels in itertools.product(*axes.values()):
-        values = {axis: axes[axis][label] for axis, label in zip(axes, labels, strict=True)}
+        chosen = dict(zip(axes, labels, strict=True))
+        values = {axis: axes[axis][label] for axis, label in chosen.items()}
         title = "-".join([entry.title, *labels])
-        mechanism = {
-            "library": catalogue.config.library,
-            "call": entry.call,
-            "d_in": filling.filled(entry.d_in, values, used),
-            **needs,
-        }
+        d_in = _filled(entry.d_in, values, used)
+        mechanism = {"library": catalogue.config.library, "call": entry.call, "d_in": d_in, **needs}
         if entry.arguments is not None:
-            filling.count(entry.arguments)
-            mechanism["arguments"] = filling.filled(entry.arguments, values, used)
+            mechanism["arguments"] = _filled(entry.arguments, values, used)
         if unused := [axis for axis in axes if axis not in used]:
             raise ValueError(f"grid: the axis {unused[0]} is not used; write ${unused[0]} in the arguments")
-        planned = PlannedAudit(
-            file=catalogue.file,
-            line=line,
-            config=_config({"name": f"{title}-{version}", "mechanism": mechanism, **settings}),
-        )
-        yield Cell(
-            title=title,
-            constructor=entry.title,
-            values=dict(zip(axes, labels, strict=True)),
-            version=version,
-            planned=planned,
-        )
+        config = _config({"name": f"{title}-{version}", "mechanism": mechanism, **settings})
+        planned = PlannedAudit(file=catalogue.file, line=line, config=config)
+        yield Cell(title=title, constructor=entry.title, values=chosen, version=version, planned=planned)
 
 
 def _config(values: Mapping[str, Foreign]) -> AuditConfig:
@@ -237,24 +188,7 @@ def _environment(config: CatalogueConfig, entry: EntryConfig, version: str) -> J
 
 
 def _within(version: str, versions: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-
     return SpecifierSet(versions).contains(version, prereleases=True)
-
-
-def _value_of(value: str, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
-    """Return the value for which `$NAME` or `$NAME.KEY` stands, and record the used axis."""
-    axis, _, key = value[1:].partition(".")
-    if axis not in values:
-        raise ValueError(f"{value[:80]} is no axis of grid; {hint(axis, values, f'the axes are {_listed(values)}')}")
-    used.add(axis)
-    if not key:
-        return values[axis]
-    part = values[axis]
-    if not isinstance(part, dict) or key not in part:
-        known = _listed(part) if isinstance(part, dict) else "none, as the value is no mapping"
-        raise ValueError(f"{value[:80]}: a value of the axis {axis} has no key {key[:40]}; its keys are {known}")
-    return part[key]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.mechanisms.locks import read_lock
 from dpaudit.mechanisms.requirements import (
     is_bare_name,
     normalised,
     parsed_requirement,
     pinned_version,
     project_name,
+    read_lock,
     this_version,
     with_extras,
 )
@@ -27,7 +28,6 @@ from dpaudit.text.spelling import hint
 
 
 def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
-    """Return the audits with other versions of packages."""
     changed = list(audits)
     seen: set[str] = set()
     for requirement in requirements:
@@ -40,25 +40,32 @@ def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str
         seen.add(project)
         before, changed = changed, [_with_requirement(audit, project, requirement) for audit in changed]
         if all(new is old for new, old in zip(changed, before, strict=True)):
-            known = sorted({project_name(r) for audit in before for r in audit.config.mechanism.requires or []})
-            raise ConfigError(
-                f"--with {requirement}: no audit requires {project}; "
-                + hint(project, known, f"the audits require {', '.join(known) or 'no packages'}")
-            )
+            raise _not_required(f"--with {requirement}: no audit requires {project}", project, before)
     return changed
 
 
 def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> PlannedAudit:
-    mechanism = audit.config.mechanism
-    if project not in map(project_name, mechanism.requires or ()):
+    if project not in _projects(audit):
         return audit
-    requires = [with_extras(requirement, r) if project_name(r) == project else r for r in mechanism.requires or ()]
-    changed = mechanism.model_copy(update={"requires": requires})
-    return replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))
+    before = audit.config.mechanism.requires or ()
+    return _requiring(audit, [with_extras(requirement, r) if project_name(r) == project else r for r in before])
 
 
-def requiring(audits: Iterable[PlannedAudit], package: str) -> list[PlannedAudit]:
-    """Return the audits that require a package."""
+def _requiring(audit: PlannedAudit, requires: list[str]) -> PlannedAudit:
+    return audit.changed(mechanism=audit.config.mechanism.model_copy(update={"requires": requires}))
+
+
+def _projects(audit: PlannedAudit) -> list[str]:
+    return [project_name(requirement) for requirement in audit.config.mechanism.requires or ()]
+
+
+def _not_required(problem: str, project: str, audits: Iterable[PlannedAudit]) -> ConfigError:
+    """Return the error that no audit requires a package, with the packages that audits require."""
+    known = sorted({name for audit in audits for name in _projects(audit)})
+    return ConfigError(f"{problem}; " + hint(project, known, f"the audits require {', '.join(known) or 'no packages'}"))
+
+
+def requiring(audits: Sequence[PlannedAudit], package: str) -> list[PlannedAudit]:
     try:
         project = project_name(package)
         bare = is_bare_name(package)
@@ -66,14 +73,9 @@ def requiring(audits: Iterable[PlannedAudit], package: str) -> list[PlannedAudit
         raise ConfigError(f"PACKAGE: {error}") from None
     if not bare:
         raise ConfigError(f"PACKAGE must be a name such as {project}, got {package!r:.200}; see --from and --to")
-    required = [(one, {project_name(r) for r in one.config.mechanism.requires or ()}) for one in audits]
-    found = [one for one, projects in required if project in projects]
+    found = [one for one in audits if project in _projects(one)]
     if not found:
-        known = sorted({name for _, projects in required for name in projects})
-        raise ConfigError(
-            f"PACKAGE {project}: no audit requires {project}; "
-            + hint(project, known, f"the audits require {', '.join(known) or 'no packages'}")
-        )
+        raise _not_required(f"PACKAGE {project}: no audit requires {project}", project, audits)
     return found
 
 
@@ -90,7 +92,6 @@ def pinned_versions(audits: Iterable[PlannedAudit], package: str) -> set[Version
 
 
 def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:
-    """Return a copy of each audit for each version."""
     beside: dict[tuple[str, str], PlannedAudit] = {}
     names: set[str] = set()  # without capitals, as the names are those of files
     before: list[dict[str, Version]] = []
@@ -104,19 +105,25 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
         before.append(exact)
         concerned = [audit for audit in audits if numbers.keys() & set(_projects(audit))]
         if not concerned:
-            raise _not_required(given, numbers, audits)
-        different: list[PlannedAudit] = []
+            words = f"--with {given}: no audit requires {' or '.join(numbers)}"
+            raise _not_required(words, next(iter(numbers)), audits)
+        different: list[tuple[Path, AuditConfig]] = []  # audits that would make different runs
         for old in concerned:
-            new = _with_packages(old, packages)
-            if any(_same(new, other) for other in different):
+            new = old
+            for package in packages:  # whether or not the audit requires them
+                others = [*(new.config.mechanism.requires or ()), package]
+                there = project_name(package) in _projects(new)
+                new = _with_requirement(new, project_name(package), package) if there else _requiring(new, others)
+            runs = new.file, new.changed(name="", source="", expect=None).config
+            if runs in different:
                 continue
-            different.append(new)
+            different.append(runs)
             title, name = _titles(old, numbers)
             whole = "-".join([old.config.name, *(f"{p}-{n}" for p, n in numbers.items())])
             title = _unused((title, old.config.name), {other.casefold() for other, v in beside if v == version})
             name = _unused((name, whole), names)
             names.add(name.casefold())
-            beside[title, version] = new.named(name, expect=None)
+            beside[title, version] = new.changed(name=name, expect=None)
     return beside
 
 
@@ -124,22 +131,6 @@ def _unused(wanted: Sequence[str], taken: Collection[str]) -> str:
     """Return the first wanted name that no other audit has.  Two audits with one name would share one result."""
     numbered = (f"{wanted[-1]}-{number}" for number in itertools.count(2))
     return next(name for name in itertools.chain(wanted, numbered) if name.casefold() not in taken)
-
-
-def _projects(audit: PlannedAudit) -> list[str]:
-    return [project_name(requirement) for requirement in audit.config.mechanism.requires or ()]
-
-
-def _with_packages(audit: PlannedAudit, packages: Sequence[str]) -> PlannedAudit:
-    """Return the audit with these packages, whether or not it requires them."""
-    for package in packages:
-        if project_name(package) in _projects(audit):
-            audit = _with_requirement(audit, project_name(package), package)
-        else:
-            mechanism = audit.config.mechanism
-            changed = mechanism.model_copy(update={"requires": [*(mechanism.requires or ()), package]})
-            audit = replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))
-    return audit
 
 
 def _to_compare(version: str) -> list[str]:
@@ -161,43 +152,21 @@ def _to_compare(version: str) -> list[str]:
     return packages
 
 
-def _not_required(version: str, projects: Iterable[str], audits: Iterable[PlannedAudit]) -> ConfigError:
-    known, names = sorted({name for audit in audits for name in _projects(audit)}), list(projects)
-    required = f"the audits require {', '.join(known) or 'no packages'}"
-    return ConfigError(f"--with {version}: no audit requires {' or '.join(names)}; {hint(names[0], known, required)}")
-
-
-def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
-    """Whether two audits would make the same runs."""
-    labels = {"name": "", "source": "", "expect": None}
-    return one.file == other.file and one.config.model_copy(update=labels) == other.config.model_copy(update=labels)
-
-
 def _titles(audit: PlannedAudit, numbers: Mapping[str, str]) -> tuple[str, str]:
-    """Return two names for the audit: one without versions of the projects, and one with the versions `numbers`."""
+    """Return two names for the audit: without versions of the projects, and with the versions `numbers`."""
     title = name = audit.config.name
     for project, number in numbers.items():
-        written = _in_name(audit, project)
+        pins = (pinned_version(one) for one in audit.config.mechanism.requires or () if project_name(one) == project)
+        written = next((pin for pin in pins if pin and "-".join(pin) in audit.config.name), None)
         if written is None:
             name = f"{name}-{project}-{number}"
         else:
-            own, pinned = written
-            title = title.replace(f"{own}-{pinned}", own)
-            name = name.replace(f"{own}-{pinned}", f"{own}-{number}")
+            title = title.replace("-".join(written), written[0])
+            name = name.replace("-".join(written), f"{written[0]}-{number}")
     return title, name
 
 
-def _in_name(audit: PlannedAudit, project: str) -> tuple[str, str] | None:
-    """Return the project and its version as the name of the audit has them; None if the name has no version."""
-    for requirement in audit.config.mechanism.requires or ():
-        pinned = pinned_version(requirement)
-        if pinned and project_name(requirement) == project and "-".join(pinned) in audit.config.name:
-            return pinned
-    return None
-
-
 def lock_file(folder: Path, name: str) -> Path:
-    """Return the lock file of an audit in an output folder."""
     return folder / f"{name}.lock"
 
 

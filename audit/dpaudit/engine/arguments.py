@@ -10,17 +10,17 @@ from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
-from dpaudit.mechanisms.memory import check_supported
+from dpaudit.mechanisms.limits import check_supported
 from dpaudit.mechanisms.misfit import misfit
-from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
+from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.raised import in_words
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.histograms import MAX_PAIRS
 from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.settings.limits import shown
-from dpaudit.settings.memory import check_memory
+from dpaudit.settings.limits import check_memory, shown
 from dpaudit.values import Foreign
 
 EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"
@@ -141,11 +141,7 @@ def execution_settings_of(settings: AuditSettings) -> ExecutionSettings:
 
 
 def limited(mechanism: object, settings: AuditSettings) -> object:
-    """Return the mechanism with the memory limit of the audit.
-
-    This function sets the memory limit of commands and isolated mechanisms.  For other mechanisms, the worker processes
-    of the audit set the limit.
-    """
+    """Return the mechanism with the memory limit of the audit, which worker processes set for Python mechanisms."""
     if (memory := check_memory(settings.memory)) is None:
         return mechanism
     check_supported()

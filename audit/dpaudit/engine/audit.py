@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -22,27 +22,24 @@ from dpaudit.engine.arguments import (
     planned_of,
     violation_of,
 )
-from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
-from dpaudit.engine.collector import Progress, ProgressCallback
+from dpaudit.engine.build_result import Asked, result_of
+from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
-from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.provenance import provenance_of
+from dpaudit.engine.provenance import provenance_of, with_training
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
-from dpaudit.engine.training_record import with_training
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
-from dpaudit.mechanisms.error_state import own_error_state
 from dpaudit.mechanisms.fingerprint import same_content
+from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.identity import mechanism_name, of_code_and_data, with_settings
 from dpaudit.sampling.runs import ExecutionSettings, resolved
-from dpaudit.sampling.store import Store, StoreError, seed_of
-from dpaudit.sampling.store_file import StoreRefused
+from dpaudit.sampling.store import Store, StoreError, StoreRefused, seed_of
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
 from dpaudit.text.reasons import Reason
@@ -194,16 +191,14 @@ def audit_for(
     violations: Sequence[TradeoffFunction],
     late_bets: bool = True,
 ) -> AuditResult:
-    """Make an audit that should detect given violations early.
-
-    Returns:
-        As in `audit`.
-    """
+    """Make an audit that should detect given violations early."""
     pair_list = pairs_of(pairs)
     check_mechanism(mechanism)
     check_timing(mechanism, settings)
     planned = planned_of(violations, claim, settings.confidence)
-    return _audited(limited(mechanism, settings), claim, pair_list, settings, planned, late_bets=late_bets)
+    deadline = settings.trials if settings.final and late_bets else None
+    mechanism = limited(mechanism, settings)
+    return _audited(mechanism, claim, pair_list, settings, planned if settings.bets else None, deadline)
 
 
 def _audited(
@@ -211,12 +206,10 @@ def _audited(
     claim: TradeoffFunction,
     pair_list: Sequence[Pair],
     settings: AuditSettings,
-    violations: Planned | None,
-    *,
-    late_bets: bool = True,
+    planned: Planned | None,
+    deadline: int | None,
 ) -> AuditResult:
     """Make the audit, given arguments that have been checked."""
-    planned = violations if settings.bets else None
     tested, execution = claim.symmetrized(), execution_settings_of(settings)
     seed = seed_of(settings.store) if settings.seed is None else settings.seed
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
@@ -243,7 +236,6 @@ def _audited(
         except StoreError as error:
             raise StoreRefused(error) from None
     began = time.perf_counter()
-    deadline = settings.trials if settings.final and late_bets else None
     sequential = SequentialAudit(
         collector,
         tested,
@@ -263,33 +255,23 @@ def _audited(
     )
     try:
         with shown(settings.progress, asked.name) as progress:
-            result = _BY_METHOD[settings.method](sequential, asked, progress, began)
+            run = _BY_METHOD[settings.method](sequential)
+            run.go(progress)
+            result = result_of(run, asked, began=began)
     finally:
         if collector.sampler.store is not None:
             collector.sampler.store.close()
     return with_training(_about_bits(_hinted(result)), resolved(mechanism), pair_list)
 
 
-def _sequential(run: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
-    run.go(progress)
-    return sequential_result(run, asked, began=began)
-
-
-def _fixed(pilot: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
-    run = FixedAudit(pilot.collector, pilot.tested, pilot)
-    run.go(progress)
-    return fixed_result(run, asked, began=began)
-
-
-_BY_METHOD = {"sequential": _sequential, "fixed": _fixed}
+_BY_METHOD: dict[str, Callable[[SequentialAudit], SequentialAudit | FixedAudit]] = {
+    "sequential": lambda run: run,
+    "fixed": lambda pilot: FixedAudit(pilot.collector, pilot.tested, pilot),
+}
 
 
 def _hinted(result: AuditResult) -> AuditResult:
-    """Add a warning to a result if nothing in it distinguishes d0 from d1, as if the mechanism ignored its dataset.
-
-    There is no warning if the runs are so few that attacks might learn nothing even if the mechanism is at the limit of
-    its claim.
-    """
+    """Add a warning if nothing in enough runs distinguishes d0 from d1, as if the mechanism ignored its dataset."""
     losses = [row.log_loss for row in result.attacks if not math.isnan(row.log_loss)]
     # Chance may give an attack a total advantage of some nats over a guess, whose log-loss is ln 2.
     # At the limit of the claim, the best attack gains at least TV^2 / 2 nats per output on average.

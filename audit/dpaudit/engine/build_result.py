@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.confirming import LEAST, Fresh, confirm
-from dpaudit.engine.constant_outputs import Judgement, judgement_of, nothing_varied
-from dpaudit.engine.enough_trials import enough_trials, would_do
 from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import with_costs
 from dpaudit.engine.rows import attack_rows, history, pair_rows
+from dpaudit.engine.rows import detectable as detectable_row
+from dpaudit.engine.seen import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
@@ -26,15 +27,12 @@ from dpaudit.inference.power import (
     least_detectable_fixed,
     power_margin,
 )
-from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
+from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import p_value_of, strategy
-from dpaudit.result.confirmation import fresh_runs
-from dpaudit.result.evidence import Evidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
-from dpaudit.result.words import if_curve
 from dpaudit.settings.audit import POWER, Confirm
 from dpaudit.text.reasons import About, Reason
 
@@ -54,14 +52,9 @@ class Asked:
     trials: int = 0  # the argument `trials` of `audit`
 
 
-def sequential_result(run: SequentialAudit, asked: Asked, *, began: float) -> AuditResult:
-    """Build the result of a sequential audit that began at a time of `time.perf_counter`."""
-    return _result(_Sequential(run), asked, began)
-
-
-def fixed_result(run: FixedAudit, asked: Asked, *, began: float) -> AuditResult:
-    """Build the result of an audit with a fixed number of trials that began at a time of `time.perf_counter`."""
-    return _result(_Fixed(run), asked, began)
+def result_of(run: SequentialAudit | FixedAudit, asked: Asked, *, began: float) -> AuditResult:
+    """Build the result of a finished audit that began at a time of `time.perf_counter`."""
+    return _result(_Fixed(run) if isinstance(run, FixedAudit) else _Sequential(run), asked, began)
 
 
 class _Sequential:
@@ -76,12 +69,9 @@ class _Sequential:
         self.against = run.accusing_log_e  # pair index -> evidence against the claim, nats
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # the violation may lie in one pair only, so the power is computed for the pair with the most trials
-        # number of trials counted on the pair with the most trials
         self.shown = int(counts.sum(axis=(1, 2)).max()) // 2
-        # description of the pair to which `shown` refers
         self.where = "on the pair with the most trials" if several else ""
-        # share of the initial wealth that is bet on this pair alone
-        self._share = 1 / (2 * len(counts)) if several else 1.0
+        self._share = 1 / (2 * len(counts)) if several else 1.0  # of the initial wealth, bet on this pair alone
         self.second_stage_trials = 0
 
     def margin(self, truth: Law) -> float:
@@ -107,12 +97,7 @@ class _Sequential:
         return least_detectable(self.run.tested, self.margin)
 
     def e_value(self, *, bounds_valid: bool) -> float:
-        """Return the final wealth as an e-value against the claim.
-
-        The end of the audit is a stopping time, unless the mechanism failed.  After a failure, the final wealth is the
-        wealth before the failed run.  Whether the audit ends at this moment depends on the failed run, so the expected
-        wealth may exceed 1.  In this case, min(wealth, 1) is returned, whose expectation is at most 1.
-        """
+        """Return the final wealth; after a failure at most 1, because the moment before it is no stopping time."""
         if not bounds_valid:
             return 1.0
         wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
@@ -217,19 +202,20 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
     witness = method.witness(violated=accused)
     method.observe()
     dependent = collector.dependence()
-    fresh, judgement = None, Judgement(doubts=nothing_varied(collector))
+    fresh, judgement = None, Judgement(doubts=nothing_varied(collector.seen))
     if _facts(method, dependent, Judgement()).accused:
         fresh = method.confirm(asked)
         method.evidence = evidence = dataclasses.replace(evidence, confirmation=fresh.confirmation)
         judgement = judgement_of(fresh.confirmation, collector.seen[method.pair])
         if collector.void:  # scores may have become void among the fresh runs
             dependent = collector.dependence()
-    detectable = _detectable(
-        evidence,
+    counted = fresh.confirmation.counts.n0 if fresh and fresh.confirmation.counts else 0
+    detectable = detectable_row(
         method.least() if method.shown and not judgement.doubts else None,
-        confidence=confidence,
+        method.where or "on this pair",
+        "the attack is optimal",
         shown=method.shown,
-        where=method.where,
+        largest_epsilon=largest_epsilon(max(evidence.trials, counted), significance=1 - confidence),
     )
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
@@ -308,15 +294,3 @@ def _enough(asked: Asked, method: _Sequential | _Fixed) -> str:
     """Return a phrase that states how many runs would have detected the violation in `detect`, or any violation."""
     sought = asked.detect or largest_violation(asked.claim)
     return would_do(method.enough(sought), "runs per dataset", revealing=asked.detect is None)
-
-
-def _detectable(
-    evidence: Evidence, least: TradeoffFunction | None, *, confidence: float, shown: int, where: str
-) -> Detectable:
-    """Describe the smallest violation that the audit could have detected."""
-    return Detectable(
-        claim="" if least is None else str(least),
-        assumption="" if least is None else f"{if_curve(least, where or 'on this pair')} and the attack is optimal",
-        rule_of_three_rate=rule_of_three_rate(shown),
-        largest_epsilon=largest_epsilon(max(evidence.trials, fresh_runs(evidence)), significance=1 - confidence),
-    )

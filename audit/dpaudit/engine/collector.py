@@ -6,18 +6,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
+from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
 from dpaudit.inference.independence import FIRST_SHARE, MIN_OUTPUTS, SUSPICIOUS, Memory, coupling, dependence, drift
-from dpaudit.learning import Learner, symmetric_columns
+from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.learning import Experts, Learner, symmetric_columns
+from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.protocol import in_words
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.raised import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
-from dpaudit.sampling.beginning import Beginning
-from dpaudit.sampling.output_fingerprint import OutputsFingerprint
+from dpaudit.pairs.pair import Pair, target_rows
+from dpaudit.sampling.fresh_process import NotPossible, sent
+from dpaudit.sampling.output_fingerprint import Beginning, OutputsFingerprint
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
@@ -38,8 +43,8 @@ class Progress:
 
 
 ProgressCallback = Callable[[Progress], None]
-Bet = Callable[[tuple[Array, Array] | None], None]
-"""A function that gets the scores of a block, or None if there is no score yet, before attacks learn from the block."""
+Bet = Callable[[int, tuple[Array, Array] | None], None]
+"""A function of a pair and the scores of a block (None without a score), called before attacks learn from the block."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +60,7 @@ _LARGE, _SMALL = 32, 128  # a block has 1/32 of the trials so far, or 1/128 if t
 _SLOW = 0.01  # seconds per run from which on a mechanism is slow
 _FEW = 8  # outputs are large if a block holds fewer
 _OBSERVED = 4  # further runs after a refutation are made in blocks of a quarter of the runs so far
-_MAX_BLOCK_TRIALS = 65_536  # maximum number of trials in a block once the score is frozen
+MAX_BLOCK_TRIALS = 65_536  # maximum number of trials in a block once the score is frozen
 _MAX_BLOCK_BYTES = 2**23  # maximum size of the outputs of one dataset in a block, in bytes, before encoding
 
 
@@ -100,10 +105,7 @@ class Collector:
 
     @property
     def unseen(self) -> list[str]:
-        """The reasons why the audit could not make all trials on some pairs.
-
-        A mechanism may fail on the pair that shows its violation.  So such failures exclude the verdict NO_VIOLATION.
-        """
+        """The reasons why the audit could not make all trials on some pairs, which exclude NO_VIOLATION."""
         found = []
         for index, learner in enumerate(self.learners):
             why = (
@@ -138,20 +140,13 @@ class Collector:
         """Return the maximum number of trials of a pair whose outputs are held at once."""
         return self._most[pair]
 
-    def first(self, pair: int, side: int) -> list[Output]:
-        """Return the first outputs of runs on one dataset of a pair: on d0 if `side` is 0, otherwise on d1."""
-        return self._memories[pair][side].first
-
     def compared(self, pair: int, side: int) -> list[Output]:
         """Return as many of the first outputs as one of `CHECKPOINTS` says, which are none if there are too few."""
         memory = self._memories[pair][side]
         return memory.first[: memory.length]
 
     def dependence(self) -> list[Reason]:
-        """Return the reasons why the guarantee does not hold, such as runs that depend on each other.
-
-        The tests on all pairs together have the significance level `inference.independence.SUSPICIOUS`.
-        """
+        """Return why the guarantee does not hold; the tests on all pairs together have the level `SUSPICIOUS`."""
         if self.void:
             return [Reason.that(self.void, About.VOID)]
         found: list[str] = []
@@ -161,10 +156,7 @@ class Collector:
         return [Reason.that(sign, About.DEPENDENT) for sign in found]
 
     def untested(self, compared: int | None) -> list[Reason]:
-        """Return a warning if pairs, except the one that was compared between processes, have too few runs for a test.
-
-        `compared`: Index of this pair; None if there is none.
-        """
+        """Return a warning if pairs, except the one `compared` between processes, have too few runs for a test."""
         pairs, runs = self.sampler.pairs, [len(memories[0].first) for memories in self._memories]
         few = [pairs[index] for index, made in enumerate(runs) if 0 < made < MIN_OUTPUTS and index != compared]
         if not few:
@@ -203,8 +195,7 @@ class Collector:
     def observe(self, pair: int, runs: int) -> None:
         """Make further runs of a pair after a refutation, up to a total of `runs` on each dataset.
 
-        These runs serve the tests of independence, and attacks learn from them.  They are not evidence, and a failure
-        among them only ends them.
+        They serve the tests of independence and the attacks, and are no evidence.  A failure only ends them.
         """
         start, learner = self.spent[pair], self.learners[pair]
         store, self.sampler.store = self.sampler.store, None  # not stored: an audit that resumes may make other blocks
@@ -239,37 +230,20 @@ class Collector:
         finally:
             self.allowed = allowed
 
-    def learn(self, turn: Callable[[], Turn | None], bet: Callable[..., None] | None = None) -> Iterator[Turn]:
-        """Run the learning loop of an audit or a replay, one block at a time, while trials can be made.
-
-        Yields:
-            Each step of the loop, after the learner has learned from its block.
-        """
+    def learn(self, turn: Callable[[], Turn | None], bet: Bet | None = None) -> Iterator[Turn]:
+        """Yield each step of the loop of an audit or a replay, after the learner has learned from its block."""
         while self.open and (now := turn()) is not None:
-            now.learned = self.learn_block(now.pair, None if bet is None else partial(bet, now.pair), near=now.near)
+            learner, block = self.learners[now.pair], self.next_block(now.pair, near=now.near)
+            for outputs0, outputs1 in block:
+                scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also updates the weights
+                if bet is not None:
+                    bet(now.pair, scores)
+                learner.learn(outputs0, outputs1)
+            now.learned = bool(block)
             yield now
 
-    def learn_block(self, pair: int, bet: Bet | None = None, *, near: bool = False) -> bool:
-        """Make the next block of a pair, score its outputs, bet on these scores, and then learn from the block.
-
-        Returns:
-            True if the block contains outputs; False otherwise.
-        """
-        learner = self.learners[pair]
-        block = self.next_block(pair, near=near)
-        for outputs0, outputs1 in block:
-            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also updates the weights
-            if bet is not None:
-                bet(scores)
-            learner.learn(outputs0, outputs1)
-        return bool(block)
-
     def next_block(self, pair: int, *, near: bool = False) -> list[Block]:
-        """Make the next block of a pair whose score is still refitted, and return its encoded outputs.
-
-        The size of blocks grows with the number of trials.  A block ends at the number of trials at which scores are
-        refitted.
-        """
+        """Make the next block of a pair whose score is still refitted.  It ends where scores are refitted."""
         learner = self.learners[pair]
         due = learner.next_fit - learner.trials  # number of trials until the next fit
         size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else due
@@ -278,16 +252,13 @@ class Collector:
     def blocks(self, pair: int, until: int) -> Iterator[Block]:
         """Yield large blocks of a pair until the number of trials of all pairs is `until`, or no trials can be made."""
         while self.open and self.trials < until and pair not in self.dropped:
-            yield from self.block(pair, min(_MAX_BLOCK_TRIALS, until - self.trials))
+            yield from self.block(pair, min(MAX_BLOCK_TRIALS, until - self.trials))
 
     def block(self, pair: int, size: int) -> list[Block]:
-        """Make a block of at most `size` trials of a pair.  The block is smaller if its outputs are large.
+        """Make a block of at most `size` trials of a pair; fewer if its outputs are large.
 
-        If the mechanism fails, no further trials are made on the pair.  If all pairs have failed, the audit ends.
-
-        Returns:
-            A list of one block.  The list is empty if the mechanism failed before it returned an output on each
-            dataset.
+        The list is empty if the mechanism failed before it returned an output on each dataset.  After a failure, no
+        further trials are made on the pair.  If all pairs have failed, the audit ends.
         """
         start = self.spent[pair]
         size = min(size, self._most[pair], self.allowed - self.trials)
@@ -327,3 +298,29 @@ class Collector:
         self.spent[pair] += complete if block else 0
         self.trials += complete if block else 0
         return block
+
+
+def new_collector(
+    mechanism: object,
+    pairs: Sequence[Pair],
+    attacks: str | Attack | Sequence[str | Attack],
+    trials: int,
+    seed: int,
+    jobs: int,
+    execution: ExecutionSettings,
+    tested: TradeoffFunction,
+    planned: Planned | None = None,
+) -> Collector:
+    """Return a new collector for the arguments of `audit`.  The argument `tested` is the symmetrized claim."""
+    chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
+    try:
+        form: object = sent(mechanism)
+    except NotPossible as error:
+        form = error
+    worth = strategy(tested, planned).of_one_pair(tested)
+    return Collector(
+        sampler=Sampler(mechanism, pairs, seed, jobs, execution),
+        learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],
+        allowed=trials,
+        sent=form,
+    )

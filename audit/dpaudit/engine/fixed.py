@@ -85,10 +85,7 @@ class FixedAudit:
     def _second_stage(self, until: int, progress: ProgressCallback | None) -> tuple[Array, Array] | None:
         """Fit the chosen pair's score a last time, to new trials of this pair, up to `until` trials in total.
 
-        Returns:
-            Scores of the trials that were held out of the fit, of d0 and of d1.  None if there are too few trials for a
-            second stage, if no attack has a second stage, or if the mechanism fails on the pair.  After None, another
-            pair may be chosen.
+        Return scores of the trials that were held out of the fit.  After None, another pair may be chosen.
         """
         collector = self.collector
         learner = collector.learners[self.pair]

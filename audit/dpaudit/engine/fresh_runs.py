@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector
+from dpaudit.engine.collector import MAX_BLOCK_TRIALS, Collector
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence.memory import CHECKPOINTS, values_of
@@ -43,7 +43,6 @@ PROCESSES = 8  # number of new processes, unless outputs never vary
 MAX_PROCESSES = 200  # maximum number of new processes if outputs never vary; of one run each, fewer than twice as many
 DIFFERENT = 1e-6  # probability with which independent runs seem to differ between processes
 _COMPARED = tuple(2**k for k in range(1, 8))  # numbers of outputs of a process that may be compared
-_MAX_BLOCK = 65_536  # runs on each dataset whose outputs are held at once
 _REPEATED = 32  # number of outputs that must repeat those of another process, of `PROCESSES` processes or more
 REPEATED = "no process varied its outputs, so each process made one observation of each dataset"
 WAY_OUT = "To mend this, draw all noise in each run from the rng that the mechanism gets, and switch caches off"
@@ -171,7 +170,7 @@ class FreshRuns:
         seed = self._seed(len(self._here))
         sampler = Sampler(old.mechanism, [old.pairs[self.pair]], seed, old.jobs, old.execution)
         found: list[_OfProcess] = []
-        size = min(_MAX_BLOCK, self.collector.most(self.pair))
+        size = min(MAX_BLOCK_TRIALS, self.collector.most(self.pair))
         for start in range(0, runs, size):
             stop = min(runs, start + size)
             found.append(self._read(sampler.block(0, start, stop), stop - start, "this process"))

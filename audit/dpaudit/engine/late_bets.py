@@ -21,8 +21,7 @@ from dpaudit.result.late_bets import LateBets, Stage
 class LateBetting:
     """The choice of late bets, and the wealth since the first of them.
 
-    The wealth of the usual bets is used until half of the trials have been made.  Then all wealth is put on one bet, if
-    it is at least e^`LEAST_LOG_E`; otherwise this is decided again before each later block.
+    After half of the trials, all wealth is put on one bet as soon as it is at least e^`LEAST_LOG_E`.
     """
 
     tested: TradeoffFunction  # the claim, symmetrized
@@ -82,10 +81,7 @@ class LateBetting:
         self._stages.append(Stage(pair=pair, bet=bet, left=left, counts=np.zeros_like(counts[pair])))
 
     def failed(self, lost: tuple[int, ...]) -> int | None:
-        """Return the pair of a late bet on which a run failed, so that all wealth is lost; None without such a pair.
-
-        `lost`: Indices of the pairs on which bets lost their stakes.
-        """
+        """Return the pair of a late bet among the lost pairs, so that all wealth is lost; None without such a pair."""
         return min(set(lost) - set(self._lost), default=None) if self._stages else None
 
     def log_e(self, counts: Counts, lost: tuple[int, ...]) -> float | None:

@@ -37,9 +37,8 @@ def learned_scores(
 ) -> Learned:
     """Learn a score from a third of the outputs, and score the other two thirds, the held-out outputs.
 
-    The third is sampled at random, before any output is examined.  Given the outputs in this third, the distribution of
-    the held-out outputs is unchanged.  The score of a held-out output is a function of that output alone.  So the
-    theorems about given scores apply.
+    The third is sampled at random, so given its outputs, the law of the held-out outputs is unchanged.  The score of a
+    held-out output is a function of that output alone.  So the theorems about given scores apply.
     """
     parts0, parts1 = split_outputs(len(outputs0), len(outputs1), stream(seed, "split"), coins=coins)
     few = min(len(parts0[0]), len(parts1[0]))

@@ -97,11 +97,7 @@ class Round:
 
 
 def next_round(cells: Sequence[Spent], seconds_left: float, *, at_once: int = 1) -> Round | None:
-    """Choose the next round.
-
-    Returns:
-        The round; None if the time is over, or if no idle cell can have a useful round in the remaining time.
-    """
+    """Choose the next round; None if no idle cell can have a useful round in the remaining time."""
     if seconds_left <= 0:
         return None
     untried = [index for index, cell in enumerate(cells) if not (cell.closed or cell.busy) and cell.trials == 0]

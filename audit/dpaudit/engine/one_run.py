@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.read_scores import Given
-from dpaudit.engine.score_designs import check_design
-from dpaudit.engine.score_guesses import Guesses, Inclusion
+from dpaudit.engine.score_guesses import Guesses, Inclusion, check_design
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.result.model import AuditResult

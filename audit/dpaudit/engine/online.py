@@ -14,15 +14,25 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.enough_trials import enough_trials, would_do
-from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, State, decoded, read_state, saved
+from dpaudit.engine.online_state import (
+    FORMAT,
+    MEMORY,
+    PATH,
+    OtherBets,
+    State,
+    check_bets,
+    decoded,
+    read_state,
+    reference_wealth,
+    saved,
+)
+from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.rows import attack_rows
-from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
+from dpaudit.engine.rows import attack_rows, detectable
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import largest_violation, least_detectable, power_margin
-from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
+from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.inference.sequential.strategy import log_threshold, p_value_of
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.learning import STREAM, Learner
@@ -33,7 +43,6 @@ from dpaudit.result.evidence import OnlineEvidence
 from dpaudit.result.histograms import Counts, check_bins, dense, peak_of, sparse
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, Detectable, History, PairRow
-from dpaudit.result.words import if_curve
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
@@ -272,12 +281,15 @@ class OnlineAudit:
 def _result(audit: OnlineAudit, name: str) -> AuditResult:
     evidence, learner = audit._evidence, audit._learner
     runs = math.ceil(audit.steps / 2)
-    detectable = _detectable(audit, evidence)
+    least = _detectable(audit, evidence)
     needed = enough_trials(
         audit._bets, audit._tested, largest_violation(audit.claim), confidence=audit.confidence, coin_selected=True
     )
     few = f"{audit.steps} steps are {About.TOO_FEW.value} any violation of {audit.claim.label}"
     few += would_do(needed, "steps", revealing=True)
+    notes = [f"{audit.steps:,} steps; a fair coin chose the dataset of each"]
+    if audit._unreadable:
+        notes.append(f"{audit._unreadable:,} outputs could not be read and counted as None")
     found = ruling(
         Facts(
             fixed=False,
@@ -287,8 +299,8 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
             measured=True,
             void=bool(audit._void),
             dependent=(Reason.that(audit._void, About.VOID),) if audit._void else (),
-            too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
-            notes=(*_notes(audit), *learner.warnings),
+            too_few="" if least.claim else Reason(few, About.TOO_FEW),
+            notes=(*notes, *learner.warnings),
         )
     )
     valid = found.bounds_valid
@@ -311,7 +323,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
         bounds_valid=valid,
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=None,
-        detectable=detectable,
+        detectable=least,
         history=History(
             trials=np.array([math.ceil(step / 2) for step, _ in path], dtype=np.int64),
             log_e=np.array([log_e for _, log_e in path], dtype=np.float64),
@@ -325,22 +337,12 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
     )
 
 
-def _notes(audit: OnlineAudit) -> list[str]:
-    notes = [f"{audit.steps:,} steps; a fair coin chose the dataset of each"]
-    if audit._unreadable:
-        notes.append(f"{audit._unreadable:,} outputs could not be read and counted as None")
-    return notes
-
-
 def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
     """Return the violations that this number of steps would have detected if all steps had the same law."""
     significance = 1 - audit.confidence
     each = partial(power_margin, audit._bets, audit._tested, significance=significance, power=POWER)
     margin = partial(each, trials=evidence.trials, coin_selected=True)
     least = least_detectable(audit._tested, margin) if evidence.trials else None
-    return Detectable(
-        claim="" if least is None else str(least),
-        assumption="" if least is None else f"{if_curve(least, 'at every step')} and the attack is optimal",
-        rule_of_three_rate=rule_of_three_rate(evidence.trials),
-        largest_epsilon=largest_epsilon(evidence.counts.sum() / 2, significance=significance),
-    )
+    largest = largest_epsilon(evidence.counts.sum() / 2, significance=significance)
+    words = "at every step", "the attack is optimal"
+    return detectable(least, *words, shown=evidence.trials, largest_epsilon=largest)

@@ -1,15 +1,20 @@
-"""The file of a saved `OnlineAudit`."""
+"""The file of a saved `OnlineAudit`, with the fingerprint of its bets."""
 
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.numerics.arrays import Array
 from dpaudit.text.foreign_files import MAX_FILE_BYTES, read_foreign
 from dpaudit.text.printable import shortened
 from dpaudit.values import Foreign
@@ -22,6 +27,8 @@ When a stream is loaded, the score is refitted to the saved outputs.  The eviden
 """
 
 PATH = 400  # maximum number of interim analyses in the history of a result
+
+_SAME = 1e-9  # relative tolerance of fingerprints; rounding alone changes the wealth by less
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -37,7 +44,7 @@ class State(BaseModel):
     steps: _Whole
     unreadable: _Whole
     bins: int
-    bets: list[float]  # see `stream_bets.reference_wealth`
+    bets: list[float]  # see `reference_wealth`
     counts: list[list[tuple[int, int]]]
     peak: list[list[tuple[int, int]]]  # counts at the largest wealth
     refuted_at: _Whole | None
@@ -79,3 +86,32 @@ def encoded(output: Foreign) -> str:
 def decoded(text: str) -> Foreign:
     """Return the output that `encoded` wrote."""
     return unframe(base64.b64decode(text, validate=True))
+
+
+class OtherBets(Exception):
+    """Raised if a stream was saved with bets that differ from those of this version of dpaudit."""
+
+
+def reference_wealth(bets: Strategy, log_prices: Array) -> list[float]:
+    """Return the log-wealth of every bet for fixed counts, which identifies bets and prices up to rounding.
+
+    The counts include all bins of both datasets, with different numbers of outputs.  A hash of the prices would differ
+    between machines whose functions round differently.
+    """
+    bins = np.arange(BINS)
+    counts = np.array([[1 + bins % 7, 1 + bins % 11]], dtype=np.int64)
+    (gains,) = bets.gains(log_prices, counts, coin_selected=True)
+    return [float(wealth) for wealth in bets.log_weights + gains]
+
+
+def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
+    """Refuse different fingerprints: if a stream changes its bets, its wealth is no supermartingale."""
+    if len(saved) == len(ours) and all(
+        math.isclose(a, b, rel_tol=_SAME, abs_tol=_SAME) for a, b in zip(saved, ours, strict=True)
+    ):
+        return
+    raise OtherBets(
+        "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is not a "
+        "valid test; continue with that version, or begin a new stream (the error probabilities of both streams add "
+        "up)"
+    )

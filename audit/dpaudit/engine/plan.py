@@ -17,7 +17,7 @@ from dpaudit.inference.grid import BINS
 from dpaudit.inference.power import Law, growths
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
 from dpaudit.inference.sequential.betting import best_bet
-from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.planned import MIN_GROWTH, Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
@@ -206,14 +206,11 @@ def _audits(
     return FIRST_FIT + LEARNING * float(np.mean(stops)), FIRST_FIT + HEAD_START + SLOWEST * known
 
 
-_MIN_GROWTH = 3e-11  # nats per trial; smaller values are rounding errors
-
-
 def _least_divergence(claim: TradeoffFunction, law: Law) -> float:
     alternative = Alternative(p=law[0], q=law[1], weight=1.0)
     bet = Strategy.of([best_bet(alternative, claim, thresholds=BINS)], np.ones(1))
     growth = float(growths(bet, claim, law)[0][0])
-    return growth if growth > _MIN_GROWTH else 0.0
+    return growth if growth > MIN_GROWTH else 0.0
 
 
 def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float:
@@ -240,10 +237,9 @@ def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float
 def stopping_times(
     bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, seed: int, *, first: int = 2
 ) -> Array:
-    """Simulate audits with a known score, and return the trials until each audit reaches the threshold, (_RUNS,).
+    """Simulate audits with a known score, and return the trials until each reaches the threshold or inf, (_RUNS,).
 
-    The value is inf for an audit that never reaches the threshold.  `first` is the number of trials in the first block.
-    No audit stops within this block, so the block should be shorter than any audit.
+    No audit stops within the `first` trials, which should be fewer than any audit makes.
     """
     rng = np.random.default_rng(seed)
     prices = bets.log_prices(claim)
@@ -278,12 +274,9 @@ def _quantile(stops: Array, power: float) -> float:
 def by_then(
     bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float, *, coin_selected: bool = False
 ) -> float:
-    """Approximate the quantile `power` of the trials by a normal law of the best bet's gains.
-
-    The approximation is used if the power is so close to 1 that too few simulated audits lie beyond the quantile.
-    """
+    """Approximate the quantile `power` of the trials by a normal law of the best bet's gains."""
     growth, variance = growths(bets, claim, law, coin_selected=coin_selected)
-    grows = growth > _MIN_GROWTH
+    grows = growth > MIN_GROWTH
     if not np.any(grows):
         return math.inf
     g, v, needed = growth[grows], variance[grows], threshold - bets.log_weights[grows]
@@ -296,3 +289,35 @@ def _number(trials: float) -> str:
         return f"over {MAX_TRIALS_STATED:.0g}"
     digits = max(0, math.ceil(math.log10(trials)) - 3)
     return f"{round(trials, -digits):,.0f}"
+
+
+def enough_trials(
+    bets: Strategy,
+    claim: TradeoffFunction,
+    truth: TradeoffFunction,
+    *,
+    confidence: float,
+    power: float = POWER,
+    pairs: int = 1,
+    coin_selected: bool = False,
+) -> int | None:
+    """Estimate the trials of a sequential audit if one pair attains the truth, rounded up to two digits.
+
+    The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
+    The result is None if the truth satisfies the claim, or if the number is too large to be stated.
+    """
+    threshold = log_threshold(confidence) + (math.log(2 * pairs) if pairs > 1 else 0.0)
+    laws = pair_laws(truth)
+    known = max(by_then(bets, claim, law, threshold, power, coin_selected=coin_selected) for law in laws)
+    trials = pairs * (1 + coin_selected) * (FIRST_FIT + HEAD_START + SLOWEST * known)
+    if not trials < MAX_TRIALS_STATED:
+        return None
+    unit: int = 10 ** max(0, len(str(math.ceil(trials))) - 2)
+    return math.ceil(trials / unit) * unit
+
+
+def would_do(trials: int | None, what: str, *, revealing: bool) -> str:
+    """Return the end of a sentence that states how many trials would be enough; "" if the number is unknown."""
+    if trials is None:
+        return ""
+    return f"; about {trials:,} {what} would do{' if every output revealed its dataset' if revealing else ''}"

@@ -8,12 +8,19 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.score_designs import check_design
-from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of, has_levels
+from dpaudit.engine.score_guesses import (
+    Inclusion,
+    Independence,
+    check_design,
+    default_of,
+    evidence_of,
+    has_levels,
+)
 from dpaudit.engine.scores import LEFT_OUT, check_independence
 from dpaudit.inference.scores import both_sides
 from dpaudit.inference.scores.dependence import half_by_chance
 from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.evidence import CanaryLevelsEvidence, RunScoresEvidence
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
@@ -76,7 +83,7 @@ def plan_scores(
     if not violates(true, claimed):
         return None
 
-    def chance(evidence: ScoresEvidence) -> float:
+    def chance(evidence: ScoresGuesses) -> float:
         least = evidence.least_right(claimed, confidence=confidence)
         return 0.0 if least is None else evidence.attained(true, least)
 
@@ -99,11 +106,7 @@ def fewest_scores(
     independence: Independence = LEFT_OUT,
     confidence: float = DEFAULTS.confidence,
 ) -> int | None:
-    """Compute the smallest number of scores with which `audit_scores` refutes a claim if every guess is right.
-
-    Returns:
-        The number, as in `plan_scores`; None if `MAX_SCORES` scores are too few.
-    """
+    """Compute the smallest number of scores with which `audit_scores` refutes a claim if every guess is right."""
     check_independence(independence)
     check_confidence(confidence)
     claimed = claim_of("claim", claim)
@@ -127,7 +130,7 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
 
 def planned_evidence(
     n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, *, half: bool = False
-) -> ScoresEvidence:
+) -> ScoresGuesses:
     """Return evidence about n scores with the default number of guesses and a placeholder for the right guesses."""
     n0, n1 = n // 2, n - n // 2
     if has_levels(n, claim, independence, inclusion):

@@ -10,13 +10,14 @@ occur in the dataset.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.engine.seen import not_whole, shown
+from dpaudit.engine.seen import shown
 from dpaudit.outputs import Timed
 from dpaudit.values import Dataset, Foreign, Output
 from dpaudit.values.content import key
@@ -27,49 +28,23 @@ _DECIMALS, _BINARY = 6, 2.0**20  # numbers with 6 decimals, or multiples of 2^-2
 _STEPS = 1e6  # maximum range of a grid, in steps
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Non-integer values that were repeated on one dataset."""
-
-    words: str  # description for warnings
-    strong: bool  # whether a mechanism without a pool is unlikely to repeat them
-
-
-def pool_of(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
-    """Search the first outputs for repeated non-integer values.
-
-    Returns:
-        The repeated values; None if there are none.  The dataset with the stronger suspicion is described.
-    """
-    found = []
-    for side, outputs in enumerate(read := [_Outputs.of(outputs) for outputs in sides]):
-        if not outputs.repeated or len(outputs.examples) == 1:
-            continue
-        strong = (
-            len(outputs.repeated) >= _MIN_REPEATED
-            and outputs.repeated.keys().isdisjoint(read[1 - side].examples)
-            and _on_no_grid(outputs.repeated.values(), datasets[side])
-        )
-        found.append(Pool(outputs.words(side), strong))
-    return max(found, key=lambda pool: pool.strong, default=None)
-
-
-def few_in_all(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
-    """Search for repeated values on both datasets together, if each dataset gave too few of them for `pool_of`.
-
-    Returns:
-        The repeated values, if the suspicion is strong; otherwise None.
-    """
+def pool_words(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> str:
+    """Describe the repeated values if the suspicion is strong, on one dataset or on both together; "" otherwise."""
     read = [_Outputs.of(outputs) for outputs in sides]
+    enough = [len(outputs.repeated) >= _MIN_REPEATED for outputs in read]
+    for side, outputs in enumerate(read):
+        apart = outputs.repeated.keys().isdisjoint(read[1 - side].examples)
+        if enough[side] and apart and _on_no_grid(outputs.repeated.values(), datasets[side]):
+            return outputs.words(side)
     repeated = [value for outputs in read for value in outputs.repeated.values()]
     if (
         len(repeated) < _MIN_REPEATED
-        or any(len(outputs.repeated) >= _MIN_REPEATED for outputs in read)
+        or any(enough)
         or not read[0].examples.keys().isdisjoint(read[1].examples)
         or not _on_no_grid(repeated, list(datasets))
     ):
-        return None
-    return Pool(" and ".join(outputs.words(side) for side, outputs in enumerate(read) if outputs.repeated), True)
+        return ""
+    return " and ".join(outputs.words(side) for side, outputs in enumerate(read) if outputs.repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +67,11 @@ class _Outputs:
         different = f"{len(self.examples):,} different value{'s' * (len(self.examples) > 1)}"
         one = shown(next(iter(self.repeated.values())))
         return f"the first {self.runs:,} outputs of d{side} have only {different}, such as {one}"
+
+
+def not_whole(value: Output) -> bool:
+    """Return whether a value contains a finite number that is not whole."""
+    return any(math.isfinite(number) and not number.is_integer() for number in _numbers(value))
 
 
 def _on_no_grid(values: Iterable[Output], dataset: Dataset) -> bool:

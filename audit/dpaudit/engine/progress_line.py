@@ -32,10 +32,7 @@ class Pace:
     _first: tuple[float, int] | None = field(default=None, init=False)  # time and trials at the first progress report
 
     def measured(self, now: Progress) -> tuple[float, float]:
-        """Return the runs per second and the remaining seconds; both are NaN while unknown.
-
-        The remaining time assumes that the audit makes all allowed runs.  An audit that refutes its claim ends earlier.
-        """
+        """Return the runs per second and the seconds until all allowed runs are made; both are NaN while unknown."""
         at = self.clock()
         if self._first is None or now.trials < self._first[1]:
             self._first = (at, now.trials)

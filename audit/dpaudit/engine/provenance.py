@@ -1,18 +1,27 @@
-"""Records where and with which versions an audit ran."""
+"""Records where and with which versions an audit ran, and the training that it audited."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
+from typing import Any
+
+import numpy as np
 
 from dpaudit.engine.collector import Collector
+from dpaudit.inference.grid import CENTRES
 from dpaudit.mechanisms.sources import Source
+from dpaudit.pairs.pair import Pair
+from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance, SourceFile
+from dpaudit.result.training import TrainingRecord, histograms
 from dpaudit.sampling.identity import Identity, public
+from dpaudit.text.reasons import Reason
 from dpaudit.text.version import __version__
 
 _FOR_DATA = ("numpy", "scipy", "pandas", "polars")  # packages that most mechanisms use, and that are rarely audited
@@ -74,3 +83,33 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def training_words(mechanism: object) -> str:
+    """Return how a mechanism describes its training in its optional attribute `training_words`; "" if it has none."""
+    words: Any = getattr(mechanism, "training_words", "")
+    return words if isinstance(words, str) else ""
+
+
+def with_training(result: AuditResult, mechanism: object, pairs: Sequence[Pair]) -> AuditResult:
+    """Add a record of the training that a mechanism describes, and the warnings of its optional method `doubts`.
+
+    The histograms show the scores on the pair with the most counted outputs.
+    """
+    words = training_words(mechanism)
+    if not words:
+        return result
+    counted = result.evidence.histograms
+    most = int(np.argmax([counts.sum() for counts in counted])) if counted else 0
+    edges, out, into = histograms(*(np.repeat(CENTRES, side) for side in counted[most])) if counted else ((), (), ())
+    record = TrainingRecord(
+        design="sequential" if result.evidence.anytime else "fixed",
+        training=words,
+        canary=result.pairs[most].label if most < len(result.pairs) else "",
+        edges=edges,
+        out=out,
+        into=into,
+    )
+    ask: Any = getattr(mechanism, "doubts", None)
+    found = [f"{words} (pair {pair})" for pair in pairs for words in ask(pair.d0, pair.d1)] if callable(ask) else []
+    return replace(result, training=record, warnings=(*map(Reason.of, found), *result.warnings))

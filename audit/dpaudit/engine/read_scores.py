@@ -1,19 +1,24 @@
-"""Reads the two arrays of scores, or of outputs of any kind, that `audit_scores` receives."""
+"""Reads the two arrays of scores, or of outputs of any kind, that `audit_scores` receives, and detects copies."""
 
 from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dpaudit.inference.scores.repeats import repeats_p_value
+from dpaudit.mechanisms.wire import Unsendable, frame
 from dpaudit.numerics.arrays import Array
 from dpaudit.settings.limits import shown
+from dpaudit.text.rounding import upper
 
 FEWEST = 2  # minimum number of scores in each array
 MOSTLY = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes
+_COPIED = 1e-6  # maximum probability with which independent scores are called copied
 SCORE_ADVICE = (
     "a score must be a number; give such runs a score by a rule that uses neither their dataset nor their coin"
 )
@@ -147,3 +152,26 @@ def _score(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real | np.bool_)
+
+
+def copied(given: Given) -> tuple[str, ...]:
+    """Return the reason why the scores must contain copies, which are not independent; empty if there is none.
+
+    A mechanism may also repeat scores, but it repeats different scores different numbers of times.
+    """
+    if given.numbers is not None:
+        sides = [np.unique(side, return_counts=True)[1] for side in given.numbers]
+    else:
+        try:
+            sides = [np.array(list(Counter(map(frame, side)).values())) for side in given.outputs]
+        except Unsendable:
+            return ()  # these outputs cannot be compared
+    p_value = repeats_p_value(*sides)
+    if p_value > _COPIED:
+        return ()
+    all_, different = sum(int(side.sum()) for side in sides), sum(map(len, sides))
+    return (
+        f"scores seem to be copied: only {different:,} of {all_:,} differ, and independent scores with one common law "
+        f"repeat in this way with probability at most {upper(p_value)}, whatever this law is; a file may have been "
+        "concatenated with itself, or a run recorded several times; give one score for each run or canary",
+    )

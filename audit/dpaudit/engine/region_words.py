@@ -1,37 +1,46 @@
-"""Describes a rejection region in words: what its outputs have in common."""
+"""Describes a rejection region in words: what its outputs have in common.
+
+For synthetic tables, it also describes the query that tells the two datasets apart best, with its answers on both.  For
+example: "rows with city = Ulm: 0 without the record, 1 to 4 with it".
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.engine.query_words import query_names
-from dpaudit.learning import Score, members
+from dpaudit.learning import Score
+from dpaudit.learning.attack import sees
 from dpaudit.numerics.arrays import AnyArray, Array
-from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
+from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
+from dpaudit.outputs.tables import Parts
+from dpaudit.result.values import OUTCOME
+from dpaudit.text.printable import one_line, shortened
 
 PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
 
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
-_MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; outputs with continuous noise never recur
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _ANSWERS = ("number of rows ", "distance of ")  # beginnings of names of numbers, whatever their values
 _SEVERAL = re.compile(r"^not: (type of output.*) is .*$")  # a part that has one of several labels
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
+_LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
+CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
+_INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
 
 def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
     """Describe the region {score > threshold} in words.
 
-    The description refers to the output itself if the output is one number or has few labels.  Otherwise the
-    description states the score's threshold.  If a single feature separates the outputs nearly as well as the score
-    does, the description also names this feature.
+    The words are about the output itself if it is one number or has few labels, or about a feature that separates the
+    outputs as well as the score does.  Otherwise they state the score's threshold.
     """
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
     if not score.ready or score.encoding is None or examples is None:
@@ -40,7 +49,7 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
         examples = examples.take(np.flatnonzero(~unknown))
     weights = score.weights()
     strongest = score.attacks[max(weights, key=lambda i: weights[i])]
-    view = members.sees(strongest)
+    view = sees(strongest)
     if view == "bits":
         in_score = f"low-order bits of the numbers: {in_score}"
     elif view == "timed":
@@ -69,7 +78,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
     inside = score(Outputs.read(list(values))) > threshold
     whole = bool(np.all(values == np.floor(values)))
-    recurring = whole or examples.array.size >= _MIN_RECURRENCE * len(values)
+    recurring = whole or examples.array.size >= 2 * len(values)  # outputs with continuous noise never recur
     if len(values) <= _MAX_LISTED and recurring and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
@@ -105,7 +114,9 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
         derived = [name if "output" in name else f"{name} among the parts" for name in derived]
     names = [*names, *derived]
     if isinstance(score.encoding, PartsEncoding) and score.encoding.table_queries is not None:
-        names += query_names(score.encoding.table_queries)
+        names += [
+            f"number of {name}" if name.startswith("rows ") else name for name in score.encoding.table_queries.names
+        ]
         columns = np.hstack([columns, examples.view(score.encoding, "queries")])
     centres = score.encoding.centre or ()
     if any(centres):  # derived columns are computed after the subtraction of the centres, so their names would be false
@@ -137,9 +148,8 @@ def _positive(words: str, examples: Outputs, inside: npt.NDArray[np.bool_]) -> s
 def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0) -> tuple[str, float]:
     """Return the best condition on one column, in words, and its agreement with the region.
 
-    An encoding may have subtracted the integer `centre` from the column.  The words state the original numbers.  The
-    agreement is the mean of two shares: outputs in the region that satisfy the condition, and outputs outside the
-    region that do not satisfy it.
+    An encoding may have subtracted the integer `centre` from the column.  The agreement is the mean of two shares:
+    outputs in the region that satisfy the condition, and outputs outside it that do not.
     """
     known = ~np.isnan(column)
     values = np.unique(column[known])
@@ -186,11 +196,7 @@ def _written(value: object) -> str:
 
 
 def _cut(one: float, other: float) -> str:
-    """Write the midpoint of two numbers, with at least four digits and enough digits to separate the numbers.
-
-    If the midpoint is not finite, write the second number, which lies outside the region.  The same holds for integers
-    that floats do not represent exactly.
-    """
+    """Write the midpoint of two numbers with enough digits to separate them, or else the number outside the region."""
     if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > _EXACT:
         return str(int(other))
     low, high = sorted((float(one), float(other)))
@@ -210,3 +216,92 @@ def interval_words(values: AnyArray, first: int, last: int) -> str:
     if low is None:
         return f"below {high}"
     return f"above {low}" if high is None else f"between {low} and {high}"
+
+
+def query_words(score: Score, threshold: float, examples: Outputs | None) -> str:
+    """Describe the query of tables whose answers tell the datasets apart best; "" if none does better than chance."""
+    encoding = score.encoding
+    if examples is None or not isinstance(encoding, PartsEncoding) or encoding.table_queries is None:
+        return ""
+    answers, half = np.asarray(examples.view(encoding, "queries")), len(examples) // 2
+    inside = score(examples) > threshold
+    if not half or not answers.shape[1] or not inside.any():
+        return ""
+    agreement = [_agreement(column[:half], column[half:]) for column in answers.T]
+    best = int(np.argmax(agreement))
+    name = encoding.table_queries.table_of(best)
+    present = np.array([name in parts.tables for parts in examples.parts()], dtype=np.float64)
+    telling = _agreement(present[:half], present[half:])  # whether there is a table at all
+    on0, on1 = _of_sides(encoding.table_queries)
+    if telling >= max(agreement[best], _LEAST_AGREEMENT, agreement_by_chance(half, 1)):
+        outcomes = [_outcome(parts, name) for parts in examples.parts()]
+        return f"{OUTCOME}{_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}"
+    if agreement[best] < max(_LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)):
+        return ""
+    first, second = stated(answers[:half, best], answers[half:, best])
+    words = shortened(one_line(encoding.table_queries.names[best]))
+    return f"{words}: {first} {on0}, {second} {on1}"
+
+
+def _outcome(parts: Parts, table: str) -> str:
+    """Describe an output by whether it contains the table, or else by its type, such as "raised ValueError"."""
+    if table in parts.tables:
+        return "a table"
+    kind, message = parts.labels.get("type of output", "unknown"), parts.labels.get("message of output", "")
+    return shortened(one_line(f"{kind}: {message}" if message else kind))
+
+
+def _usual(outcomes: list[str]) -> str:
+    ((outcome, times),) = Counter(outcomes).most_common(1)
+    return outcome if times == len(outcomes) else f"mostly {outcome}"
+
+
+def _of_sides(queries: Queries) -> tuple[str, str]:
+    row0, row1 = queries.targets
+    if row0 is None and row1 is not None:
+        return "without the record", "with it"
+    if row0 is not None and row1 is None:
+        return "with the record", "without it"
+    return "on d0", "on d1"
+
+
+def _agreement(first: Array, second: Array) -> float:
+    """Return the mean share of answers on either dataset that the best cut identifies; NaN counts as the largest."""
+    values = np.concatenate([first, second])
+    order = np.argsort(values, kind="stable")
+    ranked = np.nan_to_num(values[order], nan=np.inf)
+    of_first = np.repeat([True, False], [len(first), len(second)])[order]
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], False))
+    if not len(ends):
+        return 0.5
+    gain = np.cumsum(of_first)[ends] / len(first) - np.cumsum(~of_first)[ends] / len(second)
+    return float(0.5 + np.abs(gain).max() / 2)
+
+
+def agreement_by_chance(n: int, tried: int) -> float:
+    """Return an agreement that the best of several queries rarely reaches by chance.
+
+    The agreement is (1 + D) / 2 with the two-sample Kolmogorov-Smirnov distance D.  If both samples of size n have one
+    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries, also those
+    proposed by the outputs: given all outputs together, their division between the datasets is uniformly random.
+    """
+    return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / CHANCE) / n))
+
+
+def stated(first: Array, second: Array) -> tuple[str, str]:
+    """State the answers on both datasets: all answers if those on the two datasets do not overlap."""
+    known = [side[~np.isnan(side)] for side in (first, second)]
+    if not all(len(side) for side in known):
+        return _range(known[0], ""), _range(known[1], "")
+    apart = known[0].max() < known[1].min() or known[1].max() < known[0].min()
+    if apart:
+        return _range(known[0], ""), _range(known[1], "")
+    inner = [np.quantile(side, _INNER, method="nearest") for side in known]
+    return _range(inner[0], "mostly "), _range(inner[1], "mostly ")
+
+
+def _range(answers: Array, before: str) -> str:
+    if not len(answers):
+        return "no rows"
+    low, high = f"{answers.min():.4g}", f"{answers.max():.4g}"
+    return before + (low if low == high else f"{low} to {high}")

@@ -33,10 +33,6 @@ def most_audits(releases: int, named: int = 0) -> int:
         releases on each side.  So a change in the stretch is located after at most ceil(log2(k + 1)) <= L audits.
 
     The default is 2 L + 2 + p, so that L audits remain for step 3 if the state changes once.
-
-    Args:
-        releases: Number of releases in the range, at least 1.
-        named: Number of releases in the range that the configs name.
     """
     return min(releases, 2 * math.ceil(math.log2(releases)) + 2 + named)
 

@@ -25,25 +25,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
-from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
+from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn, new_collector
+from dpaudit.engine.confirming import LEAST
 from dpaudit.engine.fresh_runs import FreshRuns
-from dpaudit.engine.new_collector import new_collector
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.replay_agreement import differs
-from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
-from dpaudit.engine.replay_runs import DOUBLINGS, runs_of_replay, witness_with_region
+from dpaudit.engine.replay_outcome import CONFIRMED, Replay, differs, level_of
 from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms.error_state import own_error_state
+from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.checks import contradictions, unchecked
@@ -54,13 +53,14 @@ from dpaudit.sampling.identity import changed_since, not_compared, of_code_and_d
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import check_trials
 
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
-_LOOKS = DOUBLINGS + 1  # maximum number of interim analyses with `extend`
+DOUBLINGS = 6  # maximum number of doublings of the counted runs with `extend`, so that 64 times the runs are counted
+_TIMES = 4  # fresh runs per run of the witness: a sequential audit stops at a lucky moment, so effects shrink on replay
+_MIN_LEARNED = 200  # minimum number of runs per dataset to learn from
 _CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
-_MAX_RUNS = 10**9  # runs per dataset; if a decision needs more, the fresh counts show no sign of a violation
-_POWER = 0.9  # probability with which the suggested number of runs confirms a violation
 
 
 @own_error_state()
@@ -121,14 +121,13 @@ def replay(
     tested = result.claim.symmetrized()
     execution, planned = execution or ExecutionSettings(), result.evidence.planned
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
-    _score_few_values(collector, result)
     (learner,) = collector.learners
+    if result.evidence.anytime and scores_frequencies(learner.attacks):  # as in a sequential audit
+        learner.few_values = FewValues(tested)
     changes, unknown = _changes(result, mechanism, pair, learner.attacks)  # before a run changes the mechanism
     second_stage_trials = result.provenance.second_stage_trials or 0
     with shown(progress, result.name) as told:
-        _learn(collector, learn_from - second_stage_trials, told)
-        if second_stage_trials and learner.max_second_stage_trials:
-            learner.fit_second_stage(_second_stage_blocks(collector, second_stage_trials, told))
+        _learn(collector, learn_from - second_stage_trials, second_stage_trials, told)
         threshold = frozen_threshold(learner, witness)
         fresh = FreshRuns(collector, 0, threshold, "replay")
         found = _looks(fresh, tested, trials, level_of(result), told, extend=extend)
@@ -178,8 +177,7 @@ def frozen_threshold(learner: Learner, witness: Witness) -> int:
     """Return the last bin outside the region for a score that was learned again.  Counted runs have no influence.
 
     The witness's threshold is kept, unless its error rates under the new score clearly differ from the witness's rates.
-    In that case, the threshold with the closest rates is chosen.  This happens if many outputs have the same
-    score, and this score now lies on the other side of the threshold.
+    Then the threshold with the closest rates is chosen.
     """
     threshold = witness.last_bin
     scores = [bin_counts(learner.score(side)) for side in learner.outputs()] if learner.ready else []
@@ -200,13 +198,6 @@ def _tell(trials: int, until: int, progress: ProgressCallback | None) -> None:
     """Report the progress of a replay, whose evidence is counted only at the end."""
     if progress is not None:
         progress(Progress(trials=trials, allowed=until, log_e=math.nan, log_threshold=math.nan))
-
-
-def _score_few_values(collector: Collector, result: AuditResult) -> None:
-    """Let frequencies score outputs with few values, as in a sequential audit."""
-    (learner,) = collector.learners
-    if result.evidence.anytime and scores_frequencies(learner.attacks):
-        learner.few_values = FewValues(result.claim.symmetrized())
 
 
 class _Looks(NamedTuple):
@@ -246,9 +237,9 @@ def _looks(
             invalid = [str(error)]
         made = until
         p_value = min(p_value, share * fresh.p_value(tested))
-        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2, power=_POWER, most=_MAX_RUNS)
+        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2)
         hopeless = looks > 1 and math.isinf(needed)
-        if not extend or invalid or p_value <= level or hopeless or looks == _LOOKS:
+        if not extend or invalid or p_value <= level or hopeless or looks > DOUBLINGS:
             notes = [f"fresh runs were made in this process only: {fresh.why}"] if fresh.why and not invalid else []
             return _Looks(looks, p_value, needed, invalid, notes)
 
@@ -266,18 +257,52 @@ def _witness_of(result: AuditResult, execution: ExecutionSettings | None) -> Wit
     return witness
 
 
-def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCallback | None) -> list[Block]:
-    until = collector.trials + trials
-    found: list[Block] = []
-    for block in collector.blocks(0, until):
-        found.append(block)
-        _tell(collector.trials, collector.allowed, progress)
-    return found
-
-
-def _learn(collector: Collector, trials: int, progress: ProgressCallback | None) -> None:
+def _learn(collector: Collector, trials: int, second_stage: int, progress: ProgressCallback | None) -> None:
     """Learn as an audit does: score each block before learning from it, in order to weight the attacks."""
-    until = collector.allowed
+    (learner,), until = collector.learners, collector.allowed
     with collector.limited(trials):
         for _ in collector.learn(lambda: Turn(pair=0)):
             _tell(collector.trials, until, progress)
+    if second_stage and learner.max_second_stage_trials:
+        blocks: list[Block] = []
+        for block in collector.blocks(0, collector.trials + second_stage):
+            blocks.append(block)
+            _tell(collector.trials, until, progress)
+        learner.fit_second_stage(blocks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRuns:
+    """The numbers of runs of a replay, per dataset, and the origin of each number in words."""
+
+    learned: int  # runs from which attacks learn
+    counted: int  # runs on which the region is counted at the first interim analysis
+    learned_from: str
+    counted_from: str
+
+    def describe(self, *, extend: bool) -> str:
+        """Describe the numbers in a phrase."""
+        most = f", with --extend up to {self.counted * 2**DOUBLINGS:,}" if extend else ""
+        return (
+            f"{self.learned + self.counted:,} runs per dataset: {self.learned:,} to learn from ({self.learned_from}) "
+            f"and {self.counted:,} to count ({self.counted_from}){most}"
+        )
+
+
+def witness_with_region(result: AuditResult) -> Witness | None:
+    """Return the witness that a replay tests; None if there is none, as guesses about canaries have no region."""
+    return result.witness if len(result.evidence.edges) else None
+
+
+def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) -> ReplayRuns:
+    """Determine the numbers of runs of a replay."""
+    before = 0 if result.evidence.anytime else result.evidence.trials  # runs after the score was frozen
+    used = [(row.trials - before, "as many as the audit used") for row in result.pairs if row.label == witness.pair]
+    learned, learned_from = max([(_MIN_LEARNED, "the minimum"), *used])
+    if trials is not None:
+        counted, counted_from = check_trials(trials), "as requested"
+    else:
+        times = _TIMES if result.violated else 1
+        origin = f"{times} times the witness's" if times > 1 else "as many as the witness's"
+        counted, counted_from = max((LEAST, "the minimum"), (times * witness.counts.n0, origin))
+    return ReplayRuns(learned=learned, counted=counted, learned_from=learned_from, counted_from=counted_from)

@@ -1,10 +1,14 @@
-"""The outcome of a replay."""
+"""The outcome of a replay, and its comparison with the config or the test whose mechanism and pairs it ran."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.sequential.planned import Planned
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
 from dpaudit.text.printable import facts_html, one_line
@@ -12,6 +16,9 @@ from dpaudit.text.rounding import lower, percent, percent_at_most, upper
 
 CONFIRMED = 0.001
 """The largest fresh p-value that confirms a violation, and the level of two replays together; see `engine.replay`."""
+
+_CLOSE = 1e-9  # relative difference of numbers in claims that accountants compute on different machines
+_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -75,8 +82,7 @@ class Replay:
 
     def __str__(self) -> str:
         witness = self.result.witness
-        if witness is None:
-            raise AssertionError("a replay needs a witness")
+        assert witness is not None
         rows = [("in the result", witness.counts), ("fresh", self.counts)]
         alpha = self.counts.false_positives / max(1, self.counts.n0)
         allowed = 1 - float(self.result.claim.symmetrized().beta(alpha))
@@ -150,3 +156,40 @@ def _row(counts: Counts) -> str:
         f"d0 {x:,} of {counts.n0:,} ({percent(x / max(1, counts.n0))}), "
         f"d1 {y:,} of {counts.n1:,} ({percent(y / max(1, counts.n1))})"
     )
+
+
+def compared(
+    found: Replay, origin: str, claim: TradeoffFunction, violations: Sequence[TradeoffFunction] | None
+) -> Replay:
+    """Return a replay with the differences between its result and the "config" or "test" that it ran."""
+    differences = tuple(_differences(found, claim, violations))
+    return replace(found, differences=differences, origin=origin)
+
+
+def _differences(
+    found: Replay, claim: TradeoffFunction, violations: Sequence[TradeoffFunction] | None
+) -> Iterator[str]:
+    result, planned = found.result, found.result.evidence.planned
+    if not same_claim(result.claim, claim):
+        yield differs("claim", result.claim.label, claim.label)
+    if planned is not None and violations is not None and not _same(planned, violations):
+        stated, here = (", ".join(one.label for one in claims) for claims in (planned.violations, violations))
+        yield differs("violation to detect", stated or "nothing", here or "nothing")
+
+
+def _same(planned: Planned, violations: Sequence[TradeoffFunction]) -> bool:
+    return len(planned.violations) == len(violations) and all(map(same_claim, planned.violations, violations))
+
+
+def differs(what: str, stated: str, here: str) -> str:
+    """Return a sentence about a difference between a result and its replay."""
+    return f"the {what} is {stated} in the result, but {here} in the replay"
+
+
+def same_claim(one: TradeoffFunction, other: TradeoffFunction) -> bool:
+    """Whether two claims have the same text, except for rounding errors of their numbers."""
+    a, b = str(one), str(other)
+    if _NUMBER.sub("0", a) != _NUMBER.sub("0", b):
+        return False
+    numbers = zip(_NUMBER.findall(a), _NUMBER.findall(b), strict=True)
+    return all(math.isclose(float(x), float(y), rel_tol=_CLOSE) for x, y in numbers)

@@ -1,4 +1,4 @@
-"""Tables of a result: the history of the evidence, and one row for each pair and attack."""
+"""Tables of a result: the history of the evidence, a row for each pair and attack, and observed errors of scores."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.learning import Learner
-from dpaudit.pairs.brief import MAX_DATASET, brief
-from dpaudit.pairs.difference import hidden_difference
-from dpaudit.result.values import AttackRow, History, PairRow
+from dpaudit.numerics.arrays import Array
+from dpaudit.pairs.difference import MAX_DATASET, brief, hidden_difference
+from dpaudit.result.values import AttackRow, Detectable, History, PairRow
+from dpaudit.result.words import if_curve
+
+_POINTS = 400  # maximum number of thresholds of the curve of scores
 
 
 def history(run: SequentialAudit) -> History:
@@ -55,3 +60,27 @@ def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def detectable(
+    least: TradeoffFunction | None, place: str, attained_if: str, *, shown: int, largest_epsilon: float
+) -> Detectable:
+    """Describe the smallest violation that an audit could have detected, if there is one."""
+    return Detectable(
+        claim="" if least is None else str(least),
+        assumption="" if least is None else f"{if_curve(least, place)} and {attained_if}",
+        rule_of_three_rate=rule_of_three_rate(shown),
+        largest_epsilon=largest_epsilon,
+    )
+
+
+def observed_curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
+    """Return both errors of the attack "d1 if the score is above t", from alpha = 1 to 0, at a few hundred points."""
+    out, into = np.sort(scores0), np.sort(scores1)
+    sides = [side for side in (out, into) if len(side)]
+    cuts = [side[np.linspace(0, len(side) - 1, _POINTS // 2).astype(int)] for side in sides]
+    at = np.unique(np.concatenate(cuts))
+    alpha = np.append(1.0, 1 - np.searchsorted(out, at, side="right") / max(len(out), 1))
+    beta = np.append(0.0, np.searchsorted(into, at, side="right") / max(len(into), 1))
+    alpha[-1], beta[-1] = 0.0, 1.0
+    return alpha, beta

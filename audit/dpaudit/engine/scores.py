@@ -14,32 +14,32 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.copied_scores import copied
-from dpaudit.engine.dependent_canaries import count_pooled, signs_of_dependence
 from dpaudit.engine.learned_scores import learned_scores
-from dpaudit.engine.observed_curve import observed_curve
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.read_scores import Given, read_scores
-from dpaudit.engine.score_designs import check_design, check_drawn, run_labels
+from dpaudit.engine.read_scores import Given, copied, read_scores
+from dpaudit.engine.rows import detectable, observed_curve
 from dpaudit.engine.score_guesses import (
     Guesses,
     Inclusion,
     Independence,
-    ScoresEvidence,
+    check_design,
+    check_drawn,
     count_guesses,
     count_in_runs,
+    count_pooled,
     order_matters,
+    run_labels,
+    signs_of_dependence,
 )
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family
-from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.inference.scores.dependence import half_included
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms.error_state import own_error_state
+from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
-from dpaudit.result.words import if_curve
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
@@ -188,8 +188,7 @@ def audit_given(
 ) -> AuditResult:
     """Audit scores that have been read.  Arguments that are not explained here are those of `audit_scores`.
 
-    `chosen_seed` states whether the user chose the seed.
-    `dependent` holds reasons why no guarantee holds, if the caller found that runs depend on each other.
+    `dependent` holds reasons why no guarantee holds.
     `ignored` holds reasons why the runs seem to ignore their datasets; it is not used if a bound on mu is above 0.
     """
     check_confidence(confidence)
@@ -229,7 +228,7 @@ def audit_given(
 class _Counted:
     """Everything that `_result` needs from the scores."""
 
-    evidence: ScoresEvidence
+    evidence: ScoresGuesses
     counts: Counts  # counts of the guesses
     sizes: tuple[int, int]  # numbers of all scores or outputs of each side, including those learned from
     alpha: Array  # observed errors
@@ -264,7 +263,7 @@ def _result(
     evidence, n = counted.evidence, counted.evidence.trials
     p_value = evidence.p_value(evidence.tested(claim))
     fewest = evidence.least_right(claim, confidence=confidence)
-    detectable = _detectable(evidence, claim, fewest, confidence)
+    found_least = _detectable(evidence, claim, fewest, confidence)
     mu_lower = evidence.mu_lower(confidence=confidence)
     few = f"{evidence.canaries} scores are too few to see any violation of {claim.label}"
     found = ruling(
@@ -278,7 +277,7 @@ def _result(
             notes=(*counted.notes, *((evidence.number_note,) if evidence.number_note else ())),
             ignored=counted.ignored if mu_lower <= 0 else (),
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
-            too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
+            too_few="" if found_least.claim else Reason(few, About.TOO_FEW),
         )
     )
     valid = found.bounds_valid
@@ -298,7 +297,7 @@ def _result(
         bounds_valid=valid,
         curve=Curve(alpha=counted.alpha, beta=counted.beta, beta_upper=1 - counted.alpha),
         witness=None if claim == NO_CLAIM else _witness(evidence, counted.counts, fewest),
-        detectable=detectable,
+        detectable=found_least,
         history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
         evidence=evidence,
         pairs=(),
@@ -309,7 +308,7 @@ def _result(
     )
 
 
-def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
+def _unfair(evidence: ScoresGuesses, counted: _Counted) -> tuple[str, ...]:
     into, m = counted.sizes[1], sum(counted.sizes)
     if (p_value := evidence.coins_p_value(counted.sizes)) > _UNFAIR:
         return ()
@@ -320,20 +319,16 @@ def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
     )
 
 
-def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
+def _detectable(evidence: ScoresGuesses, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
     """Return the smallest violation that this number of guesses by the likelihood ratio would have detected."""
     least = None
     if fewest is not None:
         least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= POWER)
-    return Detectable(
-        claim="" if least is None else str(least),
-        assumption="" if least is None else f"{if_curve(least)} and {evidence.attained_if}",
-        rule_of_three_rate=rule_of_three_rate(evidence.tries),
-        largest_epsilon=evidence.largest_epsilon(confidence=confidence),
-    )
+    largest = evidence.largest_epsilon(confidence=confidence)
+    return detectable(least, "", evidence.attained_if, shown=evidence.tries, largest_epsilon=largest)
 
 
-def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Witness:
+def _witness(evidence: ScoresGuesses, counts: Counts, fewest: int | None) -> Witness:
     """Return the numbers of right and of needed guesses.  Guesses have no common threshold and so no error rates."""
     return Witness(
         pair=evidence.about,

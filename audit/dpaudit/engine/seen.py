@@ -1,19 +1,19 @@
-"""Records whether the outputs on a dataset ever varied."""
+"""Records whether the outputs on a dataset ever varied.  If not: no noise, a fixed seed, or a cache."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dpaudit.outputs import Timed
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.difference import brief
+from dpaudit.result.confirmation import Confirmation
 from dpaudit.values import Foreign, Output, RawOutputs
 from dpaudit.values.content import key
 
-MIN_OUTPUTS = 10  # minimum number of outputs on a dataset from which conclusions are drawn
+MIN_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
 
 
 @dataclass(slots=True)
@@ -52,23 +52,51 @@ def same(a: Output, b: Output) -> bool:
     return type(a) is type(b) and key(a) == key(b)
 
 
-def not_whole(value: Foreign, depth: int = 4) -> bool:
-    """Return whether a value contains a finite non-integer number, in at most `depth` levels of containers."""
-    if isinstance(value, float | np.floating):
-        return math.isfinite(value) and float(value) != math.floor(float(value))
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and bool(np.any(np.isfinite(value) & (value != np.floor(value))))
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple) and depth:
-        return any(not_whole(part, depth - 1) for part in value)
-    if hasattr(value, "to_numpy") and depth:
-        return not_whole(list(np.ravel(value.to_numpy())), depth - 1)
-    return False
-
-
 def shown(value: Foreign) -> str:
     """Write an output in at most 60 characters, and floats with five digits."""
     if isinstance(value, np.generic):
         value = value.item()
     return f"{value:.5g}" if type(value) is float else brief(value, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Doubts and hints about a violation that is about to be reported."""
+
+    doubts: list[str] = field(default_factory=list)  # reasons for an inconclusive verdict; none if the violation stands
+    hints: list[str] = field(default_factory=list)  # warnings to report with a violation: likely causes, assumptions
+
+
+_THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
+
+
+def nothing_varied(pairs: Sequence[tuple[Seen, Seen]]) -> list[str]:
+    """Explain why an audit could find no violation, if enough outputs never varied on any pair; else return []."""
+    seen = [sides for sides in pairs if sides[0].runs]
+    if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
+        return []
+    equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
+    if len(equal) < len(seen):
+        sides = next(sides for sides in seen if not same(sides[0].value, sides[1].value))
+        return [f"{_constants(sides)}: {_THREE_CAUSES}, so only one output of each dataset was seen"]
+    runs = 2 * sum(sides[0].runs for sides in seen)
+    what = {shown(sides[0].value): None for sides in seen}
+    if len(what) == 1:
+        return [f"every one of the {runs:,} outputs was {next(iter(what))}, so no violation could have been found"]
+    return [f"the {runs:,} outputs never varied on any pair, so no violation could have been found"]
+
+
+def judgement_of(confirmation: Confirmation, sides: Sequence[Seen]) -> Judgement:
+    """Return what the fresh runs say about a violation: doubts if they contradict it, and otherwise a likely cause."""
+    constants = all(side.constant for side in sides)
+    words = _constants(sides) if constants else ""
+    if confirmation.outcome == "contradicted":
+        return Judgement(doubts=[f"{words}: {confirmation.reason}" if words else confirmation.reason])
+    if constants and confirmation.processes:
+        return Judgement(hints=[f"{words}: the mechanism has no noise or a fixed seed"])
+    return Judgement()
+
+
+def _constants(sides: Sequence[Seen]) -> str:
+    found = [f"all {s.runs:,} outputs of d{number} were {shown(s.value)}" for number, s in enumerate(sides)]
+    return " and ".join(found)

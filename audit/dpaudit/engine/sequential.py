@@ -35,10 +35,7 @@ _PRIOR = 30.0  # each pair's variance is averaged with the largest variance, whi
 
 @dataclass
 class SequentialAudit:
-    """An audit that may be examined and stopped at any time.
-
-    The next pair, and the score of its outputs, are fixed before these outputs are sampled.
-    """
+    """An audit that may be examined and stopped at any time: pair and score are fixed before outputs are sampled."""
 
     collector: Collector
     tested: TradeoffFunction  # the claim, symmetrized
@@ -197,10 +194,7 @@ class SequentialAudit:
 
     @property
     def accusing_log_e(self) -> dict[int, float]:
-        """Pair index -> log-wealth of the pair; at least that of the audit for the last late bet of a refutation.
-
-        Such a refutation rests on the pairs of the late bets, although the usual bets may have won less there.
-        """
+        """Pair index -> log-wealth of the pair; at least that of the audit for the last late bet of a refutation."""
         found = dict(enumerate(self.pair_log_e))
         if self.refuted and self._late is not None and (last := self._late.pair) is not None:
             found |= {pair: max(found[pair], _SOME) for pair in self._late.pairs}
@@ -283,10 +277,8 @@ class SequentialAudit:
     def _best_in_hindsight(self, left: npt.NDArray[np.intp]) -> int | None:
         """Return the pair with the largest growth in hindsight, if outputs have few values on all pairs; else None.
 
-        The growth in hindsight is the log-wealth that the present score of a pair would have won on all outputs of the
-        pair, divided by their number.  The early bets on a pair have used worse scores, so their growth says less.  The
-        log-wealth is increased by 1 nat, so pairs with few trials are tried again.  The choice depends on the past
-        only.
+        It is the log-wealth that the present score of a pair would have won on all outputs of the pair, divided by
+        their number.  The log-wealth is increased by 1 nat, so pairs with few trials are tried again.
         """
         growth = []
         for pair in left:
@@ -300,10 +292,7 @@ class SequentialAudit:
 
 
 def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
-    """Return a key of d0 and of d1 for each pair.  Equal keys mean equal datasets, so that scores are learned together.
-
-    A single pair needs no comparison, and a dataset that cannot be read counts as different from all others.
-    """
+    """Return a key of d0 and of d1 for each pair; scores are learned together on datasets with equal keys."""
 
     def of(dataset: Dataset, place: tuple[int, int]) -> Hashable:
         if len(pairs) > 1:

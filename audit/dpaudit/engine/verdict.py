@@ -39,10 +39,6 @@ class Facts:
     notes: tuple[str, ...] = ()  # warnings from before the first run, and of the attacks
     side_effects: tuple[str, ...] = ()  # side effects of the mechanism
 
-    def __post_init__(self) -> None:
-        if self.void and not self.dependent:
-            raise AssertionError("void scores must give their reason in `dependent`")
-
     @property
     def ended(self) -> StoppedBy:
         """What ended the trials, if the evidence did not end them."""
@@ -106,24 +102,16 @@ def ruling(facts: Facts) -> Ruling:
 
 def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
     """Apply the table of `ruling`; return the verdict and its reasons."""
-    if facts.dependent:
-        return Verdict.INCONCLUSIVE, facts.dependent
-    if facts.doubts:
-        return Verdict.INCONCLUSIVE, facts.doubts
+    if reasons := facts.dependent or facts.doubts:
+        return Verdict.INCONCLUSIVE, reasons
     if facts.accused:
         return Verdict.VIOLATION, facts.hints
     if facts.ended != "trials":
         return Verdict.INCONCLUSIVE, ()
-    if facts.unclaimed:
-        return Verdict.INCONCLUSIVE, (facts.unclaimed,)
-    if facts.unseen:
-        return Verdict.INCONCLUSIVE, facts.unseen
-    if facts.ignored:
-        return Verdict.INCONCLUSIVE, facts.ignored
-    if facts.too_few:
-        return Verdict.INCONCLUSIVE, (facts.too_few,)
-    if facts.detect_missed:
-        return Verdict.INCONCLUSIVE, (facts.detect_missed,)
+    unclaimed, *missed = ((one,) if one else () for one in (facts.unclaimed, facts.too_few, facts.detect_missed))
+    for reasons in (unclaimed, facts.unseen, facts.ignored, *missed):
+        if reasons:
+            return Verdict.INCONCLUSIVE, reasons
     return Verdict.NO_VIOLATION, ()
 
 

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.query_words import query_words
-from dpaudit.engine.region_words import PROBES, describe_region
+from dpaudit.engine.region_words import PROBES, describe_region, query_words
+from dpaudit.engine.seen import MIN_OUTPUTS
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.binomial import clopper_pearson
 from dpaudit.inference.fixed.regions import deviations, threshold_for_claim
@@ -35,7 +35,6 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.result.values import Counted, Counts, Witness
 
-_MIN_OUTPUTS_OF_A_SIDE = 10  # without a violation, both sides of the cut need this many outputs
 _PLAIN = 0.1  # a frozen region shows a violation clearly if its p-value is at most this
 _MISSED = 0.05  # significance of each interval
 _KNOWN = 0.5  # weight, in the prior, of the counts that chose a region; below 1, because the score was refitted later
@@ -55,23 +54,17 @@ def make_witness(
     violated: bool = False,
     recount: bool = True,
 ) -> Witness | None:
-    """Find the region with the strongest evidence against the claim, and count the outputs in it.
+    """Find the region with the strongest evidence against the claim; None if no region has outputs on both sides.
 
-    Scores change while attacks learn, so the counts of all scores do not belong to a single region.  Therefore some
-    scores were frozen during the audit (`Learner.hindsight`).  The region of a frozen score is chosen from the outputs
-    before that moment, and counted on the outputs after it.  If no such region shows a violation clearly, the counts of
-    all scores are used, and `counted` is "moving".
-
-    Returns:
-        The witness; None if no region has outputs on both sides.
+    Scores change while attacks learn.  Therefore some scores were frozen during the audit (`Learner.hindsight`).  The
+    region of a frozen score is chosen from the outputs before that moment, and counted on the outputs after it.  If no
+    such region shows a violation clearly, the counts of all scores are used, and `counted` is "moving".
     """
     if threshold is not None:
         scores = np.array([counts0, counts1])
         return frozen_witness(learner, claim, scores, threshold, pair) if scores.sum(axis=1).all() else None
     named = [_later(moment, learner, claim) for moment in (learner.hindsight() if recount else [])]
-    found = [
-        (one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else _MIN_OUTPUTS_OF_A_SIDE)
-    ]
+    found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else MIN_OUTPUTS)]
     if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
         moving = _chosen(learner, np.array([counts0, counts1]), claim, violated)
         if moving is not None:
@@ -109,15 +102,10 @@ class CountedRegion:
     counted: Counted
     moment: Moment | None = None  # when the region's score was frozen; None if it was not frozen by the learner
 
-    @property
-    def sound(self) -> bool:
-        """Whether outputs of both datasets were counted."""
-        return bool(self.scores.sum(axis=1).all())
-
     def has_both_sides(self, fewest: int) -> bool:
         """Whether at least `fewest` outputs lie inside the region, and at least `fewest` outside it."""
         x, n0, z, n1 = self.outcome
-        return min(x + n1 - z, n0 - x + z) >= fewest and self.sound
+        return min(x + n1 - z, n0 - x + z) >= fewest and min(n0, n1) > 0
 
     @property
     def outcome(self) -> tuple[int, int, int, int]:
@@ -155,16 +143,13 @@ def _prior(k: int, n: int) -> tuple[float, float]:
 def _chosen(
     learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunction, violated: bool
 ) -> CountedRegion | None:
-    """Return the region whose counts are the least likely under the claim; None if no region has outputs on both sides.
-
-    If no region's counts exceed what the claim allows, return the region closest to the claim's curve.
-    """
+    """Return the region whose counts are the least likely under the claim, or else the closest to its curve."""
     n0, n1 = (int(side.sum()) for side in scores)
     if n0 == 0 or n1 == 0:
         return None
     outside0, outside1 = np.cumsum(scores[0])[:-1], np.cumsum(scores[1])[:-1]
     outside = outside0 + outside1
-    fewest = 1 if violated else _MIN_OUTPUTS_OF_A_SIDE
+    fewest = 1 if violated else MIN_OUTPUTS
     eligible = (outside >= fewest) & (n0 + n1 - outside >= fewest)
     if not eligible.any():
         return None
@@ -221,8 +206,6 @@ def sparse(scores: npt.NDArray[np.int64]) -> tuple[tuple[tuple[int, int], ...], 
 
 def _middle_of_best(value: Array) -> int:
     """Return the middle of the first stretch of equal maxima; thresholds with no outputs in between are equivalent."""
-    if np.isnan(value).any():
-        raise AssertionError("regions cannot be ranked by nan")
     first = int(np.argmax(value))
     same = value[first:] == value[first]
     count = len(same) if same.all() else int(np.argmin(same))
@@ -230,11 +213,7 @@ def _middle_of_best(value: Array) -> int:
 
 
 def _shortfall(alpha: Array, beta: Array, claim: TradeoffFunction) -> Array:
-    """Return the signed divergence of each observed point from the nearest point on the curve, positive below the
-    curve.
-
-    The divergence is the minimum over a of kl(alpha, a) + kl(beta, f(a)).
-    """
+    """Return the minimum over a of kl(alpha, a) + kl(beta, f(a)) for each point; its sign is + below the curve."""
     new = np.append(True, (np.diff(alpha) != 0) | (np.diff(beta) != 0))  # most adjacent points are equal
     alpha, beta = alpha[new], beta[new]
     curve = np.clip(claim.beta(_GRID), 1e-12, 1 - 1e-12)

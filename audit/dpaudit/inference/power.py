@@ -17,7 +17,7 @@ from dpaudit.inference.fixed.binomial import MIN_PROBABILITY
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations, evidence_against, thresholds_for_claim
 from dpaudit.inference.sequential.alternatives import scaled
-from dpaudit.inference.sequential.strategy import Strategy
+from dpaudit.inference.sequential.strategy import MIN_LOG_PAYOFF, Strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
 
@@ -27,7 +27,6 @@ Law = tuple[Array, Array]
 _NO_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _BETS = 40  # bets among which `certain_trials` finds the best one
 _EXPONENTS = np.geomspace(0.02, 3.0, 25)  # grid of exponents of Chernoff bounds
-_MIN_LOG_PAYOFF = -60.0  # log payoffs of a bet are clipped at this value, in nats, at which its wealth is negligible
 
 
 def power_margin(
@@ -118,8 +117,8 @@ def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, need
 def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
     """Return the log payoffs of all bets and the squared log payoffs, for outputs of d0 and then of d1."""
     payoffs0, payoffs1 = (
-        np.maximum(strategy.log_payoffs0, _MIN_LOG_PAYOFF),
-        np.maximum(strategy.log_payoffs1, _MIN_LOG_PAYOFF),
+        np.maximum(strategy.log_payoffs0, MIN_LOG_PAYOFF),
+        np.maximum(strategy.log_payoffs1, MIN_LOG_PAYOFF),
     )
     return payoffs0, payoffs0**2, payoffs1, payoffs1**2
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Attack(Protocol):
       outputs contain no tables.
     - "timed": the running time of each run in seconds, followed by the columns of "features".
 
-    An attack may have the following members.  `dpaudit.learning.members` defines a protocol for each of them.
+    An attack may have the following members:
 
     - `calibrated = True`: the attack's scores are log-likelihood ratios.  If this member is missing, the engine
       calibrates the scores.
@@ -100,28 +101,31 @@ class AttackClass(Protocol):
     def __call__(self) -> Attack: ...
 
 
+def sees(attack: Attack) -> str:
+    """Return the name of the view of outputs that an attack requests."""
+    view: str = getattr(attack, "sees", "natural")
+    return view
+
+
 @cache
 def attack_classes() -> dict[str, AttackClass]:
-    """Return the attack classes that can be instantiated without arguments, as a dict from names to classes.
+    """Return the attack classes that can be instantiated without arguments by name, those of `dpaudit_attacks` first.
 
-    The attacks of `dpaudit_attacks` come first, sorted by their first former name, or by the name of their module if
-    they were never renamed.  The attacks of entry points follow.
+    The position of an attack selects its random stream.  So an attack keeps its position when it is renamed or moved:
+    the attacks of `dpaudit_attacks` are sorted by their first former name, or else by the name of their class.
     """
     package = importlib.import_module("dpaudit_attacks")
-    places: list[tuple[str, AttackClass]] = []
-    for module_info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+    places: dict[str, AttackClass] = {}
+    for module_info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
-        for _, kind in inspect.getmembers(module, inspect.isclass):
-            if kind.__module__ == module.__name__ and _is_attack(kind):
-                places.append((_former_names(kind)[0] if _former_names(kind) else module_info.name, kind))
-    # The position of an attack selects its random stream.  So an attack must keep its position when it is renamed.
-    found = [kind for _, kind in sorted(places, key=lambda place: place[0])]
+        kinds: list[tuple[str, Any]] = inspect.getmembers(module, inspect.isclass)
+        for title, kind in kinds:
+            if kind.__module__ == module.__name__ and hasattr(kind, "fit") and hasattr(kind, "name"):
+                words = re.sub(r"(?<!^)(?=[A-Z])", "_", title).lower()
+                places[_former_names(kind)[0] if _former_names(kind) else words] = kind
+    found = [kind for _, kind in sorted(places.items())]
     found += [point.load() for point in entry_points(group=ENTRY_POINTS)]
     return {kind.name: kind for kind in found if _needs_nothing(kind)}
-
-
-def _is_attack(kind: object) -> TypeGuard[AttackClass]:
-    return hasattr(kind, "fit") and hasattr(kind, "name")
 
 
 def _former_names(kind: AttackClass) -> tuple[str, ...]:

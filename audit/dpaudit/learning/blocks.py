@@ -1,11 +1,13 @@
-"""Defines blocks of outputs of both datasets, and converts outputs to the views that attacks request."""
+"""Defines blocks of outputs of both datasets, converts them to the views of attacks, and stores the latest ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpaudit.learning.settings import Settings
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, Targets, View
 
@@ -58,3 +60,88 @@ def alike(new: Encoding, old: Encoding | None) -> bool:
         and (old.single, old.columns, old.centre is None, old.kind)
         == (new.single, new.columns, new.centre is None, new.kind)
     )
+
+
+@dataclass(eq=False)
+class PastOutputs:
+    """A store of the latest outputs of one pair, in the order of their runs."""
+
+    settings: Settings
+    keeps_raw: bool  # whether any attack requests outputs in their original form
+    before_forgetting: Callable[[], None]  # function that is called before old outputs are dropped
+    # latest blocks, without the original form of the outputs
+    blocks: list[Block] = field(default_factory=list, init=False)
+    whole: list[Block] = field(default_factory=list, init=False)  # latest blocks, with the original form of the outputs
+    _kept: int = field(default=0, init=False)  # number of trials in `blocks`
+    _bytes_each: float = field(default=1.0, init=False)  # mean size of the latest outputs, in bytes
+
+    def remember(self, block: Block, encoding: Encoding | None) -> None:
+        """Store a new block of outputs, and drop the oldest blocks if a limit on the memory is exceeded."""
+        if self._forgets(block, encoding):
+            self.before_forgetting()
+        self._bytes_each = max(1.0, *(side.size() / len(side) for side in block))
+        if self.keeps_raw:
+            self.whole.append(block)
+            while len(self.whole) > 1 and _too_large(self.whole, self.settings.max_raw_bytes):
+                del self.whole[0]
+        self.blocks.append((block[0].without_raw(), block[1].without_raw()))
+        self._kept += len(block[0])
+        while self._kept - len(self.blocks[0][0]) >= self.max_rows(encoding):
+            self._kept -= len(self.blocks.pop(0)[0])
+
+    def gather(self, encoding: Encoding | None) -> Block:
+        """Return the latest outputs, as many as a fit can use, and drop all older outputs."""
+        seen0, seen1 = joined(self.blocks)
+        if len(self.whole) > 1:
+            self.whole = [joined(self.whole)]
+        settings = self.settings
+        by_parts = [settings.max_fit_parts / side.parts_each() for side in (seen0, seen1)]
+        most = min(self.max_rows(encoding), *(max(settings.min_structured_rows, int(rows)) for rows in by_parts))
+        if not self.whole and most < len(seen0):
+            self.before_forgetting()
+        self.blocks = [(seen0.latest(most), seen1.latest(most))]
+        self._kept = len(self.blocks[0][0])
+        return self.blocks[0]
+
+    def keep_only(self, block: Block) -> None:
+        """Replace all stored outputs by the outputs of one block."""
+        self.blocks, self.whole = [block], []
+
+    def outputs(self) -> Block:
+        """Return all stored outputs that can be scored."""
+        return joined(self.whole or self.blocks)
+
+    def latest(self, most: int) -> Block:
+        """Return the latest outputs of each dataset: `most` outputs, or fewer if fewer are stored."""
+        found: list[Block] = []
+        for block in reversed(self.whole or self.blocks):
+            if sum(len(later[0]) for later in found) >= most:
+                break
+            found.insert(0, block)
+        seen0, seen1 = joined(found)
+        return seen0.latest(most), seen1.latest(most)
+
+    def max_rows(self, encoding: Encoding | None) -> int:
+        """Return the maximum number of outputs of each dataset in a fit.
+
+        The maximum is larger for vectors, and smaller for outputs that need much memory.
+        """
+        settings = self.settings
+        width = encoding.columns if isinstance(encoding, PlainEncoding) else 1
+        rows = min(settings.max_wide_fit_rows, max(settings.max_fit_rows, settings.fit_rows_per_column * width))
+        return max(settings.min_fit_rows, min(rows, self.max_rows_by_size))
+
+    @property
+    def max_rows_by_size(self) -> int:
+        """The number of outputs that can be stored if each of them is as large as the mean of the latest outputs."""
+        return int(self.settings.max_fit_bytes / self._bytes_each)
+
+    def _forgets(self, block: Block, encoding: Encoding | None) -> bool:
+        """Return whether older outputs must be dropped in order to store a new block."""
+        if self.whole:
+            return _too_large([*self.whole, block], self.settings.max_raw_bytes)
+        return bool(self.blocks) and self._kept + len(block[0]) - len(self.blocks[0][0]) >= self.max_rows(encoding)
+
+
+def _too_large(blocks: list[Block], max_bytes: int) -> bool:
+    return any(sum(block[side].size() for block in blocks) > max_bytes for side in (0, 1))

@@ -77,11 +77,7 @@ Tally = npt.NDArray[np.int64]
 
 
 def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], epsilon: float) -> Array:
-    """Estimate the log-likelihood ratio of each value, and shrink its excess over epsilon as the module describes.
-
-    Returns:
-        The ratios in nats; shape (k,).
-    """
+    """Estimate the log-likelihood ratio of each value, and shrink its excess over epsilon as the module describes."""
     ratio = np.log((counts1 + 0.5) / totals[1]) - np.log((counts0 + 0.5) / totals[0])
     variance = 1 / (counts0 + 0.5) + 1 / (counts1 + 0.5)
     excess = np.abs(ratio) - epsilon
@@ -93,11 +89,7 @@ def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], eps
 
 
 def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Array:
-    """Let the scores of rare values stand out, as the module describes for delta > 0.
-
-    Returns:
-        The scores in nats; shape (k,).
-    """
+    """Let the scores of rare values stand out, as the module describes for delta > 0."""
     found = ratios.copy()
     for sign, few, many in ((1, shares0, shares1), (-1, shares1, shares0)):
         one_sided = few == 0
@@ -112,10 +104,9 @@ def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Arr
 
 
 def scores_frequencies(attacks: Sequence[Attack]) -> bool:
-    """Return whether the scores of this module may replace those of some attacks.
+    """Return whether one of the attacks is `plug_in_ratio`, whose scores are those of frequencies, too.
 
-    They may if one of the attacks is `plug_in_ratio`, which also scores values by their frequencies.  An audit with
-    other attacks only, such as a user's own attack, is an audit of these attacks.
+    An audit with other attacks only, such as a user's own attack, is an audit of these attacks.
     """
     return any(attack.name == _FREQUENCIES and not is_foreign(attack) for attack in attacks)
 
@@ -135,13 +126,9 @@ class ValueScores:
 
 @dataclass(eq=False)
 class FewValues:
-    """The frequencies of the values on one pair, until there are too many values.
+    """The frequencies of the values on one pair, until there are too many values."""
 
-    Args:
-        claim: The claim, symmetrized.
-    """
-
-    claim: InitVar[TradeoffFunction]
+    claim: InitVar[TradeoffFunction]  # symmetrized
     _epsilon: float = field(init=False)  # privacy loss that the claim allows with a larger probability than `_delta`
     _delta: float = field(init=False)
     trials: int = field(default=0, init=False)  # number of counted trials of the pair
@@ -161,12 +148,7 @@ class FewValues:
 
     @classmethod
     def of_pairs(cls, datasets: Sequence[tuple[Hashable, Hashable]], claim: TradeoffFunction) -> list[FewValues]:
-        """Return an object for each pair, which learn together from outputs of the same dataset.
-
-        Args:
-            datasets: A key of d0 and a key of d1, for each pair; equal datasets have equal keys.
-            claim: The claim, symmetrized.
-        """
+        """Return an object for each pair of keys of datasets; those with an equal key learn together from it."""
         found = [cls(claim) for _ in datasets]
         places: dict[Hashable, list[tuple[FewValues, int]]] = {}
         for one, keys in zip(found, datasets, strict=True):
@@ -216,10 +198,9 @@ class FewValues:
         return not self._useless and self.trials >= trials and len(self._values) >= values
 
     def in_hindsight(self) -> BinCounts | None:
-        """Return how often the present score would have had each bin on all past outputs of the pair.
+        """Return how often the present score would have had each bin on all past outputs; None if there is no score.
 
         The score was learned from these outputs, so the counts are no evidence.  They only show which pair to try next.
-        The result is None if there is no score.
         """
         score = self.score()
         if score is None:

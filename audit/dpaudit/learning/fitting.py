@@ -9,17 +9,13 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.learning import members
-from dpaudit.learning.attack import Attack, Scorer
-from dpaudit.learning.blocks import Block, alike, encoding_of, view_of
-from dpaudit.learning.clock import Clock
+from dpaudit.learning.attack import Attack, Scorer, sees
+from dpaudit.learning.blocks import Block, PastOutputs, alike, encoding_of, view_of
 from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread
-from dpaudit.learning.members import sees
-from dpaudit.learning.memory import PastOutputs
-from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.safe_scoring import pointwise
-from dpaudit.learning.score import KnownScores, Score
+from dpaudit.learning.score import Clock, KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
+from dpaudit.learning.weights import Mixing
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
 from dpaudit.numerics.logistic import fit_logistic, linear
@@ -31,9 +27,6 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
     """Calibrate a scorer by a logistic curve (Platt 1999) that is fitted to out-of-fold scores from three folds.
 
     The calibrated score of an output depends on its original score only.  A score that is NaN remains NaN.
-
-    Returns:
-        The calibrated scorer.
     """
     held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]
@@ -103,7 +96,8 @@ class Fitting:
     _full: set[int] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self._next_quick_fit = self.settings.first_quick_fit if any(map(members.quick, self.attacks)) else None
+        quick = any(getattr(attack, "quick", False) for attack in self.attacks)
+        self._next_quick_fit = self.settings.first_quick_fit if quick else None
 
     @property
     def next_fit(self) -> int:
@@ -148,7 +142,7 @@ class Fitting:
         recent: dict[int, Block] = {}  # number of outputs -> these latest outputs, whose views attacks share
         with guarded(self.attacks):
             for index, attack in enumerate(self.attacks):
-                if (full or members.quick(attack)) and self._due(index, attack):
+                if (full or getattr(attack, "quick", False)) and self._due(index, attack):
                     self.scorers.pop(index, None)
                     with self.clock.running(index):
                         self._fit(index, attack, seen, memory, recent)
@@ -168,17 +162,18 @@ class Fitting:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
         if self.mixing.model_weights.away(index):
             return "suspended at the end: other attacks predicted far better"
-        if self.trials < max(FIRST_FIT, members.from_trials(self.attacks[index])):
+        if self.trials < max(FIRST_FIT, getattr(self.attacks[index], "from_trials", 0)):
             return "not used: too few outputs"
         return "not used: does not suit these outputs"
 
     def suits(self, attack: Attack, view0: View, view1: View) -> bool:
         """Return whether an attack is applicable to such outputs.  Return True if the audit uses only this attack."""
-        if len(self.attacks) == 1 or not members.has_suits(attack):
+        suits = getattr(attack, "suits", None)
+        if len(self.attacks) == 1 or suits is None:
             return True
         if is_foreign(attack):
             view0, view1 = copied(view0), copied(view1)
-        return bool(attack.suits(view0, view1))
+        return bool(suits(view0, view1))
 
     def _encode(self, seen: Block) -> bool:
         """Learn the encoding again after unknown outputs, or if the number of trials has doubled.
@@ -206,7 +201,7 @@ class Fitting:
         """
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
-        first = members.from_trials(attack) if len(self.attacks) > 1 else 0
+        first: int = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
         if self.trials < first:
             return False
         last = self._fitted_at.get(index, 0)
@@ -224,7 +219,7 @@ class Fitting:
                 raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
             if view == "natural" and memory.whole:
                 seen, recent = memory.whole[-1], {}
-            most = members.most_rows(attack, memory.max_rows(self.encoding))
+            most = getattr(attack, "most_rows", memory.max_rows(self.encoding))
             full = len(seen[0]) >= min(most, memory.max_rows(self.encoding))
             (self._full.add if full else self._full.discard)(index)
             if most not in recent:
@@ -235,7 +230,7 @@ class Fitting:
                 return
             scorer = fit(attack, view0, view1, rng)
             with one_thread():  # the fit may have loaded another library that uses threads
-                if not members.calibrated(attack):
+                if not getattr(attack, "calibrated", False):
                     scorer = calibrated(attack, scorer, view0, view1, rng)
         except (Exception, SystemExit) as error:  # an exception in an attack must not end the audit
             if self.trials < FIRST_FIT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from functools import cache
 
@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.outputs import View
-from dpaudit.sampling.global_randomness import kept_global_randomness
+from dpaudit.sampling.streams import kept_global_randomness
 from dpaudit.values import Output
 
 _BRINGS_THREADS = ("scipy.linalg", "sklearn", "sklearn.ensemble", "torch", "xgboost", "lightgbm", "jaxlib", "faiss")
@@ -46,11 +46,7 @@ _OWN = "dpaudit_attacks"  # the package of built-in attacks
 
 
 def is_foreign(attack: Attack) -> bool:
-    """Return whether an attack runs third-party code: code of its own class, or a user's function in its settings.
-
-    The tests verify that a built-in attack without such settings computes the score of each output from this output
-    alone.
-    """
+    """Return whether an attack runs third-party code: code of its own class, or a user's function in its settings."""
     if type(attack).__module__.partition(".")[0] != _OWN:
         return True
     settings = _settings_of(type(attack))
@@ -69,11 +65,7 @@ def _plain(value: object) -> bool:
 
 
 def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> Scorer:
-    """Fit an attack to outputs.  A third-party attack receives copies of the outputs.
-
-    Returns:
-        The fitted scorer.  A third-party scorer also receives copies of the outputs.
-    """
+    """Fit an attack to outputs.  A third-party attack and its scorer receive copies of the outputs."""
     if not is_foreign(attack):
         return attack.fit(view0, view1, rng)
     return protected(attack.fit(copied(view0), copied(view1), rng))
@@ -109,17 +101,7 @@ def _copied(output: Output) -> Output:
 
 
 @contextmanager
-def left_no_trace(foreign: bool) -> Iterator[None]:
-    """If `foreign` is True, restore the global random state at the end of the `with` block."""
-    if not foreign:
-        yield
-        return
-    with kept_global_randomness():
-        yield
-
-
-@contextmanager
 def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
     """In a `with` block, limit native libraries to one thread; at its end, restore the global random state."""
-    with one_thread(), left_no_trace(any(map(is_foreign, attacks))):
+    with one_thread(), kept_global_randomness() if any(map(is_foreign, attacks)) else nullcontext():
         yield

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dpaudit.learning.attack import Attack
-from dpaudit.learning.blocks import Block, as_outputs
+from dpaudit.learning.attack import Attack, sees
+from dpaudit.learning.blocks import Block, PastOutputs, as_outputs
 from dpaudit.learning.few_values import FewValues
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import as_it_was, guarded
 from dpaudit.learning.hindsight import Hindsight, Moment
-from dpaudit.learning.members import head_start, sees
-from dpaudit.learning.memory import PastOutputs
-from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.rechecks import Rechecks
-from dpaudit.learning.score import Score
+from dpaudit.learning.score import Score, Stacked
 from dpaudit.learning.second_stage import fit_second_stage, room_for_second_stage
 from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import MAX_TRIED, Settings
-from dpaudit.learning.stacking import Stacked
+from dpaudit.learning.weights import Mixing
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, Targets
 from dpaudit.values import RawOutputs
@@ -33,24 +30,14 @@ _SURE = 0.98  # weight of attacks with a tested model in the mixture from which 
 
 @dataclass(eq=False)
 class Learner:
-    """The attacks of one pair, which are refitted as the number of outputs grows.
+    """The attacks of one pair, which are refitted as the number of outputs grows."""
 
-    Args:
-        attacks: The attacks; at least one is required.
-        seed: Seed of the audit.
-        pair: Index of the pair.
-        experts: Object that decides whether bets use the scores of one attack alone.  If None, all bets use the
-            mixture.
-        settings: Settings that determine when attacks are fitted, and to how many outputs.
-        targets: The rows in which the datasets of the pair differ, if the datasets are tables.
-    """
-
-    attacks: Sequence[Attack]
+    attacks: Sequence[Attack]  # at least one
     seed: int
-    pair: int
-    experts: Experts | None = None
+    pair: int  # index of the pair
+    experts: Experts | None = None  # decides whether bets use the scores of one attack alone; None for the mixture
     settings: Settings = field(default_factory=Settings)
-    targets: Targets = (None, None)
+    targets: Targets = (None, None)  # the rows in which the datasets differ, if they are tables
     # scores of outputs with few values, which replace those of the attacks; None if attacks score all outputs
     few_values: FewValues | None = field(default=None, init=False)
     # copies of the attacks from before any fit; None for an attack that cannot be copied
@@ -60,8 +47,8 @@ class Learner:
     def __post_init__(self) -> None:
         settings = self.settings
         self.untouched = [as_it_was(attack) for attack in self.attacks]
-        ahead = {i: head_start(attack) for i, attack in enumerate(self.attacks)}
-        self._mixing = Mixing(self.experts, settings.choice_growth, ahead)
+        self._ahead: dict[int, float] = {i: getattr(one, "head_start", 0.0) for i, one in enumerate(self.attacks)}
+        self._mixing = Mixing(self.experts, settings.choice_growth, self._ahead)
         self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing, self.targets)
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
         self._hindsight = Hindsight(settings.first_moment)
@@ -79,10 +66,7 @@ class Learner:
 
     @property
     def max_block_trials(self) -> int | None:
-        """The maximum number of trials in the next block; None if there is no limit.
-
-        Slow attacks that will be suspended soon should score few outputs.
-        """
+        """The maximum number of trials in a block, because attacks on trial may be slow; None if there is none."""
         weights, attacks = self._mixing.model_weights, self._fitting.scorers
         return MAX_TRIED if any(weights.on_trial(index, self.trials) for index in attacks) else None
 
@@ -129,7 +113,7 @@ class Learner:
 
     def _of_a_law(self, score: Score) -> bool:
         """Return whether most weight of a mixture is that of attacks that have tested their model by the outputs."""
-        return sum(weight for i, weight in score.mixture.items() if head_start(self.attacks[i])) > _SURE
+        return sum(weight for i, weight in score.mixture.items() if self._ahead[i]) > _SURE
 
     def weights(self) -> dict[int, float]:
         """Return the weight of each attack in use; the weights sum to 1."""
@@ -144,15 +128,7 @@ class Learner:
         return self._fitting.absence(attack)
 
     def read(self, outputs0: RawOutputs, outputs1: RawOutputs) -> Block:
-        """Prepare outputs of both datasets for scoring and learning.
-
-        Args:
-            outputs0: Outputs of runs on d0.
-            outputs1: Outputs of runs on d1.
-
-        Raises:
-            OutputError: If an output cannot be read.
-        """
+        """Prepare outputs of both datasets for scoring and learning; raise OutputError for an unreadable output."""
         return Outputs.read(outputs0), Outputs.read(outputs1)
 
     def outputs(self) -> Block:
@@ -168,34 +144,15 @@ class Learner:
         return self.current()(outputs)
 
     def score_counted(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
-        """Score fresh outputs by the final score, which is not refitted.
-
-        Some outputs are scored a second time.  If the two scores of an output differ, `void` states this.
-
-        Args:
-            outputs0: Fresh outputs of runs on d0.
-            outputs1: Fresh outputs of runs on d1.
-
-        Returns:
-            The scores of the outputs of d0 and of d1.
-        """
+        """Score fresh outputs of d0 and of d1 by the final score, which is not refitted."""
         return self._rechecks.counted((as_outputs(outputs0), as_outputs(outputs1)), self.current())
 
     def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
-        """Score fresh outputs, and update the weights of the attacks by the log-loss of these scores.
+        """Score fresh outputs of d0 and of d1, and update the weights of the attacks by the log-loss of these scores.
 
         The score of an output depends only on this output and on the outputs of earlier blocks.  If an attack fails on
         an output, it gives this output the score 0, and the attack is dropped after the block.  So a failure on one
         output does not change the scores of other outputs.
-
-        Some outputs are scored a second time.  If the two scores of an output differ, `void` states this.
-
-        Args:
-            outputs0: Fresh outputs of runs on d0.
-            outputs1: Fresh outputs of runs on d1.
-
-        Returns:
-            The scores of the outputs of d0 and of d1.
         """
         sides, score = (as_outputs(outputs0), as_outputs(outputs1)), self.current()
         (parts0, parts1), (scores0, scores1), failures = self._rechecks.of_each(sides, score)
@@ -208,12 +165,7 @@ class Learner:
         return scores0, scores1
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
-        """Store outputs, and refit the attacks if enough outputs have been stored since the last fit.
-
-        Args:
-            outputs0: Outputs of runs on d0.
-            outputs1: The same number of outputs of runs on d1.
-        """
+        """Store as many outputs of d0 as of d1, and refit the attacks if enough were stored since the last fit."""
         assert self._stacked is None, "a stacked score learns no more"
         block = as_outputs(outputs0), as_outputs(outputs1)
         if self.few_values is not None:
@@ -245,14 +197,10 @@ class Learner:
             return room_for_second_stage(self._fitting, self._memory)
 
     def fit_second_stage(self, blocks: list[Block]) -> tuple[Array, Array] | None:
-        """Fit the score a last time, to new outputs and to the stored outputs.  The score is then final.
+        """Fit the score a last time, to new and stored outputs, and empty the list of blocks; the score is then final.
 
-        Args:
-            blocks: New blocks of outputs.  The method empties this list to free memory.
-
-        Returns:
-            The scores of the held-out outputs of d0 and of d1.  None if too few outputs are plain numbers.  In this
-            case, the score does not change.
+        Return the scores of the held-out outputs of d0 and of d1, or None, without a change of the score, if too few
+        outputs are plain numbers.
         """
         with guarded(self.attacks):
             found = fit_second_stage(self._fitting, self._memory, blocks)

@@ -11,27 +11,21 @@ import numpy.typing as npt
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import guarded, is_foreign
-from dpaudit.learning.safe_scoring import same
+from dpaudit.learning.safe_scoring import MAX_AGAIN, same
 from dpaudit.learning.score import Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.sampling.streams import stream
 
-_MAX_AGAIN = 64  # maximum number of outputs of a block that are scored a second time
 _SHARE_ALONE = 0.25  # probability that only one output of a block is scored a second time
 
 
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
-    """Select a few outputs of both datasets at random, and read these outputs again in random order.
-
-    Yields:
-        A block of outputs, and the index of each of these outputs.  Indices count the outputs of d0 first and then the
-        outputs of d1.
-    """
+    """Select a few outputs at random, and yield them in random order with their places among those of d0, then d1."""
     n0 = len(sides[0])
     n = n0 + len(sides[1])
-    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(_MAX_AGAIN, n) + 1))
-    at = rng.permutation(n)[:size] if n < 10 * _MAX_AGAIN else rng.choice(n, size, replace=False)
+    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(MAX_AGAIN, n) + 1))
+    at = rng.permutation(n)[:size] if n < 10 * MAX_AGAIN else rng.choice(n, size, replace=False)
     of_d0 = at < n0
     found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
     found = [(some, places) for some, places in found if len(places)]
@@ -66,11 +60,7 @@ class Rechecks:
     _next_check: int = field(default=1, init=False)
 
     def counted(self, sides: Block, score: Score) -> tuple[Array, Array]:
-        """Compute the combined scores of a block of outputs, and verify some of these scores.
-
-        Returns:
-            The scores of the outputs of d0, and the scores of the outputs of d1.
-        """
+        """Compute the combined scores of the outputs of d0 and of d1, and verify some of these scores."""
         with guarded(score.attacks):
             scores = {side: score.unguarded(sides[side]) for side in self._order()}
             for some, at in self._again(sides):
@@ -82,14 +72,10 @@ class Rechecks:
     def of_each(
         self, sides: Block, score: Score
     ) -> tuple[tuple[AttackScores, AttackScores], tuple[Array, Array], dict[int, str]]:
-        """Compute the scores of a block of outputs by each attack and by all together, and verify some of them.
+        """Compute the scores of the outputs of both datasets by each attack and by all together, and all failures.
 
         If an attack is a third party's, scores are verified in every block, and otherwise each time the number of
         outputs has doubled.
-
-        Returns:
-            Two dicts from attack indices to scores, of the outputs of d0 and of d1; the combined scores of the outputs
-            of d0 and of d1; and a dict from attack indices to descriptions of failures.
         """
         parts: tuple[AttackScores, AttackScores] = {}, {}
         failures: dict[int, str] = {}

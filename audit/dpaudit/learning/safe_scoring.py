@@ -14,7 +14,7 @@ from dpaudit.outputs import Outputs, View
 _MAX_SCORE = 60.0  # maximum absolute score in nats; larger scores, including infinite ones, are clipped to it
 _MAX_PIECE = 65_536  # maximum number of outputs that are scored in one call, to limit the memory for their views
 _MAX_PROBES = 256  # maximum number of past outputs by which a new scorer is tested
-_MAX_PROBES_AGAIN = 64  # maximum number of these outputs that are scored again in another block
+MAX_AGAIN = 64  # maximum number of outputs of a block that are scored again in another block
 _PROBES_ALONE = 3  # number of these outputs that are scored again one at a time
 
 
@@ -23,11 +23,8 @@ def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
 
     An exception on one output must not change the scores of other outputs.  Therefore, if a call of the scorer raises
     an exception, each half of the outputs is scored separately.  The halves are divided further until the outputs that
-    cause the exceptions are isolated.
-
-    Returns:
-        The scores of the outputs, (n,), and a description of the failure.  Scores are clipped to +-60 nats.  The score
-        of an output on which the scorer fails is 0.  If the scorer does not fail, the description is the empty string.
+    cause the exceptions are isolated.  These outputs have the score 0, and other scores are clipped to +-60 nats.  The
+    second result describes the failure, and is empty if there is none.
     """
     if not len(view):
         return np.zeros(0), ""
@@ -57,15 +54,12 @@ def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator
 
     The test scores past outputs in one block, and then scores some of these outputs again one at a time.  A thorough
     test also scores some of these outputs again in another block and in another order.
-
-    Returns:
-        True if all scores of the same output agree; False otherwise.
     """
     if thorough:
         half = _MAX_PROBES // 2
         past = _joined([_picked(view, np.arange(max(0, len(view) - half), len(view))) for view in (view0, view1)])
         n = len(past)
-        others = rng.permutation(n)[: rng.integers(1, min(_MAX_PROBES_AGAIN, n) + 1)]
+        others = rng.permutation(n)[: rng.integers(1, min(MAX_AGAIN, n) + 1)]
         chosen = [others, *rng.integers(n, size=(_PROBES_ALONE, 1))]
     else:
         past = _picked(view0, np.arange(0, len(view0), max(1, len(view0) // 3)))
@@ -86,12 +80,7 @@ def _joined(views: Sequence[View]) -> View:
 def in_pieces(
     compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs, *, size: int = _MAX_PIECE
 ) -> tuple[Array, str]:
-    """Apply a function to many outputs in pieces, in order to limit the memory for their views.
-
-    Returns:
-        The scores of the outputs, (n,), and the description of the first failure.  If `compute` did not fail, the
-        description is the empty string.
-    """
+    """Compute scores and the first failure, "" if none, of many outputs in pieces, to limit the memory for views."""
     starts = range(0, len(outputs), size)
     found = [compute(outputs.take(np.arange(i, min(i + size, len(outputs))))) for i in starts]
     return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")

@@ -1,22 +1,82 @@
-"""Defines frozen scores: functions that estimate the log-likelihood ratio of an output and no longer change."""
+"""Defines frozen scores: functions that estimate the log-likelihood ratio of an output and no longer change.
+
+After a second stage, a score combines the mixture of all attacks with attacks that were fitted to far more outputs.  A
+logistic regression on held-out outputs determines the weights (stacking, Wolpert 1992).  If bets on the scores of one
+component alone would have won clearly more against the claim, this component is the final score (`selection`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.attack import Attack, Scorer, sees
 from dpaudit.learning.blocks import as_outputs
-from dpaudit.learning.clock import Clock
 from dpaudit.learning.few_values import ValueScores
 from dpaudit.learning.foreign import guarded
-from dpaudit.learning.members import sees
 from dpaudit.learning.safe_scoring import asked
-from dpaudit.learning.stacking import Stacked
+from dpaudit.learning.selection import Experts
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.logistic import fit_logistic, linear
 from dpaudit.outputs import Encoding, Outputs
+
+
+@dataclass(slots=True, eq=False)
+class Clock:
+    """The number of seconds that each attack has spent on fits and on scoring."""
+
+    seconds: dict[int, float] = field(default_factory=dict)
+
+    @contextmanager
+    def running(self, attack: int) -> Iterator[None]:
+        """Measure the duration of a `with` block, and add it to the running time of an attack."""
+        began = time.perf_counter()
+        yield
+        self.seconds[attack] = self.seconds.get(attack, 0.0) + time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """A score that is an affine function of the score by the mixture and of the scores by m refitted attacks."""
+
+    refitted: Mapping[int, Scorer]  # attack index -> scorer, for the m refitted attacks
+    slopes: Array  # (1 + m,), coefficients of the score by the mixture and of the scores by the refitted attacks
+    intercept: float
+    shares: Array  # (1 + m,), share of each component in the spread of the stacked score; the shares sum to 1
+
+    def __call__(self, columns: Array) -> Array:
+        """Compute the rounded stacked scores (n,) of n outputs from their scores (n, 1 + m) by the components."""
+        scores: Array = np.round(linear(columns, self.slopes) + self.intercept, _DIGITS)
+        return scores
+
+    def weights(self, mixed: Mapping[int, float]) -> dict[int, float]:
+        """Return the weight of each attack in the stacked score, given its weight in the mixture; the sum is 1."""
+        found = {attack: float(self.shares[0]) * weight for attack, weight in mixed.items()}
+        for attack, share in zip(self.refitted, self.shares[1:], strict=True):
+            found[attack] = found.get(attack, 0.0) + float(share)
+        return found
+
+
+def stacked(refitted: Mapping[int, Scorer], columns0: Array, columns1: Array, experts: Experts | None) -> Stacked:
+    """Fit the coefficients of a stacked score to the scores of held-out outputs."""
+    columns = np.concatenate([columns0, columns1])
+    slopes, intercept = fit_logistic(columns, len(columns0))
+    if experts is not None:
+        again = Experts(experts.worth)
+        alone = {j: (columns0[:, j], columns1[:, j]) for j in range(columns.shape[1])}
+        again.count(alone, (columns0 @ slopes + intercept, columns1 @ slopes + intercept))
+        again.judge(alone)
+        if again.chosen_expert is not None:
+            slopes, intercept = np.eye(columns.shape[1])[again.chosen_expert], 0.0
+    spread = np.abs(slopes) * columns.std(axis=0)
+    if not spread.any():
+        spread = np.eye(columns.shape[1])[0]
+    return Stacked(refitted, slopes, intercept, spread / spread.sum())
+
 
 _DIGITS = 9  # number of decimals of a score; further decimals might depend on the position of an output in its block
 _STACKED = -1  # key of the stacked score in the cache `KnownScores`
@@ -72,14 +132,7 @@ class Score:
         return dict(self.mixture) if self.stacked is None else self.stacked.weights(self.mixture)
 
     def __call__(self, outputs: Outputs | Array) -> Array:
-        """Compute the scores of n outputs, which estimate their log-likelihood ratios.
-
-        Args:
-            outputs: The n outputs.
-
-        Returns:
-            The scores in nats, (n,).  A higher score means that the output is more likely to come from d1.
-        """
+        """Compute the scores (n,) of n outputs, which estimate their log-likelihood ratios in nats."""
         with guarded(self.attacks):
             return self.unguarded(as_outputs(outputs))
 
@@ -102,16 +155,7 @@ class Score:
         return scores if self.few_values is None else self.few_values(outputs, scores)
 
     def of_attack(self, index: int, outputs: Outputs) -> tuple[Array, str]:
-        """Compute the scores of outputs by one attack.
-
-        Args:
-            index: Index of the attack.
-            outputs: The n outputs.
-
-        Returns:
-            The scores of the outputs, (n,), and the description of a failure.  If the attack did not fail, the
-            description is the empty string.
-        """
+        """Compute the scores (n,) of outputs by one attack, and a description of its failure, "" if it did not fail."""
         return self._by_value(index, outputs, lambda some: self.of_attack_anew(index, some))
 
     def anew(self, outputs: Outputs) -> Array:
@@ -123,17 +167,9 @@ class Score:
         return self.ask(index, self.scorers[index], sees(self.attacks[index]), outputs)
 
     def ask(self, index: int, scorer: Scorer, view: str, outputs: Outputs) -> tuple[Array, str]:
-        """Compute the scores of outputs by a given scorer of an attack.
+        """Compute scores (n,) and the description of a failure by a given scorer of an attack, which expects a view.
 
-        Args:
-            index: Index of the attack.
-            scorer: A scorer that this attack has fitted.
-            view: The name of the view of outputs that the scorer expects.
-            outputs: The n outputs.
-
-        Returns:
-            The scores of the outputs, (n,), and the description of a failure.  If the scorer did not fail, the
-            description is the empty string.  An output that the encoding cannot represent has the score 0.
+        An output that the encoding cannot represent has the score 0.
         """
         assert self.encoding is not None
         unknown_outputs = outputs.unknown_outputs(self.encoding)
@@ -153,7 +189,7 @@ class Score:
         """Combine the scores by the refitted attacks and the scores by the mixture into stacked scores."""
         assert self.stacked is not None
         found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
-        return stacked_scores(self.stacked, np.column_stack([mixed(outputs), *found]))
+        return self.stacked(np.column_stack([mixed(outputs), *found]))
 
     def _by_value(
         self, index: int, outputs: Outputs, compute: Callable[[Outputs], tuple[Array, str]]
@@ -172,9 +208,3 @@ def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: i
     """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
     mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), _DIGITS)
     return mean
-
-
-def stacked_scores(stacked: Stacked, columns: Array) -> Array:
-    """Combine the columns (n, 1 + m) of scores by the mixture and by m attacks into rounded scores (n,)."""
-    scores: Array = np.round(stacked(columns), _DIGITS)
-    return scores

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from dpaudit.learning import members
 from dpaudit.learning.attack import Scorer
-from dpaudit.learning.blocks import Block, joined, plain, view_of
+from dpaudit.learning.blocks import Block, PastOutputs, joined, plain, view_of
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import copied, is_foreign, protected
-from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.safe_scoring import in_pieces, pointwise
-from dpaudit.learning.score import stacked_scores
-from dpaudit.learning.stacking import Stacked, stacked
+from dpaudit.learning.score import Stacked, stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import PlainEncoding, View
 from dpaudit.sampling.streams import stream
@@ -40,11 +38,10 @@ def room_for_second_stage(fitting: Fitting, memory: PastOutputs) -> int:
 def fit_second_stage(
     fitting: Fitting, memory: PastOutputs, blocks: list[Block]
 ) -> tuple[Stacked, tuple[Array, Array]] | None:
-    """Fit the attacks a last time, to the stored outputs and to new blocks, and compute the final score.
+    """Fit the attacks a last time, to the stored outputs and to new blocks.
 
-    Returns:
-        The stacked score, and the scores of the held-out outputs of d0 and of d1.  None if too few outputs are plain
-        numbers.  In this case, the score and the blocks do not change.
+    Return the final score and the scores of the held-out outputs of d0 and of d1.  Return None, without a change of the
+    score and the blocks, if too few outputs are plain numbers.
     """
     parts = _split(fitting, memory, blocks)
     if parts is None:
@@ -71,7 +68,7 @@ def fit_second_stage(
     final = stacked(refitted, columns0, columns1, fitting.mixing.experts)
     most = fitting.settings.max_judged_outputs
     memory.keep_only((unseen[0].latest(most), unseen[1].latest(most)))
-    return final, (stacked_scores(final, columns0), stacked_scores(final, columns1))
+    return final, (final(columns0), final(columns1))
 
 
 def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:
@@ -103,7 +100,9 @@ def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
     """Return the indices of the attacks whose second stage is applicable to the stored outputs."""
     assert fitting.encoding is not None
     able = [
-        i for i, attack in enumerate(fitting.attacks) if members.has_second_stage(attack) and i not in fitting.dropped
+        i
+        for i, attack in enumerate(fitting.attacks)
+        if hasattr(attack, "fit_second_stage") and i not in fitting.dropped
     ]
     some = plain(memory.blocks)[-1:]
     if not some:
@@ -121,7 +120,8 @@ def _suits(fitting: Fitting, index: int, view0: View, view1: View) -> bool:
 def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
     """Fit one attack in the second stage; return its scorer, or None if the attack fails or returns None."""
     assert fitting.encoding is not None
-    attack, encoding = fitting.attacks[index], fitting.encoding
+    attack: Any = fitting.attacks[index]
+    encoding = fitting.encoding
     view0, view1 = (view_of(side, encoding, "features") for side in seen)
     try:
         if not _suits(fitting, index, view0, view1):
@@ -129,7 +129,7 @@ def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
         rng, foreign = stream(fitting.seed, "study", fitting.pair, index), is_foreign(attack)
         if foreign:
             view0, view1 = copied(view0), copied(view1)
-        scorer = attack.fit_second_stage(view0, view1, rng) if members.has_second_stage(attack) else None
+        scorer = attack.fit_second_stage(view0, view1, rng)
         if scorer is None:
             return None
         scorer = protected(scorer) if foreign else scorer

@@ -44,13 +44,9 @@ class Experts:
         self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
 
     def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
-        """Add the scores of fresh outputs to the bin counts.
+        """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts.
 
         The bin counts of a new attack start with those of the mixture.
-
-        Args:
-            alone: Scores of outputs of d0 and of d1, as two arrays (n,) for each attack index.
-            mixture: Scores of the same outputs by the mixture.
         """
         sides = zip(*alone.values(), mixture, strict=True)
         counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
@@ -68,8 +64,5 @@ class Experts:
         self.chosen_expert = best if clear else None
 
     def forget(self, attack: int) -> None:
-        """Discard the bin counts of a suspended attack.
-
-        If the attack is used again, its bin counts start with those of the mixture.
-        """
+        """Discard the bin counts of a suspended attack."""
         self._counts.pop(attack, None)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpaudit.learning.attack import sees
 from dpaudit.learning.blocks import encoding_of, view_of
 from dpaudit.learning.foreign import as_it_was, fit, guarded
 from dpaudit.learning.learner import Learner
-from dpaudit.learning.members import sees
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
-from dpaudit.values import Foreign, Output
+from dpaudit.values import Output
 
 _MAX_COLUMNS = 8  # maximum number of columns with numbers, and maximum number of other columns
 
@@ -40,21 +40,11 @@ def symmetric_columns(
         this random order is independent of the order of the runs.  So the fitted function is also independent of the
         order of the runs.  This function maps each output to its row.
 
-    Args:
-        learner: The learner of the pair.
-        outputs0: Outputs of d0.
-        outputs1: Outputs of d1.
-        rng: Random generator for the order of the outputs and for the fit.
-        refit: If True, an attack is fitted and the scores are computed; otherwise only the features are computed.
-
-    Returns:
-        The columns of features, and the column of scores.  The column of scores has shape (n, 0) if `refit` is false or
-        if the attack fails.
+    The column of scores has shape (n, 0) if `refit` is false or if the attack fails.
     """
     orders = [rng.permutation(len(outputs)) for outputs in (outputs0, outputs1)]
-    sides = [
-        Outputs.read(_in_order(outputs, order)) for outputs, order in zip((outputs0, outputs1), orders, strict=True)
-    ]
+    given = zip((outputs0, outputs1), orders, strict=True)
+    sides = [Outputs.read([outputs[i] for i in order]) for outputs, order in given]
     encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary, learner.targets)
     matrices: list[Array] = [np.asarray(view_of(side, encoding, "features")) for side in sides]
     if any(len(matrix) < len(order) for matrix, order in zip(matrices, orders, strict=True)):
@@ -92,10 +82,6 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.
     if any(scores.shape != (len(side),) for scores, side in zip(found, sides, strict=True)):
         return nothing
     return [np.round(scores, 9)[:, None] for scores in found]
-
-
-def _in_order(outputs: Sequence[Output], order: Foreign) -> Foreign:
-    return [outputs[i] for i in order]
 
 
 def _spaced(start: int, stop: int) -> list[int]:

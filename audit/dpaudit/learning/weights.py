@@ -1,4 +1,7 @@
-"""Computes the predictive model weights of the attacks in the mixture.
+"""Combines the scores of several attacks into one score, by predictive model weights or by the choice of one attack.
+
+The combined score is the weighted mean of the attacks' log-likelihood ratios.  If bets on the scores of one attack
+alone would have won clearly more against the claim, these scores are used instead of the mean (`selection`).
 
 The weight of an attack is proportional to exp(-L), where L is the discounted sum of its log-losses on unseen outputs.
 Without discounting, the weight would be the posterior probability of the attack under a uniform prior (Dawid 1984,
@@ -23,7 +26,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.learning.settings import MAX_TRIED, SETTLED
+from dpaudit.learning.score import weighted_mean
+from dpaudit.learning.selection import Experts
+from dpaudit.learning.settings import FIRST_FIT, MAX_TRIED, SETTLED
 from dpaudit.numerics.arrays import Array
 
 # exponent of the discount: losses are multiplied by (trials at the last fit / trials now) to this power
@@ -36,11 +41,7 @@ _BEHIND_ON_JOINING = 2.0  # nats above the loss of the mixture at which the loss
 
 
 def log_loss(scores0: Array, scores1: Array) -> float:
-    """Compute the total log-loss of the predictions P[output came from d1] = 1 / (1 + e^-score).
-
-    Returns:
-        The sum of the log-losses of all outputs, in nats.
-    """
+    """Return the total log-loss, in nats, of the predictions P[output came from d1] = 1 / (1 + e^-score)."""
     return float(np.logaddexp(0.0, scores0).sum() + np.logaddexp(0.0, -scores1).sum())
 
 
@@ -71,7 +72,7 @@ class ModelWeights:
         self._since[attack] = trials
 
     def leave(self, attack: int) -> None:
-        """Remove an attack.  If the attack is added again, it counts as a new attack."""
+        """Remove an attack, which counts as new if it joins again."""
         self._losses.pop(attack, None)
         self._suspended_until.pop(attack, None)
 
@@ -101,11 +102,7 @@ class ModelWeights:
         self._scored += n
 
     def suspend(self, attacks: list[int], trials: int, spared: Collection[int] = ()) -> list[int]:
-        """Suspend the attacks whose loss exceeds the least loss by too much.
-
-        Returns:
-            The indices of the attacks that this call has suspended.
-        """
+        """Suspend the attacks whose loss exceeds the least loss by too much, and return them."""
         best = min((self._losses[i] for i in attacks), default=0.0)
         behind = []
         for attack in attacks:
@@ -136,3 +133,50 @@ class ModelWeights:
 
     def _best(self) -> float:
         return min((loss for i, loss in self._losses.items() if i not in self._suspended_until), default=self._combined)
+
+
+@dataclass(eq=False)
+class Mixing:
+    """The record of how well each attack has predicted the datasets of unseen outputs."""
+
+    experts: Experts | None  # object that may select one attack to be used alone; None to always use the mixture
+    choice_growth: float  # factor by which the number of trials must grow before the selection is revised
+    head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
+    model_weights: ModelWeights = field(init=False)
+    _next_choice: int = field(default=FIRST_FIT, init=False)
+
+    def __post_init__(self) -> None:
+        self.model_weights = ModelWeights(self.head_starts)
+
+    @property
+    def chosen_expert(self) -> int | None:
+        """The index of the attack whose scores alone are bet on; None if bets use the mixture."""
+        return None if self.experts is None else self.experts.chosen_expert
+
+    def weights(self, attacks: Collection[int]) -> dict[int, float]:
+        """Return the weights of the given attacks; the weights sum to 1."""
+        if self.chosen_expert in attacks:
+            return {i: float(i == self.chosen_expert) for i in attacks}
+        return self.model_weights.weights(list(attacks))
+
+    def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
+        """Update the losses of the attacks by their scores of fresh outputs."""
+        weights = self.model_weights.weights(list(parts0))
+        n = len(next(iter(parts0.values())))
+        mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
+        losses = {i: log_loss(parts0[i], parts1[i]) for i in parts0}
+        self.model_weights.count(losses, log_loss(*mixture), n)
+        if self.experts is not None and not alone:
+            self.experts.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
+
+    def choose(self, attacks: Collection[int], trials: int) -> list[int]:
+        """Select the mixture or one attack for the next bets; suspend attacks with large losses, and return them."""
+        if self.experts is not None and trials >= self._next_choice:
+            self.experts.judge(attacks)
+            self._next_choice = math.ceil(trials * self.choice_growth)
+        ahead = self.experts.ahead if self.experts is not None else frozenset()
+        suspended = self.model_weights.suspend(list(attacks), trials, spared=ahead)
+        for attack in suspended:
+            if self.experts is not None:
+                self.experts.forget(attack)
+        return suspended

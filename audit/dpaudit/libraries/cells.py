@@ -1,14 +1,80 @@
-"""Selects values of a domain that may expose a fault: both ends, the middle, nulls, NaN and the limits of the type."""
+"""Reads OpenDP's descriptions of domains, and selects values of a domain that may expose a fault.
+
+All releases of OpenDP describe domains, metrics and measures by debug texts, but only recent releases have accessors
+such as `element_domain`.  Examples are `VectorDomain(AtomDomain(bounds=[0, 10], T=i32), size=5)` and `MapDomain {
+key_domain: AtomDomain(T=String), ... }`.  The values are both ends of a domain, its middle, nulls, NaN and the limits
+of the type.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from dpaudit.libraries.debug_text import Node
 from dpaudit.values import Record
+
+_TOKEN = re.compile(
+    r"\s*(?:(\"[^\"]*\")|([A-Za-z_]\w*(?:::\w+)*(?:<[^>]*>)?)|([-+]?(?:inf|NaN|[\d.]+(?:e[-+]?\d+)?))|(.))"
+)
+_CLOSE = ")}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A name with positional and named parts, such as `AtomDomain(T=i32)`."""
+
+    name: str  # "" for a list in square brackets
+    parts: Sequence[Node | str | float] = ()
+    named: Mapping[str, Node | str | float] = field(default_factory=dict)
+
+
+def parsed(text: str) -> Node:
+    """Parse a debug text; a text that does not have the form of OpenDP's texts gives a node with the name `text`."""
+    tokens = [match for match in _TOKEN.finditer(text) if match[0].strip()]
+    try:
+        value, end = _value(tokens, 0)
+    except IndexError:
+        return Node(text)
+    return value if isinstance(value, Node) and end == len(tokens) else Node(text)
+
+
+def _value(tokens: Sequence[re.Match[str]], at: int) -> tuple[Node | str | float, int]:
+    quoted, name, number, sign = tokens[at].groups()
+    at += 1
+    if quoted is not None:
+        return quoted[1:-1], at
+    if number is not None:
+        return float(number) if any(letter in number for letter in ".einNa") else int(number), at
+    if sign == "[":
+        parts, named, at = _inside(tokens, at)
+        return Node("", parts, named), at
+    if name is None:
+        raise IndexError
+    if at < len(tokens) and tokens[at][4] in ("(", "{"):
+        parts, named, at = _inside(tokens, at + 1)
+        return Node(name.split("<")[0].rpartition("::")[2], parts, named), at
+    return name, at
+
+
+def _inside(
+    tokens: Sequence[re.Match[str]], at: int
+) -> tuple[Sequence[Node | str | float], Mapping[str, Node | str | float], int]:
+    """Parse the parts between brackets; `at` is the place after the opening bracket."""
+    parts: list[Node | str | float] = []
+    named: dict[str, Node | str | float] = {}
+    while tokens[at][4] is None or tokens[at][4] not in _CLOSE:
+        if tokens[at][4] in (",", ";"):
+            at += 1
+        elif tokens[at][2] and tokens[at + 1][4] in ("=", ":"):
+            named[tokens[at][2]], at = _value(tokens, at + 2)
+        else:
+            part, at = _value(tokens, at)
+            parts.append(part)
+    return tuple(parts), named, at + 1
+
 
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128, "isize": 64}
 INTEGERS: dict[str, tuple[int, int]] = {
@@ -51,27 +117,29 @@ class Cells:
         return struct.unpack("f", struct.pack("f", number))[0] if self.kind == "f32" else float(number)
 
 
-def cells_of(domain: Node, hints: Sequence[Record] = ()) -> Cells | None:
-    """Return values of a domain of atoms."""
-    if domain.name == "OptionDomain" and domain.parts and isinstance(domain.parts[0], Node):
-        inner = cells_of(domain.parts[0], hints)
-        return None if inner is None else replace(inner, unusual=[("a null", None), *inner.unusual])
+def node(part: object) -> Node:
+    """Return a part that is a node; other parts raise LookupError."""
+    if not isinstance(part, Node):
+        raise LookupError(part)
+    return part
+
+
+def cells_of(domain: Node, hints: Sequence[Record] = ()) -> Cells:
+    """Return values of a domain of atoms; other domains raise LookupError."""
+    if domain.name == "OptionDomain":
+        inner = cells_of(node(domain.parts[0]), hints)
+        return replace(inner, unusual=[("a null", None), *inner.unusual])
     if domain.name not in ("AtomDomain", "AllDomain"):
-        return None
+        raise LookupError(domain.name)
     kind = str(domain.named.get("T", domain.parts[0] if domain.parts else ""))
     if kind == "bool":
         return Cells(usual=[False, True], kind=kind)
     if kind == "String":
         usual = [hint for hint in hints if isinstance(hint, str)] or ["a", "b"]
         return Cells(usual=usual, unusual=[("a new category", "zz"), ("an empty text", "")], kind=kind)
-    if kind in INTEGERS or kind in FLOATS:
-        bounds = domain.named.get("bounds")
-        return _numbers(kind, bounds.parts if isinstance(bounds, Node) else (), hints, nan=_has_nan(domain))
-    return None
-
-
-def _has_nan(domain: Node) -> bool:
-    return domain.flag("nan") or domain.flag("nullable")
+    bounds = domain.named.get("bounds")
+    nan = "true" in (domain.named.get("nan"), domain.named.get("nullable"))
+    return _numbers(kind, bounds.parts if isinstance(bounds, Node) else (), hints, nan=nan)
 
 
 def _numbers(kind: str, bounds: Sequence[Record], hints: Sequence[Record], *, nan: bool) -> Cells:

@@ -7,25 +7,31 @@ import copy
 import functools
 import importlib
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.libraries.generator_calls import ROWS, call_words
 from dpaudit.libraries.inside.start import FACTS
-from dpaudit.mechanisms.forks import only_this_process
+from dpaudit.libraries.inside.synthesizer import SEARCH, TABLES, check_call, check_keys
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.locks import Lock
+from dpaudit.mechanisms.limits import RunTimeout, timeout_after
+from dpaudit.mechanisms.misfit import is_standard
+from dpaudit.mechanisms.own_process import only_this_process
 from dpaudit.mechanisms.processes import TIMEOUT
-from dpaudit.mechanisms.protocol import MechanismError, in_words
+from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
+from dpaudit.mechanisms.raised import in_words
+from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.records import bounds_or_list, is_date, read_schema
+from dpaudit.pairs.search import SearchPairs
+from dpaudit.text.masking import masked_values
+from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
 SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
@@ -37,7 +43,11 @@ GENERATORS = "synthesizer"
 LIBRARIES = (*SWEPT, GENERATORS)
 """The libraries whose objects a config can name."""
 
-_INSIDE = Path(__file__).parent / "inside"
+ROWS = 100
+"""Number of rows of a synthetic table, if none is given."""
+
+MAX_PAIRS = 6
+"""Maximum number of pairs of a generator, because all pairs of an audit share its trials, and fits are slow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +60,9 @@ class LibraryCall:
     d_in: Foreign = 1
     beside: str = ""
     raises: bool = False
+
+    folder: ClassVar[Path] = Path(__file__).parent / "inside"
+    """The folder to which the address in a private environment is relative."""
 
     @property
     def params(self) -> JsonObject:
@@ -72,11 +85,6 @@ class LibraryCall:
         if self.library != GENERATORS:
             return ""
         return str(Path(self.beside) / self.call) if self.call.partition(":")[0].endswith(".py") else self.call
-
-    @property
-    def folder(self) -> Path:
-        """The folder to which the address in a private environment is relative."""
-        return _INSIDE
 
     def address(self, *, isolated: bool) -> str:
         """Return the address of the class that makes the object, in this process or in a private environment."""
@@ -127,7 +135,7 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
     outputs: list[Foreign] = []
     for dataset in (pair.d0, pair.d1):
         try:
-            with _same_folder(), only_this_process(), timeout_after(mechanism.timeout) as timeout:
+            with contextlib.chdir("."), only_this_process(), timeout_after(mechanism.timeout) as timeout:
                 outputs += timeout(loaded.sample, copy.deepcopy(dataset), 1, np.random.default_rng(0))
         except KeyboardInterrupt:
             raise
@@ -143,15 +151,6 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
     library.refuse_failures(mechanism.named, outputs, pair)
 
 
-@contextlib.contextmanager
-def _same_folder() -> Iterator[None]:
-    """Restore the working directory, from which an audit would start otherwise, without the warning about a change."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # the folder no longer exists
-            stack.enter_context(contextlib.chdir(os.getcwd()))
-        yield
-
-
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
     """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON.
 
@@ -160,7 +159,7 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     if environment is None:
         made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
         try:
-            with _same_folder():
+            with contextlib.chdir("."):  # a constructor may change the working directory
                 found: JsonObject = made.loaded.facts()
         except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
             raise MechanismError(f"making {called.named or called.call} raised {in_words(error)}") from error
@@ -177,3 +176,63 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
         )
         (found,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
     return {**found, "config": json.dumps(called.params)}
+
+
+def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
+    """Return the name of a generator in results, such as `generators:Copies(epsilon=1.0), 20 rows`."""
+    masked: Foreign = masked_values(dict(make))
+    given = ", ".join(f"{name}={value!r}" for name, value in masked.items())
+    return f"{call}({shortened(one_line(given))}), {rows} rows"
+
+
+def pairs_from(schema: Mapping[str, Foreign], search: JsonObject) -> list[Pair]:
+    """Make pairs of tiny tables from a schema."""
+    columns = {name: bounds_or_list(entries) for name, entries in read_schema(schema).items()}
+    settings = {"relation": "add_remove", "most": MAX_PAIRS, **search}
+    return list(SearchPairs(schema=columns, tiny=True, **settings))
+
+
+def file_beside(call: str, folder: Path) -> bool:
+    """Whether a call names a file in a folder, or a module whose file is in the folder."""
+    module = call.partition(":")[0]
+    return module.endswith(".py") or (folder / f"{module.replace('.', '/')}.py").is_file()
+
+
+_KINDS: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("make", "fit_arguments", "sample_arguments"), (dict, "a mapping")),
+    **dict.fromkeys(("fit", "sample"), (str, "the name of a method")),
+    **dict.fromkeys(("rows", "most"), (int, "a whole number")),
+    "out_of_domain": (bool, "true or false"),
+}
+
+
+def check_config(call: str, arguments: Foreign) -> None:
+    """Check the call of a generator in a config before any code runs."""
+    try:
+        check_call(call)
+        if is_standard(module := call.partition(":")[0]):
+            raise LookupError(f"call must not name a module of Python's standard library, got {module}")
+        if not isinstance(arguments, dict):
+            raise LookupError("arguments must be a mapping with schema")
+        check_keys(arguments)
+    except LookupError as error:
+        raise ValueError(str(error.args[0])) from None
+    for key, (kind, words) in _KINDS.items():
+        value = arguments.get(key)
+        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise ValueError(f"arguments: {key} must be {words}, got {value!r}")
+    if (table := arguments.get("table", TABLES[0])) not in TABLES:
+        raise ValueError(f"arguments: table must be frame, rows or columns, got {table!r}")
+    if (relation := arguments.get("relation", "add_remove")) not in ("add_remove", "replace_one"):
+        raise ValueError(f"arguments: relation must be add_remove or replace_one, got {relation!r}")
+    try:
+        pairs_from(arguments["schema"], {key: arguments[key] for key in SEARCH if key in arguments})
+    except ValueError as error:
+        raise ValueError(f"arguments: {error}") from None
+    for column, entries in arguments["schema"].items():
+        if any(map(is_date, entries)):
+            raise ValueError(f"arguments: schema: {column} has dates; quote them, so that they are texts")
+    try:
+        json.dumps(arguments)
+    except TypeError:
+        raise ValueError("arguments must hold texts, numbers, lists and mappings only, and no dates") from None

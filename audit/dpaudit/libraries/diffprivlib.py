@@ -11,23 +11,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 
-import numpy as np
-
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import distances, neighbours
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.libraries.inside import diffprivlib as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
-from dpaudit.values.content import key
-
-MAX_PAIRS = 8
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
+from dpaudit.values import Foreign, JsonObject
 
 _WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
 _ADDED = ("histogram", "histogram2d", "histogramdd")
@@ -67,38 +60,13 @@ def subject(made: Foreign, *, pairs: Iterable[Pair] | None = None, name: str = "
         mechanism=Made(made),
         claim=claim_of(found),
         pairs=pairs_of(found) if pairs is None else list(pairs),
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or f"diffprivlib {found['name']}",
+        source=f"diffprivlib {found['version']}, {found['name']}: its epsilon and delta",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """An object of diffprivlib as a mechanism.
-
-    diffprivlib uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
-
-    made: Foreign
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
-        return (inside.MODULE,)
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n outputs."""
-        return inside.runner(self.made)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the name of the class or the function."""
-    return f"diffprivlib {facts['name']}"
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"diffprivlib {facts['version']}, {facts['name']}: its epsilon and delta"
+class Made(LibraryObject, inside=inside):
+    """An object of diffprivlib as a mechanism."""
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
@@ -113,10 +81,7 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
             f"{facts['name']} computes {' and '.join(missing)} from the data, which its epsilon does not cover; "
             f"pass {' and '.join(missing)}"
         )
-    epsilon, delta = facts.get("epsilon"), facts["delta"]
-    if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
-        raise UnknownSubject(f"{facts['name']} states epsilon={epsilon!r}, which is no claim that could be refuted")
-    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+    return stated_claim(facts["name"], facts.get("epsilon"), facts["delta"])
 
 
 def _missing(facts: JsonObject) -> list[str]:
@@ -141,30 +106,25 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
     else:
         relation = "add_remove" if facts["name"] in _ADDED else "replace_one"
         found = _records(facts, relation)
-    if found is None:
-        raise UnknownSubject(
-            f"dpaudit does not know how to make pairs for diffprivlib's {facts['name']}.  It needs a sensitivity, "
-            "categories, bounds, a range or a data_norm, and the bounds of a tool or of a target must be two numbers.  "
-            "Pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
-        )
-    pairs: list[Pair] = []
-    seen = set()
-    for d0, d1, label in found:
-        keys = frozenset([key(d0), key(d1)])
-        if len(keys) == 2 and keys not in seen and len(pairs) < MAX_PAIRS:
-            seen.add(keys)
-            pairs.append(Pair(d0, d1, relation, label))
-    return pairs
+    return neighbours.first_pairs(found, relation, most=8)
 
 
-def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
+def _unknown(facts: JsonObject) -> UnknownSubject:
+    return UnknownSubject(
+        f"dpaudit does not know how to make pairs for diffprivlib's {facts['name']}.  It needs a sensitivity, "
+        "categories, bounds, a range or a data_norm, and the bounds of a tool or of a target must be two numbers.  "
+        "Pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+    )
+
+
+def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate]:
     """Return pairs of inputs: numbers that differ by the sensitivity, categories, or lists of utilities."""
     if "values" in facts:
         values = facts["values"]
         return neighbours.choices(Cells(usual=values, kind=type(values[0]).__name__))
     sensitivity = facts.get("sensitivity")
     if not isinstance(sensitivity, int | float) or facts["name"] == "Bingham":
-        return None
+        raise _unknown(facts)
     if facts["name"] == "Wishart":
         return _second_moments(float(sensitivity))
     if "utility" in facts:
@@ -228,20 +188,16 @@ def _between(low: float, high: float, *, whole: bool = False, unusual: Sequence[
     return Cells(usual=usual, unusual=unusual, kind="i64" if whole else "f64", limits=(low, high))
 
 
-def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candidate] | None:
+def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candidate]:
     """Return datasets of numbers for a tool, and datasets of rows for a model."""
     if facts["name"] == "KMeans" and facts.get("n_clusters") != 1:
         raise UnknownSubject(
             "dpaudit makes pairs for KMeans with n_clusters=1 only; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
     if facts["name"] in _CLASSIFIERS:
-        features = _rows(facts | {"name": ""})
-        return None if features is None else _classified(features, same_class=facts["name"] == "GaussianNB")
-    cells = (
-        _rows(facts) if facts["kind"] == "model" or facts["name"] in ("histogram2d", "histogramdd") else _column(facts)
-    )
-    if cells is None:
-        return None
+        return _classified(_rows(facts), same_class=facts["name"] == "GaussianNB")
+    wide = facts["kind"] == "model" or facts["name"] in ("histogram2d", "histogramdd")
+    cells = _rows(facts) if wide else _column(facts)
     if relation == "add_remove":
         return neighbours.added(cells, 1)
     if facts["name"] == "LinearRegression":  # one of two records has much influence on the coefficients
@@ -262,15 +218,13 @@ def _classified(features: Cells, *, same_class: bool) -> Iterator[neighbours.Can
             yield [*rest, old], [*rest, new], f"{label}, {words}"
 
 
-def _column(facts: JsonObject) -> Cells | None:
+def _column(facts: JsonObject) -> Cells:
     if facts["name"] == "count_nonzero":
         return Cells(usual=[0.0, 1.0], kind="f64")
     bounds = facts.get("bounds") or facts.get("range")
-    if bounds is None:
-        return None
+    if bounds is None or isinstance(bounds[0], list):  # bounds of each column, for a tool with an axis
+        raise _unknown(facts)
     low, high = bounds
-    if isinstance(low, list):  # bounds of each column, for a tool with an axis
-        return None
     far = 1000 * (high - low)
     unusual = [("a value above the bounds", high + far), ("a value below the bounds", low - far)]
     if facts["name"].startswith("nan"):
@@ -278,24 +232,24 @@ def _column(facts: JsonObject) -> Cells | None:
     return _between(low, high, unusual=unusual)
 
 
-def _rows(facts: JsonObject) -> Cells | None:
+def _rows(facts: JsonObject) -> Cells:
     """Return rows in which all features are low, in the middle, or high; the last value is the target of a model."""
     bounds = facts.get("bounds_X") or facts.get("bounds") or facts.get("range")
     if bounds is None and facts.get("data_norm"):
         reach = facts["data_norm"] / math.sqrt(_FEATURES)
         bounds = (-reach, reach)
     if bounds is None:
-        return None
+        raise _unknown(facts)
     if facts["kind"] == "tool":
         low, high = [one[0] for one in bounds], [one[1] for one in bounds]
     else:
         low, high = (list(one) if isinstance(one, list) else [one] * _FEATURES for one in bounds)
     middle = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
     targets: list[list[float]] = [[], [], []]
-    if facts["name"] in inside.SUPERVISED:
+    if facts["name"] == "LinearRegression":
         ends = [one if isinstance(one, list) else [one] for one in facts.get("bounds_y") or ()]
         if [len(one) for one in ends] != [1, 1]:
-            return None
+            raise _unknown(facts)
         ((least,), (most,)) = ends
         targets = [[float(least)], [float(most)], [float(most)]]
     rows = [[float(x) for x in row] + target for row, target in zip((low, middle, high), targets, strict=True)]

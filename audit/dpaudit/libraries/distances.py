@@ -13,8 +13,7 @@ from fractions import Fraction
 from dpaudit.values import Dataset
 from dpaudit.values.content import key
 
-Distance = Fraction | float
-"""A distance: an exact fraction, or inf if the metric does not define a distance between the two datasets."""
+Distance = Fraction | float  # inf if the metric does not define a distance between the two datasets
 
 
 def absolute(x: Dataset, y: Dataset) -> Distance:
@@ -65,21 +64,14 @@ def discrete(x: Dataset, y: Dataset) -> Distance:
 
 
 def maps(x: Mapping[Hashable, float], y: Mapping[Hashable, float]) -> tuple[int, Distance, Distance, Distance]:
-    """Compare two mappings from keys to numbers; a missing key counts as 0.
+    """Return how many keys differ, and the L1 norm, the squared L2 norm and the maximum of the differences.
 
-    Returns:
-        The number of keys with different values, and the L1 norm, the squared L2 norm and the maximum of the
-        differences.  A key with the value 0 in only one of the mappings counts as a difference.
+    A missing key counts as 0 in the norms, and as a difference even from 0 in the number of keys.
     """
     keys = list(x.keys() | y.keys())
-    changes = [absolute(x.get(k, 0), y.get(k, 0)) for k in keys]
-    different = sum(k not in x or k not in y or change != 0 for k, change in zip(keys, changes, strict=True))
-    return (
-        different,
-        sum(changes, Fraction(0)),
-        sum((c**2 for c in changes), Fraction(0)),
-        max(changes, default=Fraction(0)),
-    )
+    different = sum(k not in x or k not in y or absolute(x[k], y[k]) != 0 for k in keys)
+    ones, others = [x.get(k, 0) for k in keys], [y.get(k, 0) for k in keys]
+    return different, l1(ones, others), l2(ones, others), linf(ones, others)
 
 
 BY_METRIC: Mapping[str, Callable[[Dataset, Dataset], Distance]] = {

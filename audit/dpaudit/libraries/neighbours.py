@@ -7,20 +7,33 @@ because of a rounding error.  `libraries.distances` then leaves the pair out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, cycle, islice
 
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
+from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.values import Dataset, Record
+from dpaudit.values.content import key
 
 Candidate = tuple[Dataset, Dataset, str]
 
-SIZE = 10
-"""Number of records of a dataset whose size the domain leaves open."""
 
-LENGTH = 3
-"""Number of values of a vector whose length the domain leaves open."""
+def first_pairs(found: Iterable[Candidate], relation: Relation, *, most: int) -> list[Pair]:
+    """Return the first pairs of two different datasets, each pair once.
 
+    Their number is limited, because all pairs of an audit share its trials.
+    """
+    pairs: dict[frozenset[Hashable], Pair] = {}
+    for d0, d1, label in found:
+        keys = frozenset([key(d0), key(d1)])
+        if len(keys) == 2:
+            pairs.setdefault(keys, Pair(d0, d1, relation, label))
+        if len(pairs) == most:
+            break
+    return list(pairs.values())
+
+
+SIZE = 10  # number of records of a dataset whose size the domain leaves open
 _LARGE = 2.0**40  # a number whose floating-point grid is much coarser than that of 1
 _STEPS = 2**12  # shares of a distance are multiples of 1 / _STEPS, so that most of them are exact floats
 
@@ -30,18 +43,14 @@ def numbers(cells: Cells, distance: float) -> Iterator[Candidate]:
     least, most = cells.limits or (0, 0)
     bases = [(0, "")] + [(base, f", around {base:g}") for base in cells.usual if base != 0]
     for base, words in bases:
-        yield from _up_and_down(cells, base, distance, words)
+        yield from _pair(cells, base, base + distance, f"one above{words}")
+        yield from _pair(cells, base, base - distance, f"one below{words}")
     yield from _pair(cells, most - distance, most, "up to the largest number")
     yield from _pair(cells, least + distance, least, "down to the smallest number")
     if cells.kind in FLOATS:
         yield from _pair(cells, _LARGE, _LARGE + distance, "one above, large numbers")
         yield from _pair(cells, distance / 3, distance / 3 + distance, "one above, many decimals")
         yield from _pair(cells, 0.0, FLOATS[cells.kind][0], "a subnormal number")
-
-
-def _up_and_down(cells: Cells, base: float, distance: float, words: str) -> Iterator[Candidate]:
-    yield from _pair(cells, base, base + distance, f"one above{words}")
-    yield from _pair(cells, base, base - distance, f"one below{words}")
 
 
 def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
@@ -52,7 +61,7 @@ def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
 
 def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> Iterator[Candidate]:
     """Yield pairs of vectors of numbers at the given distance."""
-    n = size or LENGTH
+    n = size or 3
     least, most = cells.limits or (0, 0)
     share = distance / (1 if norm == math.inf else n ** (1 / norm))
     share = (

@@ -5,49 +5,37 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dpaudit.libraries import distances, neighbours
-from dpaudit.libraries.cells import Cells, cells_of
-from dpaudit.libraries.debug_text import Node, parsed
+from dpaudit.libraries.cells import Cells, Node, cells_of, node, parsed
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.values import Dataset, Foreign, JsonObject
-from dpaudit.values.content import key
 
-MAX_PAIRS = 10
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
-
-MAX_VALUES = 100_000
-"""Maximum number of values of a dataset that is made for a domain, as in a `search` of a config."""
-
-_MAX_ROWS = 1000  # maximum number of rows of a table that reaches a threshold
-
-
-MAX_GROUPS = 1000
-"""Maximum number of groups in which one user has rows."""
+_MAX_VALUES = 100_000  # of a vector, as in a `search` of a config; a larger one would fill the memory
+_MAX_ROWS = 1000  # of one user, or of a group that reaches a threshold
 
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
-    """Generate pairs of neighbouring datasets from the input domain and the input metric of a measurement.
-
-    Returns:
-        At most `MAX_PAIRS` pairs, the most promising pairs first.  Exact arithmetic has checked their distances.
-    """
+    """Generate the most promising pairs of neighbouring datasets; exact arithmetic checks their distances."""
     _check_groups(groups, facts)
     domain, metric = parsed(facts["domain"]), parsed(facts["metric"])
     _check_size(domain, facts["d_in"])
-    found = _candidates(domain, metric, facts, groups)
-    if found is None:
+    try:
+        found = _candidates(domain, metric, facts, groups)
+    except LookupError:
         raise UnknownSubject(
             f"dpaudit does not know how to make pairs for the domain {facts['domain']} with the metric "
             f"{facts['metric']}.  It knows AtomDomain with AbsoluteDistance or DiscreteDistance, VectorDomain of atoms "
             "or options with L1, L2, LInf, Symmetric, InsertDelete, ChangeOne or HammingDistance, BitVectorDomain with "
             "DiscreteDistance, MapDomain with L01Inf or L02InfDistance, and FrameDomain with SymmetricDistance or "
             "SymmetricIdDistance.  For other domains pass the pairs: subject(measurement, pairs=[Pair(d0, d1)])"
-        )
+        ) from None
     relation = _relation(metric.name, domain, facts["d_in"])
-    pairs = [Pair(d0, d1, relation, label) for d0, d1, label in _neighbours(found, metric, facts["d_in"])]
+    close = (pair for pair in found if _are_neighbours(pair[0], pair[1], metric, facts["d_in"]))
+    pairs = neighbours.first_pairs(close, relation, most=10)
     if not pairs:
         raise UnknownSubject(
             f"no two datasets of {facts['domain']} have a distance of at most {facts['d_in']!r} in {facts['metric']}"
@@ -64,31 +52,21 @@ def _check_size(domain: Node, d_in: Foreign) -> None:
     if domain.name != "VectorDomain":
         return
     size = domain.named.get("size", d_in)
-    if isinstance(size, int | float) and size > MAX_VALUES:
+    if isinstance(size, int | float) and size > _MAX_VALUES:
         raise UnknownSubject(
-            f"dpaudit makes no vectors with {size:,} values: the maximum is {MAX_VALUES:,}.  Pass smaller pairs: "
+            f"dpaudit makes no vectors with {size:,} values: the maximum is {_MAX_VALUES:,}.  Pass smaller pairs: "
             "subject(measurement, pairs=[Pair(d0, d1)])"
         )
 
 
-def _neighbours(found: Iterator[neighbours.Candidate], metric: Node, d_in: Foreign) -> Iterator[neighbours.Candidate]:
-    """Yield the first candidates that are different neighbours of the domain, each once."""
-    seen = set()
-    for d0, d1, label in found:
-        keys = frozenset([key(d0), key(d1)])
-        if len(keys) == 1 or keys in seen:
-            continue
-        if metric.name in distances.BY_METRIC and not isinstance(d0, dict):
-            if not distances.within(metric.name, d0, d1, d_in):
-                continue
-            if "monotonic" in metric.parts and len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) > 1:
-                continue
-        if metric.name in _OF_MAPS and not _within_map(metric.name, d0, d1, d_in):
-            continue
-        seen.add(keys)
-        yield d0, d1, label
-        if len(seen) == MAX_PAIRS:
-            return
+def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Foreign) -> bool:
+    if metric.name in _OF_MAPS:
+        return _within_map(metric.name, d0, d1, d_in)
+    if metric.name not in distances.BY_METRIC or isinstance(d0, dict):
+        return True
+    if not distances.within(metric.name, d0, d1, d_in):
+        return False
+    return "monotonic" not in metric.parts or len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) <= 1
 
 
 _OF_MAPS = ("L01InfDistance", "L02InfDistance")
@@ -118,8 +96,8 @@ def _check_groups(groups: Foreign, facts: JsonObject) -> None:
     """Refuse a number of groups that is no number, or that the measurement has no use for."""
     if groups is None:
         return
-    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= MAX_GROUPS:
-        raise UnknownSubject(f"groups must be a whole number from 1 to {MAX_GROUPS:,}, got {groups!r:.60}")
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= _MAX_ROWS:
+        raise UnknownSubject(f"groups must be a whole number from 1 to {_MAX_ROWS:,}, got {groups!r:.60}")
     if "SymmetricIdDistance" not in facts["metric"]:
         raise UnknownSubject(
             f"groups={groups} is only for data frames whose metric counts users, such as "
@@ -127,67 +105,52 @@ def _check_groups(groups: Foreign, facts: JsonObject) -> None:
         )
 
 
-def _candidates(
-    domain: Node, metric: Node, facts: JsonObject, groups: int | None
-) -> Iterator[neighbours.Candidate] | None:
-    """Return candidate pairs for a domain and a metric, or None if the combination is unknown."""
+def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    """Return candidate pairs for a domain and a metric; an unknown combination raises LookupError."""
     d_in, hints = facts["d_in"], facts["hints"]
     if domain.name in ("AtomDomain", "OptionDomain", "AllDomain"):
         cells = cells_of(domain, hints)
-        if cells is None:
-            return None
         if metric.name == "AbsoluteDistance" and cells.limits is not None:
             return neighbours.numbers(cells, d_in)
-        return neighbours.choices(cells) if metric.name == "DiscreteDistance" else None
-    if domain.name == "VectorDomain" and domain.parts and isinstance(domain.parts[0], Node):
-        return _of_vectors(domain, metric, cells_of(domain.parts[0], hints), d_in)
+        if metric.name == "DiscreteDistance":
+            return neighbours.choices(cells)
+    if domain.name == "VectorDomain":
+        return _of_vectors(domain, metric, cells_of(node(domain.parts[0]), hints), d_in)
     if domain.name == "BitVectorDomain" and metric.name == "DiscreteDistance":
         weight = domain.named.get("weight", domain.named.get("max_weight"))
         return neighbours.bits(weight if isinstance(weight, int) else None)
     if domain.name == "MapDomain" and metric.name in _OF_MAPS:
         return _of_maps(domain, facts)
     if "columns" in facts:
-        return _of_frames(metric, facts, groups)
-    return None
+        return _of_frames(node(metric.parts[0]) if metric.name == "FrameDistance" else metric, facts, groups)
+    raise LookupError(domain.name)
 
 
-def _of_vectors(
-    domain: Node, metric: Node, cells: Cells | None, d_in: Foreign
-) -> Iterator[neighbours.Candidate] | None:
+def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Foreign) -> Iterator[neighbours.Candidate]:
     size = domain.named.get("size")
     length = size if isinstance(size, int) else None
-    if cells is None:
-        return None
     if metric.name in _NORMS and cells.limits is not None:
         return neighbours.vectors(cells, length, d_in, norm=_NORMS[metric.name])
     if metric.name in ("SymmetricDistance", "InsertDeleteDistance"):
         return neighbours.added(cells, d_in) if length is None else neighbours.replaced(cells, length, d_in // 2)
     if metric.name in ("ChangeOneDistance", "HammingDistance"):
         return neighbours.replaced(cells, length, d_in)
-    return None
+    raise LookupError(metric.name)
 
 
-def _of_maps(domain: Node, facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
-    keys, values = domain.named.get("key_domain"), domain.named.get("value_domain")
-    if not (isinstance(keys, Node) and isinstance(values, Node)):
-        return None
-    names, numbers = cells_of(keys), cells_of(values)
-    if names is None or numbers is None or numbers.limits is None:
-        return None
+def _of_maps(domain: Node, facts: JsonObject) -> Iterator[neighbours.Candidate]:
+    names, numbers = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
+    if numbers.limits is None:
+        raise LookupError(numbers.kind)
     changed, total, largest = facts["d_in"]
     hints = [hint for hint in facts["hints"] if isinstance(hint, int | float)]
     return neighbours.counts(names, numbers, changed, total, largest, hints)
 
 
-def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
     """Return tables with one additional row, or with one additional user who has many rows."""
-    if metric.name == "FrameDistance":
-        inner = metric.parts[0] if metric.parts else None
-        if not isinstance(inner, Node):
-            return None
-        metric = inner
     if metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
-        return None
+        raise LookupError(metric.name)
     if not isinstance(facts["d_in"], int) or facts["d_in"] < 1:
         raise UnknownSubject(
             "pairs of data frames differ in one user or in one row, which needs an integer d_in >= 1, got "
@@ -195,17 +158,17 @@ def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[
         )
     columns = {}
     for name, (text, nullable) in facts["columns"].items():
-        cells = _column(text)
-        if cells is None:
-            return None
-        nulls = [("a null", None)] if nullable else []
-        columns[name] = Cells(usual=cells.usual, unusual=[*nulls, *cells.unusual], kind=cells.kind, limits=cells.limits)
+        column = parsed(text)
+        if column.name not in ("AtomDomain", "AllDomain", "OptionDomain"):  # the name of a type
+            column = Node("AtomDomain", (), {"T": {"str": "String"}.get(column.name, column.name)})
+        cells = cells_of(column)
+        columns[name] = replace(cells, unusual=[*([("a null", None)] if nullable else []), *cells.unusual])
     user: str | None = None
     if metric.name == "SymmetricIdDistance":
-        identifiers = [node for node in (*metric.named.values(), *metric.parts) if isinstance(node, Node)]
-        user = next((str(part) for node in identifiers for part in node.parts if part in columns), None)
+        identifiers = [part for part in (*metric.named.values(), *metric.parts) if isinstance(part, Node)]
+        user = next((str(part) for described in identifiers for part in described.parts if part in columns), None)
         if user is None:
-            return None
+            raise LookupError(metric.name)
     thresholds = [hint for hint in facts["hints"] if isinstance(hint, int) and 0 < hint <= _MAX_ROWS]
     public = any(margin["public"] for margin in facts["margins"])
     found = neighbours.tables(columns, user, keys_are_public=public, thresholds=thresholds[:2], groups=groups)
@@ -225,9 +188,3 @@ def _fits(margin: JsonObject, d0: Dataset, d1: Dataset) -> bool:
     if margin["fixed_lengths"]:
         return groups0 == groups1
     return groups0.keys() == groups1.keys() if margin["public"] and margin["by"] else True
-
-
-def _column(text: str) -> Cells | None:
-    node = parsed(text)
-    kind = {"str": "String"}.get(node.name, node.name)
-    return cells_of(node) or cells_of(Node("AtomDomain", (), {"T": kind}))

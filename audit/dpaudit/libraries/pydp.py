@@ -9,21 +9,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-import numpy as np
-
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import neighbours
 from dpaudit.libraries.cells import Cells
 from dpaudit.libraries.inside import pydp as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
-from dpaudit.values.content import key
-
-MAX_PAIRS = 8
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
+from dpaudit.values import Foreign, JsonObject
 
 _BOUNDS = (0.0, 10.0)  # bounds of the records if the algorithm needs no bounds
 
@@ -53,46 +46,18 @@ def subject(
         mechanism=Algorithm(made),
         claim=claim_of(found),
         pairs=pairs_of(found) if pairs is None else list(pairs),
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or f"PyDP {found['name']}",
+        source=f"python-dp {found['version']}, {found['name']}: its epsilon and delta",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithm:
-    """An algorithm of PyDP as a mechanism.
-
-    PyDP uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
-
-    made: Foreign
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
-        return (inside.MODULE,)
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n results."""
-        return inside.runner(self.made)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the name of the algorithm."""
-    return f"PyDP {facts['name']}"
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"python-dp {facts['version']}, {facts['name']}: its epsilon and delta"
+class Algorithm(LibraryObject, inside=inside):
+    """An algorithm of PyDP as a mechanism."""
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Return the claim: (epsilon, delta)-DP for one additional record."""
-    epsilon, delta = facts["epsilon"], facts["delta"]
-    if not math.isfinite(epsilon):
-        raise UnknownSubject(f"{facts['name']} states epsilon={epsilon!r}, which is no claim that could be refuted")
-    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+    return stated_claim(facts["name"], facts["epsilon"], facts["delta"])
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
@@ -102,15 +67,12 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
             f"{facts['name']} without lower_bound and upper_bound estimates its bounds, which fails for few records; "
             "pass both bounds, or large datasets: subject(algorithm, pairs=[Pair(d0, d1)])"
         )
-    low, high = (
-        facts.get(name, default) for name, default in zip(("lower_bound", "upper_bound"), _BOUNDS, strict=True)
-    )
-    low, high = (float(_BOUNDS[0] if low is None else low), float(_BOUNDS[1] if high is None else high))
+    given = zip((facts.get("lower_bound"), facts.get("upper_bound")), _BOUNDS, strict=True)
+    low, high = (float(default if bound is None else bound) for bound, default in given)
     far = 1000 * (high - low)
     numbers = [low, (low + high) / 2, high, high + far, low - far]
     if facts["dtype"].startswith("int"):
         numbers = [math.floor(number) for number in numbers]
     unusual = [("a value above the bounds", numbers[3]), ("a value below the bounds", numbers[4])]
     cells = Cells(usual=numbers[:3], unusual=unusual, kind=facts["dtype"])
-    pairs = [Pair(d0, d1, "add_remove", label) for d0, d1, label in neighbours.added(cells, 1)]
-    return [pair for pair in pairs if key(pair.d0) != key(pair.d1)][:MAX_PAIRS]
+    return neighbours.first_pairs(neighbours.added(cells, 1), "add_remove", most=8)

@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import neighbours
 from dpaudit.libraries.cells import Cells
 from dpaudit.libraries.inside import smartnoise_sql as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
-from dpaudit.values.content import key
-
-MAX_PAIRS = 6
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials, and queries are slow."""
+from dpaudit.values import Dataset, JsonObject
 
 _CROWD = 24  # rows of a group near the library's threshold, for epsilon 1, delta 1e-5 and two rows per user
 _ROWS = 10  # number of rows of the additional user if the library samples the rows of a user
-_MAX_ROWS = 100  # maximum number of rows of the additional user if the library does not sample
 
 
 def subject(
@@ -46,44 +38,18 @@ def subject(
         mechanism=Queried(made),
         claim=claim_of(found),
         pairs=pairs_of(found) if pairs is None else list(pairs),
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or f"smartnoise-sql {query}"[:200],
+        source=f"smartnoise-sql {found['version']}, get_privacy_cost: {query}",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Queried:
-    """A query as a mechanism on tables of plain values.
-
-    smartnoise-sql uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
-
-    made: Foreign
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
-        return (inside.MODULE,)
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n results, each as a list of rows."""
-        return inside.runner(self.made)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the text of the query."""
-    return f"smartnoise-sql {facts['query']}"[:200]
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"smartnoise-sql {facts['version']}, get_privacy_cost: {facts['query']}"
+class Queried(LibraryObject, inside=inside):
+    """A query as a mechanism on tables of plain values."""
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Return (epsilon, delta)-DP with the privacy cost of the query."""
-    epsilon, delta = facts["d_out"]
-    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+    return stated_claim(facts["query"], *facts["d_out"])
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
@@ -95,19 +61,16 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
         facts["user"],
         keys_are_public=bool(public),
         thresholds=[_CROWD] if facts["censored"] else [],
-        most_rows=_ROWS if facts["sampled"] else min(facts["max_ids"], _MAX_ROWS),
+        most_rows=_ROWS if facts["sampled"] else min(facts["max_ids"], 100),
     )
-    pairs = {
-        (key(d0), key(d1)): Pair(d0, d1, "unspecified", label)
-        for d0, d1, label in found
-        if _groups(d0, public) == _groups(d1, public)
-    }
+    allowed = (pair for pair in found if _groups(pair[0], public) == _groups(pair[1], public))
+    pairs = neighbours.first_pairs(allowed, "unspecified", most=6)
     if not pairs:
         raise UnknownSubject(
             "censor_dims: False states that groups are public, but no generated pair has the same groups in both "
             "tables; pass the pairs: subject(query, metadata, pairs=[Pair(d0, d1)])"
         )
-    return list(pairs.values())[:MAX_PAIRS]
+    return pairs
 
 
 def _grouping(query: str, columns: Sequence[str], user: str | None) -> list[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import ClassVar
 
-from dpaudit.claims import TradeoffFunction
+import numpy as np
+
+from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.engine.audit import audit
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
-from dpaudit.values import Foreign
+from dpaudit.values import Dataset, Foreign, RawOutputs
 
 
 class UnknownSubject(ValueError):
@@ -40,6 +45,39 @@ class Subject:
     def __post_init__(self) -> None:
         if not self.pairs:
             raise UnknownSubject(f"{self.name}: there are no pairs; pass pairs=[Pair(d0, d1)]")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryObject:
+    """An object of a library as a mechanism.
+
+    Libraries use the operating system's randomness, so the argument `rng` of `sample` is not used.
+    """
+
+    made: Foreign
+
+    inside: ClassVar[ModuleType]  # the module of `dpaudit.libraries.inside` that runs the object
+
+    def __init_subclass__(cls, *, inside: ModuleType | None = None) -> None:
+        if inside is not None:
+            cls.inside = inside
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The library that the mechanism calls."""
+        return (self.inside.MODULE,)
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
+        """Return n outputs."""
+        outputs: RawOutputs = self.inside.sample(self.made, dataset, n)
+        return outputs
+
+
+def stated_claim(name: str, epsilon: Foreign, delta: float) -> TradeoffFunction:
+    """Return (epsilon, delta)-DP with the numbers that an object states."""
+    if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
+        raise UnknownSubject(f"{name} states epsilon={epsilon!r}, which is no claim that could be refuted")
+    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
 
 
 def audit_subject(subject: Subject, **settings: Foreign) -> AuditResult:

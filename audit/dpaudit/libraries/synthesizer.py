@@ -12,18 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction, parse_claim
-from dpaudit.libraries.generator_calls import MAX_PAIRS, ROWS, call_words, pairs_from
+from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.libraries.configured import MAX_PAIRS, ROWS, call_words, pairs_from
 from dpaudit.libraries.inside import synthesizer as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.records import read_schema
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
-
-__all__ = ["MAX_PAIRS", "Synthesizer", "claim_of", "name_of", "pairs_of", "refuse_failures", "source_of", "subject"]
-
+from dpaudit.values import Foreign, JsonObject, RawOutputs
 
 _PASS_CLAIM = 'pass the claim, such as claim="pure(epsilon=1)" or claim="approximate(epsilon=1, delta=1e-5)"'
 
@@ -56,29 +51,20 @@ def subject(
     made = inside.Generator(
         make, columns, arguments, fit, sample, rows, dict(fit_arguments or {}), dict(sample_arguments or {}), table
     )
-    try:
-        found = inside.facts(made)
-    except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
-        raise UnknownSubject(f"{made.name} raised {type(error).__name__}: {error}; it must return an object") from error
+    found = inside.facts(made)
+    generator = found["name"]
     search = {"relation": relation, "most": most, "out_of_domain": out_of_domain}
     chosen = pairs_of({**found, "search": search}) if pairs is None else list(pairs)
     for pair in chosen[:1]:
-        try:
-            outputs = [made.run(dataset) for dataset in (pair.d0, pair.d1)]
-        except (MemoryError, OSError) as error:
-            raise UnknownSubject(
-                f"fitting {name_of(found)} raised {type(error).__name__}: {error}; this failure of the machine is no "
-                "output: provide the memory, the disk space and the file handles that a fit needs"
-            ) from error
-        refuse_failures(name_of(found), outputs, pair)
+        refuse_failures(generator, [made.run(dataset) for dataset in (pair.d0, pair.d1)], pair)
     module = getattr(make, "__module__", None)
-    address = name_of(found) if module in (None, "__main__") else f"{module}:{name_of(found)}"
+    address = generator if module in (None, "__main__") else f"{module}:{generator}"
     return Subject(
         mechanism=Synthesizer(made, call_words(address, arguments, rows)),
         claim=claim_of(found) if claim is None else parse_claim(claim) if isinstance(claim, str) else claim,
         pairs=chosen,
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or generator,
+        source=f"{found['version']}, {generator}: epsilon and delta of the constructor",
         claim_stated_by="the constructor of the generator" if claim is None else None,
     )
 
@@ -93,13 +79,12 @@ def refuse_failures(name: str, outputs: RawOutputs, pair: Pair) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Synthesizer:
+class Synthesizer(LibraryObject, inside=inside):
     """A generator as a mechanism on lists of rows.
 
     Libraries draw from the global generators of `random`, numpy and torch, which dpaudit seeds before each run.
     """
 
-    made: Foreign
     named: str = ""
 
     @property
@@ -118,29 +103,14 @@ class Synthesizer:
         made.raises = raises
         return replace(self, made=made)
 
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n synthetic tables.  A table that could not be made is a dict with the exception."""
-        return inside.runner(self.made)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the name of the class."""
-    return str(facts["name"])
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"{facts['version']}, {facts['name']}: epsilon and delta of the constructor"
-
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Return (epsilon, delta)-DP."""
-    epsilon, delta = facts["epsilon"], facts["delta"]
     if facts.get("unreadable"):
         raise UnknownSubject(f"the claim of {facts['name']} cannot be read: {facts['unreadable']}; {_PASS_CLAIM}")
-    if epsilon is None or not math.isfinite(epsilon):
+    if facts["epsilon"] is None or not math.isfinite(facts["epsilon"]):
         raise UnknownSubject(f"{facts['name']} has no finite epsilon among its arguments and attributes; {_PASS_CLAIM}")
-    return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+    return stated_claim(facts["name"], facts["epsilon"], facts["delta"])
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:

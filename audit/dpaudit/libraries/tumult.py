@@ -9,26 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-
-import numpy as np
 
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.libraries import neighbours
-from dpaudit.libraries.cells import Cells, cells_of
-from dpaudit.libraries.debug_text import Node
+from dpaudit.libraries.cells import Cells, Node, cells_of
 from dpaudit.libraries.inside import tumult as inside
-from dpaudit.libraries.subject import Subject, UnknownSubject
+from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs, Record
+from dpaudit.values import Foreign, JsonObject, Record
 from dpaudit.values.content import key
-
-MAX_PAIRS = 10
-"""Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
-
-MAX_FRAME_PAIRS = 4
-"""Maximum number of pairs of data frames, because each run of Spark takes a large part of a second."""
 
 _KINDS = {"integer": "i64", "float": "f64", "string": "String"}
 
@@ -67,38 +58,14 @@ def subject(
         mechanism=Measured(measurement),
         claim=claim_of(found) if claim is None else claim,
         pairs=pairs_of(found, groups) if pairs is None else list(pairs),
-        name=name or name_of(found),
-        source=source_of(found),
+        name=name or f"{found['name']} {found['domain']['text']}"[:200],
+        source=f"tmlt.core {found['version']}, {found['name']}: privacy_function({found['d_in']}) under "
+        f"{found['measure']}",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A measurement of Tumult Core as a mechanism.
-
-    Tumult Core uses the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
-
-    measurement: Foreign
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
-        return (inside.MODULE,)
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n releases."""
-        return inside.runner(self.measurement)(dataset, n)
-
-
-def name_of(facts: JsonObject) -> str:
-    """Return the class of the measurement and its input domain."""
-    return f"{facts['name']} {facts['domain']['text']}"[:200]
-
-
-def source_of(facts: JsonObject) -> str:
-    """Return the origin of the claim."""
-    return f"tmlt.core {facts['version']}, {facts['name']}: privacy_function({facts['d_in']}) under {facts['measure']}"
+class Measured(LibraryObject, inside=inside):
+    """A measurement of Tumult Core as a mechanism."""
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
@@ -119,20 +86,23 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     """Generate pairs of neighbouring datasets from the input domain and the input metric."""
-    found = _candidates(facts, groups)
-    if found is None:
+    try:
+        found = _candidates(facts, groups)
+    except LookupError:
         raise UnknownSubject(
             f"dpaudit does not know how to make pairs for the domain {facts['domain']['text']} with the metric "
             f"{facts['metric']['text']}.  It knows NumpyIntegerDomain and NumpyFloatDomain with AbsoluteDifference, "
             "PandasSeriesDomain and SparkDataFrameDomain of integers, floats and strings with SymmetricDifference and "
             "HammingDistance, and SparkDataFrameDomain with IfGroupedBy of one column.  For other domains pass the "
             "pairs: subject(measurement, pairs=[Pair(d0, d1)])"
-        )
+        ) from None
+    known: dict[str, Relation] = {"SymmetricDifference": "add_remove", "HammingDistance": "replace_one"}
+    relation = known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
     pairs: dict[object, Pair] = {}
-    most = MAX_FRAME_PAIRS if facts["domain"]["kind"] == "frame" else MAX_PAIRS
+    most = 4 if facts["domain"]["kind"] == "frame" else 10  # each run of Spark takes a large part of a second
     for d0, d1, label in found:
         if key(d0) != key(d1) and len(pairs) < most:
-            pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, _relation(facts), label))
+            pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, relation, label))
     if not pairs:
         raise UnknownSubject(
             f"no two datasets of {facts['domain']['text']} have a distance of at most {facts['d_in']} in "
@@ -141,59 +111,48 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     return list(pairs.values())
 
 
-def _relation(facts: JsonObject) -> Relation:
-    known: dict[str, Relation] = {"SymmetricDifference": "add_remove", "HammingDistance": "replace_one"}
-    return known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
-
-
-def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    """Return candidate pairs for a domain and a metric; an unknown combination raises LookupError."""
     domain, metric = facts["domain"], facts["metric"]["kind"]
     try:
         distance = Fraction(str(facts["d_in"]))
     except (ValueError, ZeroDivisionError):
         raise UnknownSubject(f"d_in must be a number or a text such as '1/2', got {facts['d_in']!r}") from None
     if domain["kind"] in ("integer", "float") and metric == "AbsoluteDifference":
-        cells = _cells(domain, facts["hints"])
-        assert cells is not None
-        return _close(neighbours.numbers(cells, float(distance)), distance)
-    records = math.floor(distance)
-    if records < 1:
-        return None if domain["kind"] not in ("series", "frame") else iter(())
-    if domain["kind"] == "series":
-        cells = _cells(domain["element"], facts["hints"])
-        if cells is None or metric not in ("SymmetricDifference", "HammingDistance"):
-            return None
-        added = metric == "SymmetricDifference"
-        return neighbours.added(cells, records) if added else neighbours.replaced(cells, None, records)
-    return _of_frames(facts, groups) if domain["kind"] == "frame" else None
+        found = neighbours.numbers(
+            _cells(domain, facts["hints"]), float(distance)
+        )  # a rounding error moves some pairs too far apart
+        return (pair for pair in found if abs(Fraction(pair[0]) - Fraction(pair[1])) <= distance)
+    if domain["kind"] not in ("series", "frame"):
+        raise LookupError(domain["kind"])
+    if (records := math.floor(distance)) < 1:
+        return iter(())
+    if domain["kind"] == "frame":
+        return _of_frames(facts, groups)
+    cells = _cells(domain["element"], facts["hints"])
+    if metric == "SymmetricDifference":
+        return neighbours.added(cells, records)
+    if metric == "HammingDistance":
+        return neighbours.replaced(cells, None, records)
+    raise LookupError(metric)
 
 
-def _close(found: Iterator[neighbours.Candidate], distance: Fraction) -> Iterator[neighbours.Candidate]:
-    """Leave out pairs of numbers that a rounding error moves too far apart."""
-    return (one for one in found if abs(Fraction(one[0]) - Fraction(one[1])) <= distance)
-
-
-def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate] | None:
+def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
     """Return tables that differ in one row, or in one user with many rows."""
     metric = facts["metric"]
-    columns: dict[str, Cells] = {}
-    for name, described in facts["domain"]["columns"].items():
-        cells = _cells(described, facts["hints"])
-        if cells is None:
-            return None
-        columns[name] = cells
+    columns = {name: _cells(described, facts["hints"]) for name, described in facts["domain"]["columns"].items()}
     if not columns:
-        return None
+        raise LookupError("no columns")
     if metric["kind"] == "IfGroupedBy":
         if len(metric["columns"]) != 1 or metric["columns"][0] not in columns:
-            return None
+            raise LookupError(metric["columns"])
         if metric["inner"] == "SymmetricDifference":  # the number of users who differ, each with any rows
             return neighbours.tables(columns, metric["columns"][0], keys_are_public=False, groups=groups)
     if metric["kind"] in ("SymmetricDifference", "IfGroupedBy"):  # the number, or the norm of the numbers, of rows
         return neighbours.tables(columns, None, keys_are_public=False)
     if metric["kind"] == "HammingDistance":
         return _replaced(neighbours.tables(columns, None, keys_are_public=False))
-    return None
+    raise LookupError(metric["kind"])
 
 
 def _replaced(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candidate]:
@@ -203,14 +162,11 @@ def _replaced(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Cand
             yield d0, {name: [*d0[name][:-1], d1[name][-1]] for name in d0}, f"{label}, in place of another"
 
 
-def _cells(described: JsonObject, hints: Sequence[float]) -> Cells | None:
-    """Return values of a column or of a domain of numbers; None if its kind is unknown."""
-    kind = _KINDS.get(described["kind"])
-    if kind is None:
-        return None
+def _cells(described: JsonObject, hints: Sequence[float]) -> Cells:
+    """Return values of a column or of a domain of numbers."""
+    kind = _KINDS[described["kind"]]
     near: list[Record] = [int(hint) if kind == "i64" else hint for hint in hints if kind != "String"]
     cells = cells_of(Node("AtomDomain", (), {"T": kind, "nan": "true" if described["nan"] else "false"}), near)
-    assert cells is not None
     unusual = [
         (label, value)
         for label, value in cells.unusual

@@ -1,37 +1,48 @@
-"""Runs mechanisms that are programs in any language."""
+"""Runs mechanisms that are programs in any language.
+
+JSON cannot express some values.  Requests and answers hold them in these forms:
+
+    NaN, inf, any float exactly     {"$float": "nan"}, {"$float": "-inf"}, {"$float": "0x1.8p+1"}
+    bytes                           {"$bytes": "<base64>"}
+
+Requests use the form `$float` only for NaN and inf, because readers restore other floats exactly from decimal text.
+Answers may also use the bare words NaN, Infinity and -Infinity.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import math
 import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 
 import numpy as np
 
-from dpaudit.mechanisms.json_values import from_json, to_json
-from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, shown
-from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.processes import TIMEOUT, Child, Program, shown
+from dpaudit.mechanisms.protocol import OUTSIDE, REPORTED, MechanismError, Run
 from dpaudit.mechanisms.raised import message_of, of_machine
-from dpaudit.mechanisms.timing import OUTSIDE, REPORTED, Run, seconds_of
-from dpaudit.settings.memory import check_memory
-from dpaudit.values import Dataset, JsonObject, Output
+from dpaudit.settings.limits import check_memory
+from dpaudit.text.masking import masked_command
+from dpaudit.values import Dataset, Foreign, Json, JsonObject, Output
 
 SEEDS = 2**53  # upper limit of seeds (exclusive); a JSON reader with float64 numbers reads smaller seeds exactly
 
 
 @dataclass(frozen=True, init=False)
-class CommandMechanism:
+class CommandMechanism(Program):
     """A mechanism that is a program and answers each JSON line with one JSON line.
 
     The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
     independent outputs, or `{"error": "..."}`.  It then waits for the next request until its stdin ends.  An answer may
     also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with `observe_time` read
-    these times, and their requests have n = 1.  The module `json_values` defines how NaN, inf and bytes are written.
-    If the program fails, the error message shows its stderr.
+    these times, and their requests have n = 1.  NaN and bytes are written as `{"$float": "nan"}` and
+    `{"$bytes": "<base64>"}`.  If the program fails, the error message shows its stderr.
 
     The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
     from a generator with this seed.
@@ -83,21 +94,13 @@ class CommandMechanism:
     @property
     def address(self) -> str:
         """The command line, with apparent secrets masked."""
-        return named(self.command)
-
-    def start(self) -> None:
-        """Start the program now.
-
-        Raises:
-            MechanismError: If the program cannot be started.
-        """
-        self._child()
+        return masked_command(self.command)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
         """Return n outputs of the program.
 
         Args:
-            dataset: The dataset, which must have a JSON form (see `json_values`).
+            dataset: The dataset, which must have a JSON form.
             n: Number of outputs.
             rng: The random generator that chooses the program's seed.
 
@@ -111,7 +114,7 @@ class CommandMechanism:
         """Make one run, and return the time that the program reports, or else the time from request to answer.
 
         Args:
-            datasets: Datasets.  The one that is used must have a JSON form (see `json_values`).
+            datasets: Datasets.  The one that is used must have a JSON form.
             index: Index of the dataset for the run.
             rng: The random generator that chooses the program's seed.
             outcomes: Whether an error that the program reports is the outcome of the run, unless the program says that
@@ -127,32 +130,27 @@ class CommandMechanism:
         if outcomes or "seconds" not in found:
             return Run(output, None, elapsed, OUTSIDE)
         times = found["seconds"]
-        try:
-            if not isinstance(times, list) or len(times) != 1:
-                got = f"{len(times)} numbers" if isinstance(times, list) else f"a value of type {type(times).__name__}"
-                raise ValueError(f"the answer to a request with n = 1 must hold one number in a list, got {got}")
-            return Run(output, None, seconds_of(times[0]), REPORTED)
-        except ValueError as error:
-            raise self._child().failed(f'reported wrong "seconds": {error}') from None
+        one: Foreign = times[0] if isinstance(times, list) and len(times) == 1 else None
+        if type(one) not in (int, float) or not 0 <= one < 1e300:
+            allowed = "a list with one finite number >= 0, as n = 1"
+            raise self._child().failed(f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}')
+        return Run(output, None, float(one), REPORTED)
 
     def _answered(
         self, dataset: Dataset, n: int, rng: np.random.Generator, outcomes: bool = False
     ) -> tuple[JsonObject, list[Output], float]:
-        """Return the program's answer, its n outputs, and the time from request to answer in seconds.
-
-        With `outcomes`, an error that the program reports takes the place of the outputs.
-        """
+        """Return the program's answer, its outputs or (with `outcomes`) the error that it reports, and the seconds."""
         seed = int(rng.integers(SEEDS))
         try:
-            request = to_json({"dataset": dataset, "n": n, "seed": seed})
+            request = json.dumps(_plain({"dataset": dataset, "n": n, "seed": seed}), allow_nan=False)
         except TypeError as error:
             raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
         child, line = self._child(), f"{request}\n".encode()
         began = perf_counter()
-        answer = child.exchange(line, EndOfLine(), timeout=self.timeout, awaited=f"a line with {n} outputs")
+        answer = child.exchange(line, _end_of_line, timeout=self.timeout, awaited=f"a line with {n} outputs")
         elapsed = perf_counter() - began
         try:
-            found = from_json(answer)
+            found: Json = json.loads(answer, object_hook=_special)
         except (ValueError, RecursionError) as error:
             raise child.failed(f"answered with a line that is not JSON ({error}): {shown(answer)}") from None
         if isinstance(found, dict) and "error" in found:
@@ -167,22 +165,9 @@ class CommandMechanism:
             raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
         return found, outputs, elapsed
 
-    def close(self) -> None:
-        """End this process's instance of the program.  The next call of `sample` restarts the program."""
-        close(self._key)
-
-    def __enter__(self) -> CommandMechanism:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     @property
     def _key(self) -> Hashable:
         return (self.command, self.cwd, self.env, self.memory)
-
-    def _child(self) -> Child:
-        return running(self._key, self._started)
 
     def _started(self) -> Child:
         env = dict(self.env) or None
@@ -206,14 +191,41 @@ class _Reported(Exception):
 _BUFFERS = "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"
 
 
-class EndOfLine:
-    """Finds the end of a line in a growing buffer, reading each byte once."""
+def _end_of_line(heard: bytearray, before: int) -> int:
+    return heard.find(b"\n", before) + 1
 
-    def __init__(self) -> None:
-        self._searched = 0
 
-    def __call__(self, heard: bytearray) -> int:
-        """Return the number of bytes in the line, or 0 if the line is incomplete."""
-        found = heard.find(b"\n", self._searched) + 1
-        self._searched = len(heard)
+_FLOAT, _BYTES = "$float", "$bytes"
+
+
+def _plain(value: Foreign) -> Foreign:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {_FLOAT: repr(float(value))}
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if isinstance(value, Mapping):
+        wrong = [key for key in value if not isinstance(key, str)]
+        if wrong:
+            raise TypeError(f"keys must be text, got {wrong[0]!r}")
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
+        return {str(name): _plain(value[name].to_list()) for name in value.columns}
+    raise TypeError(f"a {type(value).__qualname__} has no JSON form")
+
+
+def _special(found: dict[str, object]) -> object:
+    if len(found) != 1:
         return found
+    ((key, text),) = found.items()
+    if key not in (_FLOAT, _BYTES) or not isinstance(text, str):
+        return found
+    try:
+        return float.fromhex(text) if key == _FLOAT else base64.b64decode(text, validate=True)
+    except (ValueError, OverflowError, binascii.Error) as error:
+        raise ValueError(f"{key} {text[:60]!r}: {error}") from None

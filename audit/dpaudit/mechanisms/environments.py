@@ -24,9 +24,18 @@ from pathlib import Path
 from typing import IO
 
 from dpaudit.mechanisms.installer import index_settings, run_uv
-from dpaudit.mechanisms.locks import Archive, Lock, lock_of, read_lock
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.requirements import local_hashes, normalised, parsed_requirement, project_name, this_version
+from dpaudit.mechanisms.requirements import (
+    Archive,
+    Lock,
+    local_hashes,
+    lock_of,
+    normalised,
+    parsed_requirement,
+    project_name,
+    read_lock,
+    this_version,
+)
 
 _ABOUT = "dpaudit.json"  # the file of a complete environment with its packages
 _NAME = re.compile(r"(py3[0-9.]*-[0-9a-f]{16})(-\w+)?")  # of an environment, and of a build
@@ -65,10 +74,7 @@ def environments_folder() -> Path:
 
 
 def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:
-    """Return the environment with these packages and their dependencies, and build it if it is missing.
-
-    The command `dpaudit clean` does not remove the environment before this process ends.
-    """
+    """Return the environment with these packages and their dependencies, and build it if it is missing."""
     version, wanted = python_version or this_version(), normalised(requires)
     folder = _folder(version, wanted, lock)
     try:
@@ -108,11 +114,7 @@ def remove(one: CachedEnvironment) -> None:
 
 
 def _folder(version: str, wanted: list[str], lock: Lock | None) -> Path:
-    """Return the folder of an environment.
-
-    Without a lock, the name depends on local files and on the settings of indexes, because another index may have other
-    code under the same version.
-    """
+    """Return the folder of an environment.  Its name depends on local files and indexes, or on the lock."""
     root = environments_folder()
     if root.exists() and (root.stat().st_uid not in (os.geteuid(), 0) or root.stat().st_mode & 0o022):
         raise MechanismError(
@@ -179,10 +181,7 @@ def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> 
 
 
 def _interpreter(version: str) -> str:
-    """Return this Python or one of pyenv if it has the version, and otherwise the version, which uv then searches.
-
-    uv does not look into the folder of pyenv, and fails at a shim of pyenv for a Python that is not active.
-    """
+    """Return this Python, or one of pyenv, which uv does not search, if it has the version; otherwise the version."""
     if f"{platform.python_version()}.".startswith(f"{version}."):
         return sys.executable
     pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")

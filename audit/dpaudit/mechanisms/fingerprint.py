@@ -27,16 +27,13 @@ import threading
 import types
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.mechanisms.modules import address, is_library
 from dpaudit.values import Foreign
 from dpaudit.values.content import PLAIN, ContentPickler, joined
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
 
 _WITHOUT_CONTENT = (
     np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random,
@@ -59,13 +56,13 @@ class Fingerprint(NamedTuple):
 
 def fingerprint(value: object) -> Fingerprint:
     """Return the fingerprint of a value."""
-    found = _Hash()
-    walk = _Walk(found)
+    found = hashlib.sha256()
+    walk = _Walk(types.SimpleNamespace(write=found.update))
     try:
         walk.dump(value)
     except Exception:  # pickling runs code of the value's classes; a value may hold itself, or be nested too deeply
         return Fingerprint("", frozenset([_name(type(value))]), frozenset(walk.libraries))
-    return Fingerprint(found.sha256.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
+    return Fingerprint(found.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
 
 
 def same_content(a: Foreign, b: Foreign) -> bool:
@@ -80,24 +77,13 @@ def same_content(a: Foreign, b: Foreign) -> bool:
     return not one.not_compared and one == fingerprint(b)
 
 
-class _Hash:
-    """A file that keeps only the SHA-256 of what is written."""
-
-    def __init__(self) -> None:
-        self.sha256 = hashlib.sha256()
-
-    def write(self, data: bytes) -> None:
-        self.sha256.update(data)
-
-
 class _Walk(ContentPickler):
-    def __init__(self, file: SupportsWrite[bytes]) -> None:
+    def __init__(self, file: Foreign) -> None:
         super().__init__(file)
         self.not_compared: set[str] = set()
         self.libraries: set[str] = set()
-        self._met: dict[
-            int, tuple[int, object]
-        ] = {}  # functions, classes and objects by id, kept so that ids are unique
+        # functions, classes and objects by id, kept so that ids are unique
+        self._met: dict[int, tuple[int, object]] = {}
 
     def sort_key(self, item: object) -> bytes:
         found = fingerprint(item)

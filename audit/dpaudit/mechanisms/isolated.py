@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
 from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import Environment, environment
-from dpaudit.mechanisms.locks import Lock
-from dpaudit.mechanisms.memory import check_supported
-from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
-from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.requirements import this_version
-from dpaudit.mechanisms.timing import ENVIRONMENT, Run, seconds_of
+from dpaudit.mechanisms.limits import check_supported
+from dpaudit.mechanisms.processes import TIMEOUT, Child, Program
+from dpaudit.mechanisms.protocol import ENVIRONMENT, MechanismError, Run
+from dpaudit.mechanisms.requirements import Lock, this_version
 from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class IsolatedMechanism:
+class IsolatedMechanism(Program):
     """A mechanism that runs in a private environment and is named by an address.
 
-    `environments` builds the environment, and the program `worker` runs in this environment.  The mechanism gets a
-    numpy Generator as its rng if the environment has numpy, and a random.Random otherwise.  Before each call, the
-    worker also seeds the global generators of random, numpy and torch.  Libraries with their own secure generator
-    cannot be seeded, so their outputs differ from audit to audit.
+    The program `worker` runs in this environment.  The mechanism gets a numpy Generator as its rng if the environment
+    has numpy, and a random.Random otherwise.  Before each call, the worker also seeds the global generators of random,
+    numpy and torch.  Libraries with their own secure generator cannot be seeded, so their outputs differ.
 
     The mechanism's file can import only packages of the environment, which does not contain dpaudit.  So a claim in the
     file must be a text for `parse_claim`.
@@ -94,14 +90,6 @@ class IsolatedMechanism:
     def _about_object(self) -> dict[str, Foreign]:
         return answer_of(self._child(), {"do": "about"}, self.timeout, "facts about the mechanism")
 
-    def start(self) -> None:
-        """Build the environment and load the mechanism now.
-
-        Raises:
-            MechanismError: If the environment cannot be built or the mechanism cannot be loaded.
-        """
-        self._child()
-
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         """Return n outputs of the mechanism.
 
@@ -114,16 +102,11 @@ class IsolatedMechanism:
             MechanismError: If the dataset has no encoding, or if the mechanism raises an exception or does not return n
                 outputs.  The error is also raised if the worker dies or times out.
         """
-        child = self._child()
-        seed = int(rng.integers(2**63))
-        request = {"do": "sample", "dataset": dataset, "n": n, "seed": seed}
-        answer = answer_of(child, request, self.timeout, f"an answer with {n} outputs")
-        self.__dict__["changed_dataset"] = bool(answer.get("changed"))
-        outputs = answer["outputs"]
-        if len(outputs) != n:
-            raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
-        found: RawOutputs = outputs
-        return found
+        request = {"do": "sample", "dataset": dataset, "n": n, "seed": int(rng.integers(2**63))}
+        answer = answer_of(self._child(), request, self.timeout, f"an answer with {n} outputs")
+        self.__dict__["changed_dataset"] = answer["changed"]
+        outputs: RawOutputs = answer["outputs"]
+        return outputs
 
     def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
         """Make one run, whose time the worker measures around the call of the mechanism.
@@ -139,46 +122,23 @@ class IsolatedMechanism:
                 memory, disk space or file handles.
 
         Raises:
-            MechanismError: As for `sample`, except for exceptions that are outcomes.  The error is also raised if the
-                answer does not have the time of the run.
+            MechanismError: As for `sample`, except for exceptions that are outcomes.
         """
-        child, seed = self._child(), int(rng.integers(2**63))
+        seed = int(rng.integers(2**63))
         request = {"do": "run", "datasets": list(datasets), "index": index, "seed": seed, "outcomes": outcomes}
-        answer = answer_of(child, request, self.timeout, "an output and its time")
-        self.__dict__["changed_dataset"] = bool(answer.get("changed"))
-        if not {"output", "raised", "seconds"} <= answer.keys():
-            raise child.failed("answered without the time of the run")
-        try:
-            return Run(answer["output"], answer["raised"], seconds_of(answer["seconds"]), ENVIRONMENT)
-        except ValueError as error:
-            raise child.failed(f"measured a wrong time: {error}") from None
-
-    def close(self) -> None:
-        """End this process's worker.  The next call of `sample` restarts the worker."""
-        close(self._key)
-
-    def __enter__(self) -> IsolatedMechanism:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        answer = answer_of(self._child(), request, self.timeout, "an output and its time")
+        self.__dict__["changed_dataset"] = answer["changed"]
+        return Run(answer["output"], answer["raised"], answer["seconds"], ENVIRONMENT)
 
     @property
     def _about(self) -> dict[str, object]:
         params = None if self.params is None else dict(self.params)
-        return {
-            "address": self.address,
-            "folder": str(self.folder.resolve()),
-            "params": params,
-            "batched": self.batched,
-        }
+        folder = str(self.folder.resolve())
+        return {"address": self.address, "folder": folder, "params": params, "batched": self.batched}
 
     @property
     def _key(self) -> Hashable:
         return (wire.frame(self._about), tuple(self.requires), self.python_version, self.memory, self.lock)
-
-    def _child(self) -> Child:
-        return running(self._key, self._started)
 
     def _started(self) -> Child:
         module, _, found = self.address.rpartition(":")
@@ -210,33 +170,12 @@ def answer_of(child: Child, request: dict[str, object], timeout: float | None, a
         frame = wire.frame(request)
     except wire.Unsendable as error:
         raise MechanismError(f"the dataset cannot be sent to {child.name}: {error}") from None
-    answer = child.exchange(frame, _framed, timeout=timeout, awaited=awaited)
-    announced = wire.HEADER.unpack_from(answer)[0]
-    if not 0 <= announced <= MAX_ANSWER_BYTES:
-        raise child.failed(
-            f"announced an answer of {announced:,} bytes, but at most {MAX_ANSWER_BYTES:,} are allowed: return "
-            "smaller outputs"
-        )
+    answer = child.exchange(frame, wire.frame_size, timeout=timeout, awaited=awaited)
     try:
-        found = wire.unframe(answer[wire.HEADER.size :])
+        found: dict[str, Foreign] = wire.unframe(answer[wire.HEADER.size :])
     except ValueError as error:
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise child.failed(f"sent an answer of type {type(found).__name__}")
     if "error" in found:
-        raise child.failed(f"raised {found['error']}{_indented(found['traceback'])}")
+        lines = "".join(f"\n    {line}" for line in found["traceback"].splitlines())
+        raise child.failed(f"raised {found['error']}{lines}")
     return found
-
-
-def _framed(heard: bytearray) -> int:
-    if len(heard) < wire.HEADER.size:
-        return 0
-    announced = int(wire.HEADER.unpack_from(heard)[0])
-    if not 0 <= announced <= MAX_ANSWER_BYTES:
-        return len(heard)  # `answer_of` reports the error
-    size = wire.HEADER.size + announced
-    return int(size) if len(heard) >= size else 0
-
-
-def _indented(text: str) -> str:
-    return "".join(f"\n    {line}" for line in text.splitlines())

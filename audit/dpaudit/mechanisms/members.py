@@ -1,12 +1,11 @@
-"""Defines the optional members of a mechanism: for each member, a protocol and the only function that reads the member.
+"""Reads the optional members of a mechanism: each function is the only one that reads its member.
 
-A type checker can compare a mechanism with these protocols.  A mechanism need not inherit from the protocols.
-dpaudit looks members up by `hasattr` and `getattr`, because a mechanism may forward them by `__getattr__`.
+Members are looked up by `hasattr` and `getattr`, because a mechanism may forward them by `__getattr__`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.protocol import Mechanism
@@ -14,53 +13,6 @@ from dpaudit.mechanisms.protocol import Mechanism
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
     from dpaudit.values import Dataset
-
-
-class HasClaim(Protocol):
-    """A mechanism that states a claim.  Configs with `claim: from mechanism` use this claim."""
-
-    @property
-    def claim(self) -> TradeoffFunction | str:
-        """The claim or the text of the claim, such as "pure(epsilon=1)"."""
-        ...
-
-
-class HasAddress(Protocol):
-    """A mechanism that was loaded from an address."""
-
-    @property
-    def address(self) -> str:
-        """The address: `module:object` or `file.py:object`."""
-        ...
-
-
-class HasChangedDataset(Protocol):
-    """A mechanism that runs in another process and reports changes of the dataset in that process."""
-
-    @property
-    def changed_dataset(self) -> bool:
-        """Whether the last call of `sample` changed the dataset in place."""
-        ...
-
-
-class HasCheckNeighbours(Protocol):
-    """A mechanism with a claim that covers some pairs of datasets only."""
-
-    def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError if the claim is not about this pair, because a violation would then be a false accusation.
-
-        A claim that is weaker than the mechanism's own claim may cover more pairs.
-        """
-        ...
-
-
-class HasMovedTo(Protocol):
-    """A mechanism that reports a change of the working directory while it was loaded.  The change has been undone."""
-
-    @property
-    def moved_to(self) -> str:
-        """The working directory that the mechanism set while it was loaded, or "" if the directory was not changed."""
-        ...
 
 
 def samples(mechanism: object) -> TypeGuard[Mechanism]:
@@ -88,13 +40,12 @@ def address(mechanism: object) -> str:
 
 
 def named(mechanism: object) -> str:
-    """Return the name for results that the mechanism states, or "" if there is none."""
-    found = getattr(mechanism, "named", "") if type(mechanism).__module__.startswith("dpaudit.") else ""
-    return found if isinstance(found, str) else ""
+    """Return the name for results that a mechanism of dpaudit states, or "" if there is none."""
+    return str(getattr(mechanism, "named", "")) if type(mechanism).__module__.startswith("dpaudit.") else ""
 
 
 def audited_class(mechanism: object) -> object:
-    """Return the user's class that the mechanism calls, or None if the mechanism is the audited code itself."""
+    """Return the user's class that a mechanism of dpaudit calls, or None if the mechanism is the audited code."""
     ours = type(mechanism).__module__.startswith("dpaudit.")
     return getattr(mechanism, "audited_class", None) if ours else None
 
@@ -111,7 +62,10 @@ def changed_dataset(mechanism: object) -> bool:
 
 
 def check_neighbours(mechanism: object, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-    """Let the mechanism check that a claim is about a pair of datasets; without this member, every pair is accepted."""
+    """Let the mechanism check that a claim is about a pair of datasets; without this member, every pair is accepted.
+
+    The member raises ValueError if the claim is not about this pair, because a violation would be a false accusation.
+    """
     check = getattr(mechanism, "check_neighbours", None)
     if callable(check):
         check(d0, d1, claim)

@@ -43,10 +43,7 @@ def module_file(module_name: str) -> Path | None:
 
 
 def address(value: Foreign) -> tuple[str, str, Foreign] | None:
-    """Return the module and qualified name of a function or class, and the object that they lead to.
-
-    This object may differ from `value`.  The result is None if `value` has no such names or belongs to `__main__`.
-    """
+    """Return the module and qualified name of a function or class, and the object there, which may differ; or None."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
@@ -63,11 +60,7 @@ def user_folders() -> list[Path]:
 
 
 def imported_files(file: Path, folders: Sequence[Path]) -> tuple[set[Path], set[str]]:
-    """Return the user's files that importing a file runs, and the top-level names of other modules that they import.
-
-    The imports are read from the source, including those in functions, so the result is the same before and after a
-    run.  Imports under computed names are not found.
-    """
+    """Return the user's files that importing a file runs, by their sources, and the names of other modules in them."""
     files, others, left = {file}, set[str](), [file]
     while left:
         for level, name in _imports(here := left.pop()):

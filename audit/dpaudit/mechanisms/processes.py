@@ -14,11 +14,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Self
 
-from dpaudit.mechanisms import guardian
-from dpaudit.mechanisms.memory import advice, limited_command
+from dpaudit.mechanisms.limits import advice, limited_command
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.text.masking import masked_command
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
 MAX_ANSWER_BYTES = 2**31  # a program with a longer answer is killed, so that the answer does not fill the memory
@@ -31,20 +30,57 @@ _STDERR_LINES = 20  # number of final lines of stderr that a message quotes
 _STDERR_COLUMNS = 500  # maximum number of characters that a message quotes from each line
 _ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
 
-Finished = Callable[[bytearray], int]
-"""A function that returns the size of the answer at the start of a buffer, or 0 if the answer is incomplete."""
+Finished = Callable[[bytearray, int], int]
+"""A function of a buffer and of the size it had before, which returns the size of the answer, or 0 if incomplete."""
+
+
+_SCRIPT = """
+trap '' HUP INT QUIT TERM
+groups=' '
+while read -r what group; do
+    case $what in
+        watch) groups="$groups$group ";;
+        leave) groups="${groups%% "$group" *} ${groups#* "$group" }";;
+    esac
+done
+for group in $groups; do kill -s KILL -- "-$group" 2> /dev/null; done
+"""
+
+
+class _Guardian:
+    """A shell that kills the programs of this process if the process dies without ending them, e.g. by `kill -9`.
+
+    The shell reads their process groups from a pipe, which ends when this process ends for any reason.  It runs in a
+    separate session, so that neither Ctrl-C nor a closed terminal stops it.  A fork of this process starts another one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._shell: subprocess.Popen[bytes] | None = None
+
+    def write(self, what: str, group: int) -> None:
+        """Watch a group, or leave it before its leader is reaped, because the number may then be used again."""
+        with self._lock, contextlib.suppress(OSError):  # a system may have no /bin/sh
+            ended = self._shell is None or self._owner != os.getpid() or self._shell.poll() is not None
+            if ended and what == "watch":
+                pipe, null, self._owner = subprocess.PIPE, subprocess.DEVNULL, os.getpid()
+                command = ["/bin/sh", "-c", _SCRIPT]
+                self._shell = subprocess.Popen(
+                    command, stdin=pipe, stdout=null, stderr=null, bufsize=0, start_new_session=True
+                )
+            if self._shell is not None and self._owner == os.getpid() and self._shell.stdin is not None:
+                self._shell.stdin.write(f"{what} {group}\n".encode())
+
+
+_guardian = _Guardian()
 
 
 class Child:
     """One running program.
 
-    The class works on POSIX systems only.  It needs no threads: `exchange` serves all three pipes at once, so that
-    neither side can block the other.  The program runs in a separate session.  So Ctrl-C reaches only this process,
-    which then ends the program's process group.  A child of the program survives if the child starts another session
-    (setsid).
-
-    Attributes:
-        name: The name of the program in messages.
+    `exchange` serves all three pipes at once, so that neither side can block the other.  The program runs in a separate
+    session.  So Ctrl-C reaches only this process, which then ends the program's process group.
     """
 
     def __init__(
@@ -67,14 +103,15 @@ class Child:
         self._ended = False
         self._memory = memory
         self._hint = hint
+        pipe = subprocess.PIPE
         try:
             if memory is not None and not limited:
                 command = limited_command(command, memory, cwd=cwd, env=env)
             self._process = subprocess.Popen(
                 list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
                 bufsize=0,
                 cwd=cwd,
                 env=None if env is None else {**os.environ, **env},
@@ -82,10 +119,9 @@ class Child:
             )
         except OSError as error:
             raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
-        guardian.watch(self._process.pid)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            assert pipe is not None
-            os.set_blocking(pipe.fileno(), False)
+        _guardian.write("watch", self._process.pid)
+        streams = self._process.stdin, self._process.stdout, self._process.stderr
+        self._stdin, self._stdout, self._errors = map(_opened, streams)
 
     @property
     def usable(self) -> bool:
@@ -113,21 +149,18 @@ class Child:
             self._end(_PATIENCE)
 
     def _exchange(self, request: bytes, finished: Finished, timeout: float | None, awaited: str) -> bytes:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
         if self._heard:
             raise self._error(f"printed more than its answer on stdout: {shown(self._heard)}")
         deadline = None if timeout is None else time.monotonic() + timeout
         left = memoryview(request)
         with selectors.DefaultSelector() as pipes:
-            pipes.register(self._process.stdin, selectors.EVENT_WRITE)
-            pipes.register(self._process.stdout, selectors.EVENT_READ)
-            pipes.register(self._process.stderr, selectors.EVENT_READ)
+            pipes.register(self._stdin, selectors.EVENT_WRITE)
+            pipes.register(self._stdout, selectors.EVENT_READ)
+            pipes.register(self._errors, selectors.EVENT_READ)
             while True:
                 ready = self._ready(pipes, deadline, timeout, awaited)
                 for key, _ in ready:
-                    if key.fileobj is self._process.stdin:
+                    if key.fileobj is self._stdin:
                         try:
                             left = left[os.write(key.fd, left) :]
                         except BlockingIOError:
@@ -136,13 +169,13 @@ class Child:
                             left = left[:0]
                         if not left:
                             pipes.unregister(key.fileobj)
-                    elif key.fileobj is self._process.stderr:
+                    elif key.fileobj is self._errors:
                         if not self._read_stderr():
                             pipes.unregister(key.fileobj)
                     else:
-                        piece = os.read(key.fd, _PIECE)
+                        piece, before = os.read(key.fd, _PIECE), len(self._heard)
                         self._heard += piece
-                        size = finished(self._heard)
+                        size = finished(self._heard, before)
                         if len(self._heard) > MAX_ANSWER_BYTES and not size:
                             raise self._error(
                                 f"sent more than {MAX_ANSWER_BYTES / 2**30:g} GiB in one answer and was killed; "
@@ -153,8 +186,9 @@ class Child:
                             del self._heard[:size]
                             return answer
                         if not piece:
+                            began = f"; the answer began with {shown(self._heard)}" if self._heard else ""
                             ended = f"{self._ending()} while dpaudit waited for {awaited}"
-                            raise self._error(f"{ended}{self._cut_off()}{self._memory_advice()}")
+                            raise self._error(f"{ended}{began}{self._memory_advice()}")
 
     def _ready(
         self, pipes: selectors.BaseSelector, deadline: float | None, timeout: float | None, awaited: str
@@ -184,9 +218,6 @@ class Child:
             return ""
         return f"; {advice(self._memory)}"
 
-    def _cut_off(self) -> str:
-        return f"; the answer began with {shown(self._heard)}" if self._heard else ""
-
     def _ending(self) -> str:
         """Return a predicate about a program that closed its stdout, such as "was killed by SIGKILL"."""
         try:
@@ -195,16 +226,13 @@ class Child:
             return "closed its stdout"
         if status >= 0:
             return f"ended with exit status {status}"
-        try:
-            return f"was killed by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"was killed by signal {-status}"
+        names = {int(one): one.name for one in signal.Signals}
+        return f"was killed by {names.get(-status, f'signal {-status}')}"
 
     def _read_stderr(self) -> bool:
         """Read the available stderr, and return whether more may follow."""
-        assert self._process.stderr is not None
         try:
-            piece = os.read(self._process.stderr.fileno(), _PIECE)
+            piece = os.read(self._errors.fileno(), _PIECE)
         except BlockingIOError:
             return True
         self._stderr += piece
@@ -212,8 +240,7 @@ class Child:
         return bool(piece)
 
     def _error(self, what: str, empty: str = " (its stderr is empty)") -> MechanismError:
-        assert self._process.stderr is not None
-        if not self._process.stderr.closed:
+        if not self._errors.closed:
             before = -1
             while len(self._stderr) != before and len(self._stderr) < _STDERR_KEPT:
                 before = len(self._stderr)
@@ -224,20 +251,17 @@ class Child:
         if not self.usable:
             return
         self._ended = True
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._process.stdin.close()
+        self._stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills all children in the group
             os.killpg(self._process.pid, signal.SIGKILL)
-        guardian.leave(self._process.pid)
+        _guardian.write("leave", self._process.pid)
         self._process.wait()
-        if not self._process.stderr.closed:
+        if not self._errors.closed:
             self._read_stderr()
-        self._process.stdout.close()
-        self._process.stderr.close()
+        self._stdout.close()
+        self._errors.close()
 
 
 def _quoted(stderr: bytes | bytearray) -> str:
@@ -253,37 +277,14 @@ def shown(text: bytes | bytearray, most: int = 200) -> str:
     return repr(head) + (f" and {len(text) - most} more bytes" if len(text) > most else "")
 
 
-def named(command: Sequence[str]) -> str:
-    """Return a command as a shell command line, with apparent secrets masked."""
-    return masked_command(command)
+def _opened(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    os.set_blocking(pipe.fileno(), False)
+    return pipe
 
 
 _running: OrderedDict[Hashable, Child] = OrderedDict()
 _running_lock = threading.Lock()
-
-
-def running(key: Hashable, start: Callable[[], Child]) -> Child:
-    """Return this process's program for a key, and start the program if it is not running.
-
-    A worker gets a new copy of the mechanism with each task, and programs are expensive to start.  So programs belong
-    to the process and not to the mechanism object.  If too many programs run, the least recently used program is ended.
-    """
-    with _running_lock:
-        child = _running.pop(key, None)
-        if child is None or not child.usable:
-            while len(_running) >= _KEPT:
-                _running.popitem(last=False)[1].close()
-            child = start()
-        _running[key] = child
-        return child
-
-
-def close(key: Hashable) -> None:
-    """End this process's program for a key, if the program is running."""
-    with _running_lock:
-        child = _running.pop(key, None)
-    if child is not None:
-        child.close()
 
 
 @atexit.register
@@ -292,3 +293,42 @@ def close_all() -> None:
     with _running_lock:
         while _running:
             _running.popitem()[1].close()
+
+
+class Program:
+    """A mechanism whose process stays alive between calls."""
+
+    def start(self) -> None:
+        """Start the process now, and raise MechanismError if this fails."""
+        self._child()
+
+    def close(self) -> None:
+        """End this process's instance of the program.  The next call restarts the program."""
+        with _running_lock:
+            child = _running.pop(self._key, None)
+        if child is not None:
+            child.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _key(self) -> Hashable:
+        raise NotImplementedError
+
+    def _started(self) -> Child:
+        raise NotImplementedError
+
+    def _child(self) -> Child:
+        """Return this process's program.  It is no part of the object, which each task of a worker copies."""
+        with _running_lock:
+            child = _running.pop(self._key, None)
+            if child is None or not child.usable:
+                while len(_running) >= _KEPT:
+                    _running.popitem(last=False)[1].close()
+                child = self._started()
+            _running[self._key] = child
+            return child

@@ -8,8 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from dpaudit.mechanisms.raised import message_of
-from dpaudit.values import Dataset, RawOutputs
+from dpaudit.values import Dataset, Output, RawOutputs
 
 BatchFunction = Callable[[Dataset, int, np.random.Generator], RawOutputs]
 """A function `(dataset, n, rng)` that returns n independent outputs: a sequence of length n or an array of n rows."""
@@ -64,7 +63,19 @@ class MechanismError(Exception):
     """Raised if a mechanism cannot be run or returns something other than its outputs."""
 
 
-def in_words(error: BaseException) -> str:
-    """Return the class and message of an exception, even if `__str__` of the exception raises."""
-    message = message_of(error)
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+THIS_PROCESS = "measured in dpaudit's process, around each call of the mechanism"
+ENVIRONMENT = "measured in the private environment, around each call of the mechanism"
+REPORTED = "reported by the program"
+OUTSIDE = "measured from request to answer"
+CLOCKS = (THIS_PROCESS, ENVIRONMENT, REPORTED, OUTSIDE)
+"""The ways to measure running times, as results state them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a mechanism in another process."""
+
+    output: Output
+    raised: tuple[str, str] | None  # type and message of the exception that is the outcome of the run, if there is one
+    seconds: float  # running time of the run, >= 0
+    clock: str  # one of CLOCKS

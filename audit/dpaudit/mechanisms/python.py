@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import os
 import pkgutil
@@ -15,15 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from dpaudit.mechanisms import members
-from dpaudit.mechanisms.error_state import foreign_error_state
-from dpaudit.mechanisms.forks import only_this_process
-from dpaudit.mechanisms.memory import advice, memory_limited
-from dpaudit.mechanisms.misfit import misfit
-from dpaudit.mechanisms.places import place
-from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
-from dpaudit.mechanisms.standard_library import STANDARD_FILE, is_standard_file, refusal
-from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
+from dpaudit.mechanisms import members, worker
+from dpaudit.mechanisms.limits import RunTimeout, advice, memory_limited, timeout_after
+from dpaudit.mechanisms.misfit import checked_file, misfit, object_named
+from dpaudit.mechanisms.own_process import current_folder, foreign_error_state, only_this_process
+from dpaudit.mechanisms.protocol import Batched, MechanismError
+from dpaudit.mechanisms.raised import raised
 from dpaudit.text.masking import masked_values
 from dpaudit.text.spelling import nearest
 from dpaudit.values import Foreign, Parameters
@@ -31,10 +27,7 @@ from dpaudit.values import Foreign, Parameters
 
 @dataclass(frozen=True)
 class PythonMechanism:
-    """A mechanism that is named by an address.
-
-    Each process loads the mechanism before the first use.  So the mechanism need not be picklable.
-    """
+    """A mechanism that is named by an address, and that each process loads before the first use."""
 
     address: str
     params: Parameters | None = None
@@ -47,12 +40,8 @@ class PythonMechanism:
 
     @cached_property
     def loaded(self) -> Foreign:
-        """The mechanism object.
-
-        Loading runs the user's code.  All exceptions of this code, even `SystemExit`, become a MechanismError.  The
-        working directory is restored afterwards.  If the code forks, the copy of this process ends.
-        """
-        before = _folder()
+        """The mechanism object.  All exceptions of the user's code, even `SystemExit`, become a MechanismError."""
+        before = current_folder()
         try:
             with (
                 foreign_error_state(),
@@ -70,7 +59,7 @@ class PythonMechanism:
         except BaseException as error:
             raise MechanismError(f"loading {self.address} {_did(error)}") from error
         finally:
-            if (moved := _folder()) != before:
+            if (moved := current_folder()) != before:
                 self.__dict__["_moved_to"] = moved
                 with suppress(OSError):
                     os.chdir(before)
@@ -84,17 +73,11 @@ class PythonMechanism:
         module_name, _, object_name = self.address.rpartition(":")
         if not module_name or not object_name:
             raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")
-        found: Foreign = _module(module_name, self.folder)
-        if problem := refusal(found):
-            raise MechanismError(f"{module_name} {problem}")
-        for part in object_name.split("."):
-            try:
-                found = getattr(found, part)
-            except AttributeError:
-                words = _question(nearest(part, getattr(found, "__dict__", ())))
-                raise MechanismError(f"{module_name} has no object {object_name!r}{words}") from None
-        if problem := refusal(found):
-            raise MechanismError(f"{self.address} {problem}")
+        module = _module(module_name, self.folder)
+        try:
+            found = object_named(self.address, module)
+        except LookupError as error:
+            raise MechanismError(str(error)) from None
         if self.params is not None:
             try:
                 found = found(**self.params)
@@ -115,39 +98,18 @@ class PythonMechanism:
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "a folder that no longer exists"
-
 
 def _module(name: str, folder: Path) -> ModuleType:
     try:
         if not name.endswith(".py"):
             return importlib.import_module(name)
-        path = (folder / name).resolve()
-        if not path.is_file():
-            words = _question(nearest(path.name, [file.name for file in path.parent.glob("*.py")]))
-            raise MechanismError(f"the file {name} does not exist in {folder.resolve()}{words}")
-        if is_standard_file(str(path)):
-            raise MechanismError(f"{name} {STANDARD_FILE}")
+        try:
+            path = Path(checked_file(name, str(folder.resolve()))).resolve()
+        except LookupError as error:
+            raise MechanismError(str(error)) from None
         key = module_key(path)
         if key not in sys.modules:
-            spec = importlib.util.spec_from_file_location(key, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[key] = module
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                del sys.modules[key]
-                raise
+            worker.from_file(key, str(path))
         return sys.modules[key]
     except (MechanismError, KeyboardInterrupt):
         raise
@@ -163,22 +125,15 @@ def _module_meant(error: BaseException, name: str, folder: Path) -> str:
     if (folder / f"{name}.py").is_file():
         return f"; did you mean the file {name}.py?  Write {name}.py:OBJECT"
     installed = {module.name for module in pkgutil.iter_modules()} - sys.stdlib_module_names
-    return _question(nearest(top, sorted(installed), cutoff=0.8))
-
-
-def _question(meant: str) -> str:
+    meant = nearest(top, sorted(installed), cutoff=0.8)
     return f"; did you mean {meant}?" if meant else ""
 
 
 def _did(error: BaseException) -> str:
-    return f"{error}" if isinstance(error, RunTimeout) else f"raised {in_words(error)}{place(error)}"
+    return f"{error}" if isinstance(error, RunTimeout) else f"raised {raised(error)}"
 
 
 def module_key(path: Path) -> str:
-    """Return the module name for a file.
-
-    The name is the same in every process, so that processes can exchange objects of classes in the file.  It depends on
-    the content, so that an edited file is loaded again.
-    """
+    """Return the module name for a file: the same in every process, and another one after an edit of the file."""
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
     return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"

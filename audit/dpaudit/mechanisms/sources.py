@@ -53,11 +53,7 @@ class Source:
 
 
 def source_of(mechanism: object) -> Source:
-    """Identify the code of a mechanism by its file, hashes and versions.
-
-    For a mechanism with an address, the first call after loading fixes the result.  Later edits of the file do not
-    change the code that runs.
-    """
+    """Identify the code of a mechanism as it was when it was loaded."""
     if isinstance(mechanism, CommandMechanism):
         return Source(modules=_files_of_command(mechanism))
     if not isinstance(mechanism, PythonMechanism | IsolatedMechanism):
@@ -121,11 +117,7 @@ def _normalised(requirements: Iterable[str]) -> frozenset[str]:
 
 
 def _files_of_command(mechanism: CommandMechanism) -> dict[str, str]:
-    """Return the hashes of the program, of its arguments that are files, and of modules that Python programs import.
-
-    The names are "program", words of the command, and paths relative to the working directory.  Files that options for
-    secrets name, such as `--token`, are left out.
-    """
+    """Return the hashes of the program and of files and modules that it names, except those of secret options."""
     words, folder = mechanism.command, mechanism.cwd or Path()
     secret = {word for word, shown in zip(words, masked_words(words), strict=True) if word != shown}
     secret |= {word.partition("=")[2] for word in secret}

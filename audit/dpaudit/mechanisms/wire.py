@@ -18,6 +18,7 @@ even the bits of subnormals, NaNs and -0.0.  The tags are:
 from __future__ import annotations
 
 import array
+import os
 import struct
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -31,6 +32,7 @@ except ImportError:  # not every environment has numpy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import BinaryIO
 
     from dpaudit.values import Foreign
 
@@ -59,6 +61,26 @@ _MAKERS = {kind.__name__: made for kind, (_, made) in _TYPES.items()}
 def register(kind: type, values_of: Callable[[Foreign], list[Foreign]], made_from: Callable[..., Foreign]) -> None:
     """Let this process encode a type of dpaudit, which private environments do not know."""
     _TYPES[kind], _MAKERS[kind.__name__] = (values_of, made_from), made_from
+
+
+def own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return the streams of requests and answers.  What a mechanism prints goes to stderr, and its stdin is empty."""
+    own_in, own_out = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return os.fdopen(own_in, "rb"), os.fdopen(own_out, "wb")
+
+
+def received(requests: BinaryIO) -> bytes | None:
+    """Return the content of the next frame, or None at the end of the stream."""
+    header = requests.read(HEADER.size)
+    return requests.read(HEADER.unpack(header)[0]) if len(header) == HEADER.size else None
+
+
+def frame_size(heard: bytearray, _: int) -> int:
+    """Return the size of the frame at the start of a buffer, or 0 if the frame is incomplete."""
+    size = HEADER.size + HEADER.unpack_from(heard)[0] if len(heard) >= HEADER.size else 0
+    return size if len(heard) >= size else 0
 
 
 class Unsendable(Exception):
@@ -153,10 +175,7 @@ def _encode_int(value: int, out: bytearray) -> None:
 
 
 def _encode_list(value: Foreign, out: bytearray) -> None:
-    """Encode a list of one numeric type as one block, because most mechanisms return thousands of such numbers.
-
-    A repeated text of a list of texts is encoded once, because a column of a table has many rows but few categories.
-    """
+    """Encode a list of one type as one block, and a repeated text once, because lists may be long."""
     kinds = set(map(type, value))
     if len(kinds) == 1:
         (kind,) = kinds

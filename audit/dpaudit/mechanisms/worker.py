@@ -1,6 +1,6 @@
 """Runs a mechanism in another Python interpreter.
 
-An isolated environment uses only this file, `misfit`, `raised`, `standard_library` and `wire` of dpaudit.  This file is
+An isolated environment uses only this file, `misfit`, `raised` and `wire` of dpaudit.  This file is
 started as a program in the environment, and loads the other files from its own folder, so that both processes use the
 same code.  The files need only the standard library of Python 3.8 or later, and use numpy only if it is installed.
 
@@ -39,22 +39,28 @@ if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, Output, Parameters, RawOutputs
 
 
-def _beside(name: str) -> object:
-    """Load a module from the folder of this file, because the environment has no package `dpaudit`."""
-    spec = importlib.util.spec_from_file_location(
-        "_dpaudit_" + name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
-    )
+def from_file(key: str, path: str) -> object:
+    """Load a module from a file, such as a module of dpaudit in an environment that has no package `dpaudit`."""
+    spec = importlib.util.spec_from_file_location(key, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[key] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[key]
+        raise
     return module
 
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from dpaudit.mechanisms import misfit, raised, standard_library, wire
+    from dpaudit.mechanisms import misfit, raised, wire
 else:
-    misfit, raised, standard_library, wire = map(_beside, ("misfit", "raised", "standard_library", "wire"))
+    _folder = os.path.dirname(os.path.abspath(__file__))
+    misfit, raised, wire = (
+        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py")) for name in ("misfit", "raised", "wire")
+    )
 
 _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types of immutable values
 
@@ -64,14 +70,7 @@ class _Loaded:
 
     def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool, memory: int | None) -> None:
         self._limited = memory is not None
-        module_name, _, object_name = address.rpartition(":")
-        found: Foreign = _module(module_name, folder)
-        _refuse_standard(module_name, found)
-        for part in object_name.split("."):
-            if not hasattr(found, part):
-                raise LookupError(f"{module_name} has no object {object_name!r}{_question(part, dir(found))}")
-            found = getattr(found, part)
-        _refuse_standard(address, found)
+        found = misfit.object_named(address, _module(address.rpartition(":")[0], folder))
         if params is not None:
             found = found(**params)
         problem = misfit.misfit(found, batched)
@@ -180,12 +179,6 @@ def _refuse_shared(outputs: RawOutputs) -> None:
                 )
 
 
-def _refuse_standard(name: str, found: object) -> None:
-    problem = standard_library.refusal(found)
-    if problem:
-        raise TypeError(f"{name} {problem}")
-
-
 def _module(name: str, folder: str) -> object:
     path = os.path.join(folder, name)
     beside = os.path.dirname(path) if name.endswith(".py") else folder
@@ -193,25 +186,7 @@ def _module(name: str, folder: str) -> object:
         sys.path.append(beside)  # at the end, so that a user's random.py does not replace Python's module
     if not name.endswith(".py"):
         return importlib.import_module(name)
-    if not os.path.isfile(path):
-        files = os.listdir(beside) if os.path.isdir(beside) else []
-        raise LookupError(f"the file {name} does not exist in {folder}{_question(os.path.basename(name), files)}")
-    if standard_library.is_standard_file(path):
-        raise TypeError(f"{name} {standard_library.STANDARD_FILE}")
-    spec = importlib.util.spec_from_file_location("_dpaudit_mechanism", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["_dpaudit_mechanism"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _question(word: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return from_file("_dpaudit_mechanism", misfit.checked_file(name, folder))
 
 
 def _seeded(seed: int) -> object:
@@ -248,20 +223,16 @@ def _spawnable(key: int) -> object:
     return Key()
 
 
-def address_space_limit(memory: int) -> int:
-    """Return the address space of this process plus `memory`, in bytes.  The function works on Linux only."""
-    with open("/proc/self/statm", "rb") as file:
-        pages = int(file.read().split()[0])
-    return pages * os.sysconf("SC_PAGE_SIZE") + memory
-
-
-def _limit_memory(memory: int) -> None:
-    """Limit the memory of this process and of its later child processes permanently."""
+def limit_memory(memory: int) -> tuple[int, int]:
+    """Limit the memory that this process may add, in bytes, and return the limits before.  Works on Linux only."""
     import resource
 
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = min(address_space_limit(memory), sys.maxsize if hard == resource.RLIM_INFINITY else hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    with open("/proc/self/statm", "rb") as file:
+        size = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = [size + memory] + [limit for limit in before if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min(allowed), before[1]))
+    return before
 
 
 def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
@@ -270,7 +241,7 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
     try:
         if request["do"] == "load":
             if request["memory"] is not None:
-                _limit_memory(request["memory"])
+                limit_memory(request["memory"])
             del request["do"]
             return wire.frame({}), _Loaded(**request)
         assert loaded is not None
@@ -299,10 +270,9 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     loaded: _Loaded | None = None
     process = os.getpid()
     while True:
-        header = requests.read(wire.HEADER.size)
-        if len(header) < wire.HEADER.size:
+        body = wire.received(requests)
+        if body is None:
             return
-        body = requests.read(wire.HEADER.unpack(header)[0])
         try:
             request = wire.unframe(body)
         except ValueError as error:
@@ -316,8 +286,4 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    # Printed text of a mechanism must not mix with the answers.  So stdout becomes stderr, and stdin is empty.
-    own_in, own_out = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    serve(os.fdopen(own_in, "rb"), os.fdopen(own_out, "wb"))
+    serve(*wire.own_streams())

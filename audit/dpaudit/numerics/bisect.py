@@ -40,15 +40,10 @@ from itertools import repeat
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Flags, Integers
 
 Point = TypeVar("Point")
-Number = TypeVar("Number", int, float)
-Flags = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
-Elements = TypeVar("Elements", Array, Integers)
 
 
 class Bracket(NamedTuple, Generic[Point]):
@@ -77,31 +72,7 @@ def bisect(
     close: Callable[[float, float], bool] | None = None,
     mean: Callable[[float, float], float] = arithmetic_mean,
 ) -> Bracket[float]:
-    """Locate the number at which a condition changes from true to false.
-
-    Returns:
-        The final bracket of the bisection.
-    """
-    return _bisect(holds, inside, outside, steps, close, mean)
-
-
-def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
-    """Locate the integer at which a condition changes from true to false.
-
-    Returns:
-        The final bracket of the bisection, whose ends differ by 1.
-    """
-    return _bisect(holds, inside, outside, None, None, lambda a, b: (a + b) // 2)
-
-
-def _bisect(
-    holds: Callable[[Number], bool],
-    inside: Number,
-    outside: Number,
-    steps: int | None,
-    close: Callable[[Number, Number], bool] | None,
-    mean: Callable[[Number, Number], Number],
-) -> Bracket[Number]:
+    """Locate the number at which a condition changes from true to false."""
     for _ in repeat(None) if steps is None else repeat(None, steps):
         if close is not None and close(inside, outside):
             break
@@ -115,6 +86,12 @@ def _bisect(
     return Bracket(inside, outside)
 
 
+def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
+    """Locate the integer at which a condition changes from true to false; the ends of the bracket differ by 1."""
+    found = bisect(lambda x: holds(int(x)), inside, outside, mean=lambda a, b: (a + b) // 2)
+    return Bracket(int(found.inside), int(found.outside))
+
+
 def bisect_each(
     holds: Callable[[Array], Flags],
     inside: Array,
@@ -122,32 +99,9 @@ def bisect_each(
     *,
     steps: int | None = None,
     close: Callable[[Array, Array], Flags] | None = None,
+    mean: Callable[[Array, Array], Array] = lambda a, b: (a + b) / 2,
 ) -> Bracket[Array]:
-    """Apply `bisect` to each element of an array independently.
-
-    Returns:
-        The final bracket of each element, as two arrays of the same shape as `inside`.
-    """
-    return _bisect_each(holds, inside, outside, steps, close, lambda a, b: (a + b) / 2)
-
-
-def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
-    """Apply `bisect_integers` to each element of an array independently.
-
-    Returns:
-        The final bracket of each element, as two arrays of the same shape as `inside`.
-    """
-    return _bisect_each(holds, inside, outside, None, None, lambda a, b: (a + b) >> 1)
-
-
-def _bisect_each(
-    holds: Callable[[Elements], Flags],
-    inside: Elements,
-    outside: Elements,
-    steps: int | None,
-    close: Callable[[Elements, Elements], Flags] | None,
-    mean: Callable[[Elements, Elements], Elements],
-) -> Bracket[Elements]:
+    """Apply `bisect` to each element of an array independently."""
     for _ in repeat(None) if steps is None else repeat(None, steps):
         middle = mean(inside, outside)
         open_ = (np.minimum(inside, outside) < middle) & (middle < np.maximum(inside, outside))
@@ -158,6 +112,12 @@ def _bisect_each(
         yes = holds(middle)
         inside, outside = np.where(open_ & yes, middle, inside), np.where(open_ & ~yes, middle, outside)
     return Bracket(inside, outside)
+
+
+def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
+    """Apply `bisect_integers` to each element of an array independently."""
+    found = bisect_each(holds, inside, outside, mean=lambda a, b: (a + b) // 2)  # type: ignore[arg-type]
+    return found  # type: ignore[return-value]
 
 
 def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: float = 64.0) -> float:

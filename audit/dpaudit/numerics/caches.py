@@ -13,11 +13,7 @@ T = TypeVar("T")
 
 
 def kept(size: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator that caches the latest results of a function.
-
-    Unlike `lru_cache`, the decorated function accepts arguments that cannot be hashed, such as a claim of a
-    user-defined class.  The results for such arguments are computed at each call and are not cached.
-    """
+    """Return a decorator like `lru_cache`; it computes results for arguments that cannot be hashed each time."""
 
     def decorate(compute: Callable[P, T]) -> Callable[P, T]:
         known = lru_cache(maxsize=size)(compute)

@@ -27,13 +27,9 @@ def chosen_rows(rows: Rows, chosen: Flags) -> Rows:
 
 
 def out_of_fold(fit: Callable[[Rows, Rows], Callable[[Rows], Array]], rows0: Rows, rows1: Rows) -> tuple[Array, Array]:
-    """Score each row with a model that was fitted to the rows of the other folds.
+    """Score each row with a model that was fitted to the rows of the other folds; shapes (n0,) and (n1,), or with m.
 
     Stacked generalization trains its second stage on such scores (Wolpert 1992, "Stacked generalization").
-
-    Returns:
-        The scores of `rows0` and the scores of `rows1`, in the order of the rows.  Their shapes are (n0,) and (n1,), or
-        (n0, m) and (n1, m).
     """
     held: list[Array] = []
     for fold in range(FOLDS):

@@ -10,11 +10,7 @@ from dpaudit.numerics.arrays import Array
 
 
 def lowest(x: Array, y: Array) -> tuple[Array, Array]:
-    """Sort points by their abscissas, and keep only the lowest point at each abscissa.
-
-    Returns:
-        The abscissas of the remaining points in strictly increasing order, and the ordinates of these points.
-    """
+    """Sort points by their abscissas, and keep only the lowest point at each abscissa."""
     order = np.lexsort((y, x))
     x, y = x[order], y[order]
     first = np.concatenate([[True], np.diff(x) > 0])

@@ -8,7 +8,6 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-_MAX_STEPS = 30  # maximum number of steps of Newton's method in one fit
 _CLOSE = 1e-4  # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this
 _MIN_ROWS_OF_CLOSE = 100_000  # above this number of rows, `_CLOSE_EACH` replaces `_CLOSE`
 # nats for each row; the last step of Newton's method leaves about the square of this, far less than the error of a
@@ -30,13 +29,10 @@ def linear(rows: Array, slopes: Array) -> Array:
 
 
 def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
-    """Fit a logistic regression that separates rows of d0 from rows of d1.
+    """Return the d coefficients and the intercept of the log-odds that a row belongs to d1.
 
     The loss function is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  This function does
     not check its arguments, because checks such as those of scikit-learn would take longer than the fit.
-
-    Returns:
-        The d coefficients and the intercept of the log-odds that a row belongs to d1.
     """
     n, columns = rows.shape
     close = _CLOSE if n <= _MIN_ROWS_OF_CLOSE else n * _CLOSE_EACH
@@ -54,7 +50,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
         there = guess @ x
         if (then := loss(guess, there)) < now:
             beta, margins, now = guess, there, then
-    for _ in range(_MAX_STEPS):
+    for _ in range(30):  # steps of Newton's method
         chance = 0.5 * (1 + np.tanh(0.5 * margins))
         curvature = _weighted_products(x, chance * (1 - chance))
         curvature[np.diag_indices(columns + 1)] += penalty
@@ -85,11 +81,7 @@ def _log_loss(margins: Array, n0: int) -> float:
 
 
 def _weighted_products(x: Array, weights: Array) -> Array:
-    """Return the sum over i of weights[i] * outer(x[:, i], x[:, i]), for weights >= 0.
-
-    A product of an array with its own transpose takes half the time of another product.  Few numbers at a time fit into
-    the processor's cache.
-    """
+    """Return the sum over i of weights[i] * outer(x[:, i], x[:, i]), in half the time of other products."""
     roots = np.sqrt(weights)
     size = max(1, _NUMBERS_AT_ONCE // len(x))
     total = np.zeros((len(x), len(x)))

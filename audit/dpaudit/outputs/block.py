@@ -10,12 +10,23 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.derived import derived
-from dpaudit.outputs.distinct import Distinct, distinct_keys, distinct_rows, key_of, row_key
-from dpaudit.outputs.encoding import Encoding, PlainEncoding, parts_of_all
-from dpaudit.outputs.named import Parts
+from dpaudit.outputs.encoding import Encoding, PlainEncoding
 from dpaudit.outputs.outcomes import OutputError, Timed
-from dpaudit.outputs.plain import Plain, array_of, plain_array, plain_kind, size_of
+from dpaudit.outputs.parts import parts_of
+from dpaudit.outputs.plain import (
+    Distinct,
+    Plain,
+    array_of,
+    distinct_keys,
+    distinct_rows,
+    key_of,
+    plain_array,
+    plain_kind,
+    row_key,
+    size_of,
+)
 from dpaudit.outputs.shared_calls import WIDE, as_alone
+from dpaudit.outputs.tables import Parts
 from dpaudit.values import Output, RawOutputs
 
 View = RawOutputs
@@ -23,32 +34,13 @@ View = RawOutputs
 
 _MAX_NUMBERS_OF_VIEW = 2**22  # maximum size of a view that joined blocks keep; a larger view is computed when needed
 _LOOK = 256  # number of outputs in a preliminary count of distinct values
-_COPIES = ("features", "natural")  # views of plain numbers that contain the numbers of the outputs and nothing else
+_COPIES = ("features", "natural")  # views of plain numbers that contain nothing else
 
 
 class Outputs:
-    """A block of n outputs of a mechanism on one dataset.  The outputs never change, and computed views are cached.
+    """A block of n outputs of a mechanism on one dataset.  The outputs never change, and computed views are cached."""
 
-    Args:
-        raw: The outputs, each with the value that it has alone, or None if they were too large to keep.
-        kind: The plain kind of all outputs (`plain.plain_kind`), or "" if they have none in common.
-        array: The outputs as one array of shape (n,) or (n, d), or None if they have no plain kind in common.
-        seconds: The running time of each run, in seconds; shape (n,).  None means that running times were not observed.
-        parts: The parts of each output, or None if the parts have not been computed.
-    """
-
-    __slots__ = (
-        "_distinct",
-        "_keys",
-        "_parts",
-        "_recurs",
-        "_unknown_outputs",
-        "_views",
-        "array",
-        "kind",
-        "raw",
-        "seconds",
-    )
+    __slots__ = ("_distinct", "_keys", "_parts", "_recurs", "_unknown", "_views", "array", "kind", "raw", "seconds")
 
     def __init__(
         self,
@@ -58,28 +50,20 @@ class Outputs:
         seconds: Array | None,
         parts: list[Parts] | None = None,
     ) -> None:
-        self.raw = raw
-        self.kind = kind
-        self.array = array
-        self.seconds = seconds
+        self.raw = raw  # outputs, each with the value that it has alone; None if they were too large to keep
+        self.kind = kind  # plain kind of all outputs (`plain.plain_kind`); "" if they have none in common
+        self.array = array  # outputs as one array of shape (n,) or (n, d); None if they have no plain kind in common
+        self.seconds = seconds  # running time of each run, (n,); None if running times were not observed
         self._parts = parts
         self._views: dict[str, tuple[Encoding, View]] = {}
-        self._unknown_outputs: tuple[Encoding, npt.NDArray[np.bool_] | None] | None = None
+        self._unknown: tuple[Encoding, npt.NDArray[np.bool_] | None] | None = None
         self._distinct: Distinct | None = None
         self._recurs: bool | None = None
         self._keys: list[Hashable] | None = None  # the key of each output, of outputs without an array
 
     @classmethod
     def read(cls, outputs: RawOutputs) -> Outputs:
-        """Create a block from outputs.
-
-        Args:
-            outputs: A list of n outputs, each with the value that it has alone.  An array or another sequence counts as
-                the outputs of one call (`shared_calls.as_alone`).
-
-        Raises:
-            OutputError: If dpaudit cannot read an output.
-        """
+        """Read a list of n outputs, each with the value that it has alone, or the outputs of a call in another form."""
         seconds = None
         if not isinstance(outputs, list):
             outputs = as_alone(outputs)
@@ -99,13 +83,9 @@ class Outputs:
         return () if self.raw is None else self.raw
 
     def parts(self) -> list[Parts]:
-        """Return the parts of each output.
-
-        Raises:
-            OutputError: If dpaudit cannot read an output.
-        """
+        """Return the parts of each output."""
         if self._parts is None:
-            self._parts = parts_of_all(self._one_by_one())
+            self._parts = list(map(parts_of, self._one_by_one()))
         return self._parts
 
     def _one_by_one(self) -> Sequence[Output]:
@@ -116,17 +96,17 @@ class Outputs:
         return list(raw)
 
     def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
-        """Return a mask of the outputs that the encoding cannot represent, or None if it can represent all outputs.
+        """Return a mask (n,) of the outputs that the encoding cannot represent; None if it represents all outputs.
 
-        The mask has the shape (n,).  An output is known or unknown by itself, whatever the other outputs are.
+        An output is known or unknown by itself, whatever the other outputs are.
         """
         if not isinstance(encoding, PlainEncoding) or self.kind == encoding.kind:
             return None
-        if self._unknown_outputs is None or self._unknown_outputs[0] is not encoding:
+        if self._unknown is None or self._unknown[0] is not encoding:
             outputs = [] if self.kind or self.raw is None else self.raw
             unknown = np.array([plain_kind(output) != encoding.kind for output in outputs], dtype=np.bool_)
-            self._unknown_outputs = encoding, unknown if len(outputs) else np.ones(len(self), dtype=np.bool_)
-        return self._unknown_outputs[1]
+            self._unknown = encoding, unknown if len(outputs) else np.ones(len(self), dtype=np.bool_)
+        return self._unknown[1]
 
     def value_keys(self) -> list[Hashable]:
         """Return a key for each output; outputs of any blocks have equal keys exactly if their values are equal."""
@@ -158,15 +138,7 @@ class Outputs:
     def view(self, encoding: Encoding, sees: str) -> View: ...
 
     def view(self, encoding: Encoding, sees: str) -> View:
-        """Return the outputs in the form that an attack requests.
-
-        Args:
-            encoding: An encoding that can represent all outputs of this block (see `unknown_outputs`).
-            sees: The name of the requested form, which must be one of `VIEWS`.
-
-        Returns:
-            An array with n rows, or a list of n outputs.
-        """
+        """Return the outputs, which the encoding must know, in one of the forms `VIEWS`, which an attack requests."""
         known = self._views.get(sees)
         if known is None or known[0] is not encoding:
             known = encoding, _VIEWS[sees](self, encoding)
@@ -174,10 +146,7 @@ class Outputs:
         return known[1]
 
     def take(self, index: npt.NDArray[np.intp]) -> Outputs:
-        """Return a block of the outputs at the positions `index`.
-
-        The new block contains the cached views of these outputs.
-        """
+        """Return a block of the outputs at the positions `index`, with their cached views."""
         raw = self.raw
         some = raw if raw is None else raw[index] if isinstance(raw, np.ndarray) else [raw[i] for i in index]
         kind, array = self.kind, None if self.array is None else self.array[index]
@@ -242,13 +211,10 @@ class Outputs:
 
     @classmethod
     def join(cls, blocks: Sequence[Outputs]) -> Outputs:
-        """Concatenate blocks of outputs.
+        """Concatenate at least one block.
 
         The result keeps a cached view if all blocks have this view for the same encoding, unless it is too large or can
         be computed faster than copied.
-
-        Args:
-            blocks: The blocks to concatenate.  At least one block is required.
         """
         if len(blocks) == 1:
             return blocks[0]
@@ -286,7 +252,7 @@ class Outputs:
 
 def _read_all(outputs: Sequence[Output]) -> list[Parts]:
     try:
-        return parts_of_all(outputs)
+        return list(map(parts_of, outputs))
     except OutputError:
         raise
     except Exception as error:  # a registered encoder or the class of an output may raise any exception

@@ -25,14 +25,7 @@ _EXACT = 2.0**53  # a float64 below this value represents the parity of an integ
 
 
 def derived(features: Array) -> Array:
-    """Return the additional columns that are computed from features.
-
-    Args:
-        features: The features of n outputs; shape (n, d).
-
-    Returns:
-        The additional columns as an array of shape (n, m), where m depends only on d.
-    """
+    """Return the additional columns (n, m) that are computed from features (n, d); m depends only on d."""
     if not features.shape[1]:
         return features
     with np.errstate(all="ignore"):

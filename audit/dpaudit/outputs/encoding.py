@@ -17,19 +17,17 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.bits import PER_NUMBER, bits
-from dpaudit.outputs.named import Parts
-from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.query_choice import association
-from dpaudit.values import Foreign, Output
+from dpaudit.outputs.tables import Parts
+from dpaudit.values import Foreign
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the column for the number of unknown parts
 _MAX_CANDIDATES = 1000  # maximum number of candidate columns of each kind before the selection of columns
 _MAX_LABELS = 32  # maximum number of values of one label that have separate columns
 _MAX_BITS = 16  # maximum number of numbers per output whose binary representation is examined
-_MIN_OCCURRENCES = 2  # minimum number of past outputs in which a part or label must occur to count as known
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +100,15 @@ class PartsEncoding:
 
     @classmethod
     def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets = (None, None)) -> PartsEncoding:
-        """Fit an encoding to past outputs on both datasets of a pair.
-
-        Args:
-            past: The parts of each of the n past outputs.
-            side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
-            targets: The rows in which the datasets differ, if the datasets are tables.
-        """
+        """Fit an encoding to the parts of n past outputs; `side` (n,) is true for outputs on d1."""
         numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
         counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
         labels: Counter[tuple[str, str]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
-        known = frozenset(pair for pair, times in labels.items() if times >= _MIN_OCCURRENCES)
+        known = frozenset(pair for pair, times in labels.items() if times > 1)
         of_part: Counter[str] = Counter()
         columns: list[tuple[str, str]] = []
         for (name, label), times in labels.most_common():
-            if times >= _MIN_OCCURRENCES and times < len(past) and of_part[name] < _MAX_LABELS:
+            if 1 < times < len(past) and of_part[name] < _MAX_LABELS:
                 of_part[name] += 1
                 columns.append((name, label))
         large = {
@@ -134,20 +126,15 @@ class PartsEncoding:
             centre=tuple(centres.values()),
             labels=tuple(columns[:_MAX_CANDIDATES]),
             counts=tuple(name for name, _ in counts.most_common(_MAX_CANDIDATES)),
-            known_parts=frozenset(
-                name for found in (numbers, counts) for name, n in found.items() if n >= _MIN_OCCURRENCES
-            ),
+            known_parts=frozenset(name for found in (numbers, counts) for name, n in found.items() if n > 1),
             known_labels=known,
             exact=(),
             table_queries=Queries.of(past, side, targets),
         )
-        return whole._pruned(whole._matrix(past), side)
+        return whole._pruned(whole.features(past), side)
 
     def _pruned(self, matrix: Array, side: npt.NDArray[np.bool_]) -> PartsEncoding:
-        """Return the encoding without its constant and duplicate columns.
-
-        If too many columns remain, keep the columns whose values differ most between the two datasets.
-        """
+        """Drop constant and duplicate columns, and then those that differ least between the datasets, if many."""
         seen: set[bytes] = set()
         keep: list[int] = []
         for j, column in enumerate(np.ascontiguousarray(matrix[:, :-1].T)):
@@ -193,9 +180,6 @@ class PartsEncoding:
 
     def features(self, outputs: Sequence[Parts]) -> Array:
         """Return the features of n outputs, given the parts of each output, as an array of shape (n, columns)."""
-        return self._matrix(outputs)
-
-    def _matrix(self, outputs: Sequence[Parts]) -> Array:
         first_label, first_count = len(self.numbers), len(self.numbers) + len(self.labels)
         matrix = np.zeros((len(outputs), self.columns))
         label_at = {label: j for j, label in enumerate(self.labels, first_label)}
@@ -251,11 +235,6 @@ class PartsEncoding:
 
 
 Encoding = PlainEncoding | PartsEncoding
-
-
-def parts_of_all(outputs: Sequence[Output] | Plain) -> list[Parts]:
-    """Return the parts of each output."""
-    return [parts_of(output) for output in outputs]
 
 
 def _centred(value: int | float, centre: int) -> int | float:

@@ -44,12 +44,9 @@ import numpy as np
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
 from dpaudit.outputs.labels import LISTED, label_of, some_elements
-from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
-from dpaudit.outputs.table_parts import table
-from dpaudit.outputs.tables import Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
-from dpaudit.outputs.text_parts import text
-from dpaudit.outputs.vectors import ENTRIES, floats, summary, vector
+from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
+from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
 from dpaudit.values import Foreign, Output
 
 Reader = Callable[[Parts, str, Foreign, int], None]

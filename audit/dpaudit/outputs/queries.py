@@ -16,12 +16,10 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.conditions import Condition, of_row, proposed
-from dpaudit.outputs.named import Parts
 from dpaudit.outputs.query_choice import Nearness, chosen_queries
-from dpaudit.outputs.tables import Table
+from dpaudit.outputs.tables import Parts, Table
 
 _MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen
-_MAX_NAMES = 2  # maximum number of tables in one output that are queried
 
 Row = Mapping[str, object]
 Targets = tuple[Row | None, Row | None]
@@ -72,20 +70,14 @@ class Queries:
 
     @classmethod
     def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets) -> Queries | None:
-        """Choose queries by past outputs; None if the outputs contain no table.
-
-        Args:
-            past: The parts of each of the n past outputs.
-            side: A mask of shape (n,), which is True for outputs on d1 and False for outputs on d0.
-            targets: The rows in which the datasets differ.
-        """
+        """Choose queries of at most two tables by n past outputs; `side` (n,) is true for d1.  None without tables."""
         names = dict.fromkeys(name for parts in past for name in parts.tables)
         if not names:
             return None
         latest = np.concatenate([np.flatnonzero(side == which)[-_MAX_TABLES:] for which in (False, True)])
         some, side = [past[i].tables for i in latest], side[latest]
         chosen = [_chosen(name, [tables.get(name) for tables in some], side, targets) for name in names]
-        return cls(tuple(one for one in chosen if one is not None)[:_MAX_NAMES], targets)
+        return cls(tuple(one for one in chosen if one is not None)[:2], targets)
 
     @property
     def names(self) -> list[str]:

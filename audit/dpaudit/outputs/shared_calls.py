@@ -39,12 +39,8 @@ _LARGE, _FLOATS = "integers beyond 2^53", "floats"
 def as_alone(outputs: RawOutputs) -> Array | list[Output]:
     """Return the outputs of a shared call, each with the value that it would have alone.
 
-    Args:
-        outputs: The n outputs: an array, a list, or another sequence such as a series or a tensor.
-
-    Returns:
-        An array of float64 if float64 represents all outputs, and otherwise a list.  The function changes neither of
-        these a second time.
+    The result is an array of float64 if float64 represents all outputs, and otherwise a list.  The function changes
+    neither of these a second time.
     """
     outputs = _sequence(outputs)
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and _is_float(outputs):
@@ -142,9 +138,6 @@ def types_of(outputs: RawOutputs) -> frozenset[str]:
     """Return words for the types that numpy may have given to all outputs of a call; empty if it changed none.
 
     A list counts only if it is long, and if one of its texts or floats looks like a converted number.
-
-    Args:
-        outputs: The outputs as the mechanism returned them.
     """
     outputs = _sequence(outputs)
     if isinstance(outputs, np.ndarray) and outputs.size and outputs.dtype.kind != "O":
@@ -170,14 +163,7 @@ def types_of(outputs: RawOutputs) -> frozenset[str]:
 
 
 def refuse_mixed_types(types: Iterable[str]) -> None:
-    """Refuse the types of several calls if numpy may have changed an output in a way that cannot be undone.
-
-    Args:
-        types: The words that `types_of` returned for the calls on one pair of datasets.
-
-    Raises:
-        OutputError: If there are two such types.
-    """
+    """Raise OutputError if the types of the calls on a pair show that numpy may have changed an output for good."""
     found = set(types)
     kinds = [_FLOATS, _LARGE] if found >= {_LARGE, _FLOATS} else sorted(found - {_LARGE, _FLOATS})
     if len(kinds) > 1:

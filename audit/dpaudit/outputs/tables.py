@@ -5,6 +5,7 @@ A table is a data frame, a structured array, a list of rows that are dicts, or a
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import fractions
@@ -233,3 +234,14 @@ def _small(found: Array) -> AnyArray:
 def _small_codes(entries: Column) -> Codes:
     size = len(entries.values)
     return some_rows(entries.codes).astype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
+
+
+@dataclasses.dataclass(slots=True)
+class Parts:
+    """The parts of one output.  Reports display the names of these parts."""
+
+    numbers: dict[str, int | float] = dataclasses.field(default_factory=dict)  # a missing number is encoded as NaN
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    counts: dict[str, float] = dataclasses.field(default_factory=dict)  # the count of a missing name is 0
+    # tables among the parts, from which counting queries are answered
+    tables: dict[str, Table] = dataclasses.field(default_factory=dict, compare=False)

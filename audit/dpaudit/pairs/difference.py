@@ -6,50 +6,51 @@ as "element [2500]".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import starmap
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.pairs.brief import brief, is_complete
 from dpaudit.values import Dataset, Foreign
 from dpaudit.values.content import key
 
-_MAX_CHARACTERS = 160  # maximum length of the description of a difference, in characters
+MAX_DATASET = 200
+"""Maximum length of the text of a dataset in a result, in characters."""
+
+MAX_COMPARED = 10**6  # values in a comparison of two datasets, which takes up to microseconds for each value
 _MAX_VALUE = 60  # maximum length of a single value in the description of a difference, in characters
-_MAX_DEPTH = 4  # maximum nesting depth at which differences inside datasets are located
-_MAX_RECORDS = 50_000  # maximum number of records in a comparison, which takes microseconds per record
-_MAX_ELEMENTS = 10**7  # maximum number of array elements in a comparison, which takes nanoseconds per element
-_MAX_CELLS = 10**6  # maximum number of data frame cells, or of characters of a text, in a comparison
-_MAX_PLACES = 3  # maximum number of differing positions that a description lists
 
 _Equal = npt.NDArray[np.bool_]
 
 
-def hidden_difference(d0: Dataset, d1: Dataset, most: int) -> str:
-    """Describe the difference between two datasets, if `most` characters do not suffice to represent both datasets.
+def brief(dataset: Dataset, most: int = 40) -> str:
+    """Return the representation of a dataset as one line of text with at most `most` characters."""
+    text = " ".join(repr(dataset).split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
-    Otherwise return "".
-    """
+
+def is_complete(dataset: Dataset, most: int) -> bool:
+    """Whether `brief` returns the complete representation; the `repr` of a long array also omits elements."""
+    text = brief(dataset, most)
+    return not text.endswith("…") and "..." not in text
+
+
+def hidden_difference(d0: Dataset, d1: Dataset, most: int = 40) -> str:
+    """Describe the difference between two datasets if `most` characters do not suffice to represent both, or ""."""
     return "" if is_complete(d0, most) and is_complete(d1, most) else difference(d0, d1)
 
 
 def difference(d0: Dataset, d1: Dataset) -> str:
-    """Describe the difference between two datasets in one line of text of limited length.
+    """Describe how d1 differs from d0 in one line of text of limited length.
 
-    The function compares lists, tuples, sets, mappings, text and numpy arrays.  It also compares the data frames and
-    series of pandas and polars.
-
-    Returns:
-        The description of how d1 differs from d0.  The description is empty if the datasets are equal, too large to
-        compare, or of an unsupported type.
+    The result is "" if the datasets are equal, too large to compare, or of an unsupported type.
     """
     try:
-        words = " ".join(_difference(d0, d1, _MAX_DEPTH).split())
+        words = " ".join(_difference(d0, d1, 4).split())
     except Exception:  # a comparison calls methods of the datasets, which may raise any exception
         return ""
-    return words if len(words) <= _MAX_CHARACTERS else f"{words[: _MAX_CHARACTERS - 1]}…"
+    return words if len(words) <= 160 else f"{words[:159]}…"
 
 
 def _difference(old: Foreign, new: Foreign, depth: int) -> str:
@@ -76,11 +77,10 @@ def _difference(old: Foreign, new: Foreign, depth: int) -> str:
 
 
 def _of_lists(noun: str, old: Sequence[Foreign], new: Sequence[Foreign], depth: int) -> str:
-    if max(len(old), len(new)) > _MAX_RECORDS:
+    if max(len(old), len(new)) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
-    least = min(len(old), len(new))
-    front = _bools(map(_same, old, new), least)
-    back = front if len(old) == len(new) else _bools(map(_same, reversed(old), reversed(new)), least)
+    front = _bools(map(_same, old, new))
+    back = front if len(old) == len(new) else _bools(map(_same, reversed(old), reversed(new)))
     return _of_units(noun, old, new, front, back, depth)
 
 
@@ -90,7 +90,7 @@ def _of_arrays(old: Foreign, new: Foreign, depth: int) -> str:
     if old.shape[1:] != new.shape[1:] or old.ndim != new.ndim:
         return f"shape {old.shape} -> {new.shape}"
     noun = "element" if old.ndim == 1 else "row"
-    if max(old.size, new.size) > _MAX_ELEMENTS:
+    if max(old.size, new.size) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
     least = min(len(old), len(new))
     front = _equal_elements(old[:least], new[:least])
@@ -102,7 +102,7 @@ def _of_arrays(old: Foreign, new: Foreign, depth: int) -> str:
 def _of_frames(old: Foreign, new: Foreign, depth: int) -> str:
     if columns := _of_lists("column", list(old.columns), list(new.columns), depth):
         return columns
-    if max(old.shape[0], new.shape[0]) * old.shape[1] > _MAX_CELLS:
+    if max(old.shape[0], new.shape[0]) * old.shape[1] > MAX_COMPARED:
         return _counts("row", len(old), len(new))
     names, cells0, cells1 = list(old.columns), _columns(old), _columns(new)
     least = min(len(old), len(new))
@@ -110,7 +110,9 @@ def _of_frames(old: Foreign, new: Foreign, depth: int) -> str:
     for column0, column1 in zip(cells0, cells1, strict=True):
         front &= _equal_elements(column0[:least], column1[:least])
         back &= _equal_elements(column0[::-1][:least], column1[::-1][:least])
-    rows0, rows1 = _Rows(names, cells0, len(old)), _Rows(names, cells1, len(new))
+    rows0, rows1 = (
+        [_Row(zip(names, row, strict=True)) for row in zip(*cells, strict=True)] for cells in (cells0, cells1)
+    )
     if words := _of_units("row", rows0, rows1, front, back, depth):
         return words
     types = [(str(a), str(b)) for a, b in zip(old.dtypes, new.dtypes, strict=True)]
@@ -121,7 +123,7 @@ def _of_frames(old: Foreign, new: Foreign, depth: int) -> str:
 
 def _of_mappings(old: Mapping[Foreign, Foreign], new: Mapping[Foreign, Foreign], depth: int) -> str:
     noun = "column" if isinstance(old, _Row) else "key"
-    if max(len(old), len(new)) > _MAX_RECORDS:
+    if max(len(old), len(new)) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
     changed = [name for name in old if name in new and not _same(old[name], new[name])]
     changes: list[Callable[[], str]] = [
@@ -136,21 +138,16 @@ def _of_mappings(old: Mapping[Foreign, Foreign], new: Mapping[Foreign, Foreign],
 
 def _of_texts(old: Foreign, new: Foreign) -> str:
     noun = "character" if isinstance(old, str) else "byte"
-    if max(len(old), len(new)) > _MAX_CELLS:
+    if max(len(old), len(new)) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
-    start = _shared(old, new)
-    end = _shared(old[start:][::-1], new[start:][::-1])
+    start = _leading(_bools(map(operator.eq, old, new)))
+    end = _leading(_bools(map(operator.eq, reversed(old[start:]), reversed(new[start:]))))
     part0, part1 = old[start : len(old) - end], new[start : len(new) - end]
     if not part0:
         return f"{_shown(part1)} added after {noun} {start:,}" if part1 else ""
     if not part1:
         return f"{_shown(part0)} removed after {noun} {start:,}"
     return f"from {noun} {start + 1:,}: {_shown(part0)} -> {_shown(part1)}"
-
-
-def _shared(old: Foreign, new: Foreign) -> int:
-    """Return the length of the longest common prefix of two texts."""
-    return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def _of_units(noun: str, old: Foreign, new: Foreign, front: _Equal, back: _Equal, depth: int) -> str:
@@ -166,7 +163,7 @@ def _of_units(noun: str, old: Foreign, new: Foreign, front: _Equal, back: _Equal
         if len(places) == 1:
             return _changed(f"{noun} {named(places[0])}", old[places[0]], new[places[0]], depth)
         of = f"{len(places):,} of {len(old):,}"
-        many = len(places) > _MAX_PLACES
+        many = len(places) > 3
         first = f"the first, {noun} {named(places[0])}" if many else "the first"
         change = _changed(first, old[places[0]], new[places[0]], depth)
         if many:
@@ -196,12 +193,10 @@ def _first_of(changes: Sequence[str], differ: str) -> str:
 
 
 def _counts(noun: str, old: int, new: int) -> str:
-    """Describe the change of the number of units.  The description is empty if the number is unchanged."""
     return "" if old == new else f"{old:,} -> {new:,} {noun}s"
 
 
 def _leading(equal: _Equal) -> int:
-    """Return the number of equal units before the first pair of different units."""
     return len(equal) if equal.all() else int(equal.argmin())
 
 
@@ -214,29 +209,16 @@ def _equal_elements(old: Foreign, new: Foreign) -> _Equal:
     try:
         equal = np.asarray((old == new) | ((old != old) & (new != new)), dtype=bool)
     except (TypeError, ValueError):  # comparisons with pandas.NA have no truth value
-        equal = _bools(starmap(_same, zip(old.ravel(), new.ravel(), strict=True)), old.size).reshape(old.shape)
+        equal = _bools(map(_same, old.ravel(), new.ravel())).reshape(old.shape)
     return np.asarray(equal.reshape(len(old), -1).all(axis=1)) if equal.ndim > 1 else equal
 
 
-def _bools(found: Foreign, count: int) -> _Equal:
-    return np.fromiter(found, dtype=bool, count=count)
+def _bools(found: Iterable[bool]) -> _Equal:
+    return np.fromiter(found, dtype=bool)
 
 
 class _Row(dict[Foreign, Foreign]):
     """The cells of one row of a data frame, by column name."""
-
-
-class _Rows:
-    """A sequence of the rows of a data frame."""
-
-    def __init__(self, names: Sequence[Foreign], columns: Sequence[Foreign], count: int) -> None:
-        self._names, self._columns, self._count = names, columns, count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, row: int) -> _Row:
-        return _Row((name, column[row]) for name, column in zip(self._names, self._columns, strict=True))
 
 
 def _columns(frame: Foreign) -> list[Foreign]:

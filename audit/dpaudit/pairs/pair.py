@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Hashable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from dpaudit.pairs.brief import brief
-from dpaudit.pairs.difference import hidden_difference
+import numpy as np
+
+from dpaudit.pairs.difference import MAX_COMPARED, brief, hidden_difference
 from dpaudit.text.spelling import relation_meant
-from dpaudit.values import Dataset
+from dpaudit.values import Dataset, Foreign
+from dpaudit.values.content import key
 
 Relation = Literal["add_remove", "replace_one", "unspecified"]
 _PLAIN = (int, float, str, bytes, tuple, list, dict, type(None))
-_MAX_COMPARED_RECORDS = 100_000  # maximum number of records in a comparison; longer comparisons would delay the audit
-
-_MAX_SHOWN = 40  # maximum length of the text for a dataset in a label, in characters
+Row = Mapping[str, Any]
 
 RELATIONS: tuple[str, ...] = get_args(Relation)
 
@@ -54,20 +54,17 @@ class Pair:
             raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}{meant}")
 
     def __str__(self) -> str:
-        words = "" if self.label else hidden_difference(self.d0, self.d1, _MAX_SHOWN)
-        return f"{brief(self.d0, _MAX_SHOWN)} | {words}" if words else self.shortened
+        words = "" if self.label else hidden_difference(self.d0, self.d1)
+        return f"{brief(self.d0)} | {words}" if words else self.shortened
 
     @property
     def shortened(self) -> str:
         """The label of the pair, or the shortened texts of both datasets.  The two shortened texts may be equal."""
-        return self.label or f"{brief(self.d0, _MAX_SHOWN)} | {brief(self.d1, _MAX_SHOWN)}"
+        return self.label or f"{brief(self.d0)} | {brief(self.d1)}"
 
 
 def check_relation(pair: Pair) -> None:
-    """Check that the records of a pair of datasets do not contradict the stated neighbouring relation.
-
-    A claim is about neighbours only, so other datasets could refute a true claim.
-    """
+    """Refuse a pair whose records contradict the stated relation, because a claim is about neighbours only."""
     if words := contradiction(pair):
         raise ValueError(
             f"{words}.  Change the datasets or the relation.  If an item is not a record, or a person has several "
@@ -76,11 +73,7 @@ def check_relation(pair: Pair) -> None:
 
 
 def contradiction(pair: Pair) -> str:
-    """Return why the records of a pair of datasets contradict the stated neighbouring relation.
-
-    The check compares the numbers of records of lists, tuples, arrays, data frames and other collections.  It also
-    compares the records of lists and tuples, regardless of their order.
-    """
+    """Return why the records of a pair of datasets contradict the stated neighbouring relation."""
     n0, n1 = number_of_records(pair.d0), number_of_records(pair.d1)
     if n0 is None or n1 is None:
         return ""
@@ -110,7 +103,7 @@ def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
     if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)):
         return 0, 0
     d0, d1 = without_shared_ends(d0, d1)
-    if len(d0) > _MAX_COMPARED_RECORDS:
+    if len(d0) > MAX_COMPARED:
         return 0, 0
     if not all(isinstance(record, _PLAIN) for record in (*d0, *d1)):
         return 0, 0  # records of a class without an equality method cannot be compared
@@ -119,10 +112,7 @@ def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
 
 
 def without_shared_ends(d0: Dataset, d1: Dataset) -> tuple[Dataset, Dataset]:
-    """Return two lists without the objects that they share at the beginning and at the end.
-
-    Neighbours that were made from one file share nearly all records.
-    """
+    """Return two lists without the objects that they share at the beginning and at the end."""
     for _ in range(2):
         shared = next((i for i, (x, y) in enumerate(zip(d0, d1, strict=False)) if x is not y), min(len(d0), len(d1)))
         d0, d1 = d0[shared:][::-1], d1[shared:][::-1]
@@ -139,10 +129,7 @@ def _record(record: object) -> object:
 
 
 def number_of_records(dataset: Dataset) -> int | None:
-    """Return the number of records of a dataset, or None if the dataset is not a sized collection.
-
-    Text, bytes and mappings also have a length, but the length is not the number of records.
-    """
+    """Return the number of records of a dataset; None for text, mappings and what is no sized collection."""
     shape = getattr(dataset, "shape", None)
     if shape is not None:
         return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
@@ -152,10 +139,7 @@ def number_of_records(dataset: Dataset) -> int | None:
 
 
 def distinct(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the pairs, and number names that occur repeatedly, such as "one above (2)".
-
-    Results refer to pairs by name, so names must be distinct.
-    """
+    """Return the pairs, and number names that occur repeatedly, such as "one above (2)"."""
     found: dict[str, Pair] = {}
     for pair in pairs:
         name, number = str(pair), 1
@@ -164,3 +148,48 @@ def distinct(pairs: Iterable[Pair]) -> list[Pair]:
             name = f"{pair} ({number})"
         found[name] = pair if number == 1 else replace(pair, label=name)
     return list(found.values())
+
+
+def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
+    """Return the row that only d0 of a pair has, and the row that only d1 has, regardless of the order of rows.
+
+    A dataset is a table if it is a list of dicts, a dict of columns of equal length, a data frame, or a structured
+    array.
+    """
+    try:
+        lists = isinstance(pair.d0, list) and isinstance(pair.d1, list)
+        d0, d1 = without_shared_ends(pair.d0, pair.d1) if lists else (pair.d0, pair.d1)
+        rows = _rows(d0), _rows(d1)
+        counts = [Counter(map(_row_key, some)) for some in rows]
+        only = counts[0] - counts[1], counts[1] - counts[0]
+        if max(one.total() for one in only) > 1:
+            return None, None
+        found = [
+            next((row for row in side if _row_key(row) in one), None) for side, one in zip(rows, only, strict=True)
+        ]
+        return found[0], found[1]
+    except Exception:  # no tables; a comparison calls methods of the datasets, which may raise any exception
+        return None, None
+
+
+def _rows(dataset: Foreign) -> list[Row]:
+    """Return the rows of a table; raise an exception if the dataset is no table or is too large."""
+    if isinstance(dataset, list | tuple):
+        if len(dataset) > MAX_COMPARED or not all(type(row) is dict for row in dataset):
+            raise ValueError
+        return [{str(title): entry for title, entry in row.items()} for row in dataset]
+    if isinstance(dataset, dict):
+        if not all(isinstance(entries, list | tuple | np.ndarray) for entries in dataset.values()):
+            raise ValueError
+        names, size = list(dataset), sum(map(len, dataset.values()))
+    else:
+        names = list(dataset.columns if hasattr(dataset, "columns") else dataset.dtype.names)
+        size = len(names) * len(dataset)
+    if size > MAX_COMPARED:
+        raise ValueError
+    columns = [dataset[name].tolist() if isinstance(dataset, np.ndarray) else list(dataset[name]) for name in names]
+    return [dict(zip(map(str, names), row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _row_key(row: Row) -> Hashable:
+    return key(sorted(row.items()))

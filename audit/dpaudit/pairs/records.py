@@ -23,21 +23,6 @@ class Records:
     unusual: Sequence[tuple[str, Record]]  # labels and values of records that a mechanism must clamp or drop
     bounded: bool  # whether the records have bounds that the mechanism can check
 
-    @property
-    def low(self) -> Record:
-        """The smallest record."""
-        return self.at(0.0)
-
-    @property
-    def high(self) -> Record:
-        """The largest record."""
-        return self.at(1.0)
-
-    @property
-    def middle(self) -> Record:
-        """The record halfway between the smallest and the largest."""
-        return self.at(0.5)
-
 
 def of_numbers(bounds: tuple[float, float] | None, whole: bool) -> Records:
     """Return the records that are numbers within bounds."""
@@ -61,9 +46,8 @@ def of_table(schema: Schema) -> Records:
         row: dict[str, Record] = {}
         for column, values in schema.items():
             if numeric(values):
-                row[column] = rounded(
-                    values[0] + share * (values[1] - values[0]), all(isinstance(v, int) for v in values)
-                )
+                low, high = values
+                row[column] = rounded(low + share * (high - low), isinstance(low, int) and isinstance(high, int))
             else:
                 row[column] = values[round(share * (len(values) - 1))]
         return row
@@ -71,9 +55,7 @@ def of_table(schema: Schema) -> Records:
     unusual: list[tuple[str, Record]] = []
     numbers = [column for column, values in schema.items() if numeric(values)]
     if numbers:
-        beyond = {
-            column: schema[column][1] + _FAR_WIDTHS * (schema[column][1] - schema[column][0]) for column in numbers
-        }
+        beyond = {c: schema[c][1] + _FAR_WIDTHS * (schema[c][1] - schema[c][0]) for c in numbers}
         unusual += [
             ("one NaN", {**at(0.0), **dict.fromkeys(numbers, math.nan)}),
             ("one above the bounds", {**at(0.0), **beyond}),

@@ -29,14 +29,12 @@ from dpaudit.text.spelling import relation_meant
 from dpaudit.values import Dataset, Record
 from dpaudit.values.content import key
 
-_MAX_ROWS = 10
-
 
 def tiny_tables(schema: Schema, relation: str, size: int, *, unusual: bool) -> Iterator[Pair]:
     """Yield pairs of tables, the most promising pairs first."""
-    rows, most = of_table(schema), min(size, _MAX_ROWS)
+    rows, most = of_table(schema), min(size, 10)
     numbers = [column for column, entries in schema.items() if numeric(entries)]
-    low, high = rows.low, rows.high
+    low, high = rows.at(0.0), rows.at(1.0)
     many, few = [low] * (most - 1), [low] * max(1, min(4, most - 1))
     spread = [_varied(schema, number, most - 1) for number in range(most - 1)]
     plans: list[tuple[list[Record], Record, str]] = [
@@ -190,7 +188,7 @@ class SearchPairs:
 
     def _records(self, kinds: Records) -> Iterator[Pair]:
         """Yield pairs of datasets that have the same records except for one record."""
-        low, high, middle = kinds.low, kinds.high, kinds.middle
+        low, high, middle = kinds.at(0.0), kinds.at(1.0), kinds.at(0.5)
         many = self.size - 1
         spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
         half = [low] * (many - many // 2) + [high] * (many // 2)
@@ -272,10 +270,7 @@ class SearchPairs:
         yield [base] * half + [less] * (d - half), [less] * half + [base] * (d - half), "extremes"
 
     def _neighbouring(self, bases: Sequence[float]) -> Iterator[Pair]:
-        """Yield pairs of vectors that differ by a small amount in one value.
-
-        A mechanism may map such close values to unrelated categories or hashes.
-        """
+        """Yield pairs that differ little in one value, as a mechanism may map close values to unrelated categories."""
         low, high = self.bounds or (0.0, 2.0)
         for base in bases:
             near = base + (1 if self.whole else (high - low) / 100)

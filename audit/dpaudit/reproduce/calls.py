@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from dpaudit.config import PlannedAudit
 from dpaudit.config.models import builtin_mechanism
 from dpaudit.libraries.configured import GENERATORS, LibraryCall
-from dpaudit.mechanisms.requirements import project_name
-from dpaudit.reproduce.generator_calls import generator_lines
-from dpaudit.reproduce.library_calls import library_lines
-from dpaudit.reproduce.literals import arguments, brief_text, checked_name, comment, literal
-from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.reproduce.library_calls import generator_lines, library_lines
+from dpaudit.reproduce.literals import Unwritable, arguments, brief_text, checked_name, comment, literal
 from dpaudit.result.provenance import Provenance
 from dpaudit.text.masking import MASK
-from dpaudit.values import Parameters
 
 _SUM = "np.sum(dataset)"
 _COLUMN = "np.array(dataset, float)"  # None becomes NaN
@@ -33,22 +28,6 @@ _FORMS = {
     "fixed_seed": f"{_COLUMN}.sum() + np.random.default_rng({{seed}}).laplace(0.0, 1 / {{epsilon}})",
     "spinner": "int(np.ravel(dataset)[0]) ^ int(rng.random() >= {truth})",
 }
-
-
-def _lines(name: str) -> Callable[[Parameters], list[str]]:
-    def written(params: Parameters) -> list[str]:
-        try:
-            made = builtin_mechanism(name, dict(params))
-        except ValueError as error:
-            raise Unwritable(f"the config in the result is not valid: {error}") from None
-        fields = {field: literal(getattr(made, field)) for field in made.__dataclass_fields__}
-        return ["def release(dataset):", f"    return {_FORMS[name].format(**fields)}"]
-
-    return written
-
-
-BUILTIN_LINES: Mapping[str, Callable[[Parameters], list[str]]] = {name: _lines(name) for name in _FORMS}
-"""For each builtin mechanism that a script can write out: a function from its parameters to lines of Python."""
 
 
 _SAMPLE = [
@@ -97,7 +76,9 @@ def call_of_python(about: Provenance) -> Call:
     """
     name, file = comment(about.mechanism or "the mechanism", 80), about.mechanism_file
     where = f" of {comment(PurePosixPath(file.path.replace(chr(92), '/')).name, 80)}" if file is not None else ""
-    return _placeholder(f"call {name}{where} on the dataset", _recorded(about))
+    versions = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
+    notes = [f"packages of the audit: {comment(', '.join(versions), 300)}"] if versions else []
+    return _placeholder(f"call {name}{where} on the dataset", notes)
 
 
 def _placeholder(task: str, notes: list[str]) -> Call:
@@ -110,15 +91,8 @@ def _placeholder(task: str, notes: list[str]) -> Call:
 
 
 def _packages(requires: list[str] | None, python_version: str | None) -> list[str]:
-    for requirement in requires or []:
-        project_name(requirement)
     found = [f"packages of the audit: {comment(', '.join(requires), 300)}"] if requires else []
     return found + ([f"Python of the audit: {comment(python_version)}"] if python_version else [])
-
-
-def _recorded(about: Provenance) -> list[str]:
-    versions = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
-    return [f"packages of the audit: {comment(', '.join(versions), 300)}"] if versions else []
 
 
 def _generator(called: LibraryCall, notes: list[str]) -> Call:
@@ -162,9 +136,14 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
 
 
 def _builtin(name: str, params: object) -> Call:
-    if name not in BUILTIN_LINES:
+    if name not in _FORMS:
         raise Unwritable(
-            f"a script cannot contain the builtin mechanism {name}, only {', '.join(BUILTIN_LINES)}; copy the class "
+            f"a script cannot contain the builtin mechanism {name}, only {', '.join(_FORMS)}; copy the class "
             f"of {name} from dpaudit/catalogue into a file, and audit that file"
         )
-    return Call(lines=BUILTIN_LINES[name](params if isinstance(params, dict) else {}), notes=[])
+    try:
+        made = builtin_mechanism(name, dict(params) if isinstance(params, dict) else {})
+    except ValueError as error:
+        raise Unwritable(f"the config in the result is not valid: {error}") from None
+    fields = {field: literal(getattr(made, field)) for field in made.__dataclass_fields__}
+    return Call(lines=["def release(dataset):", f"    return {_FORMS[name].format(**fields)}"], notes=[])

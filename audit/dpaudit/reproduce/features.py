@@ -11,15 +11,10 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from dpaudit.reproduce.literals import literal
-from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.reproduce.literals import Unwritable, literal
 
-ENTRIES = "entries"
-"""The name of the function in scripts that returns the entries of a vector, or the values of a dict, as an array."""
-
-NUMBERS = "numbers"
-"""The name of the function in scripts that returns the numbers of an array or a flat list; it raises for a dict."""
-
+# Scripts define two functions: `entries` returns the entries of a vector, or the values of a dict, as an array, and
+# `numbers` returns the numbers of an array or a flat list; it raises for a dict.
 _QUOTED = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STEP = re.compile(rf"\[(-?\d{{1,9}}|True|False|None|{_QUOTED})\]")
 _LABEL = re.compile(rf"-?\d{{1,300}}|-?\d{{1,30}}\.\d{{1,30}}(?:e[+-]?\d{{1,3}})?|True|False|None|{_QUOTED}")
@@ -27,26 +22,26 @@ _BYTES = re.compile(r"bytes ((?:[0-9a-f]{2})*)")
 _WORD = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 _OF_ALL = {  # names that `outputs.derived` gives to columns of vectors; numbers that are not finite count as 0
-    "sum of all numbers": f"np.sum({NUMBERS}(output))",
-    "norm of all numbers": f"np.linalg.norm({NUMBERS}(output))",
-    "largest number": f"np.max({NUMBERS}(output))",
-    "least number": f"np.min({NUMBERS}(output))",
-    "place of the largest number": f"np.argmax({NUMBERS}(output))",
-    "place of the least number": f"np.argmin({NUMBERS}(output))",
+    "sum of all numbers": "np.sum(numbers(output))",
+    "norm of all numbers": "np.linalg.norm(numbers(output))",
+    "largest number": "np.max(numbers(output))",
+    "least number": "np.min(numbers(output))",
+    "place of the largest number": "np.argmax(numbers(output))",
+    "place of the least number": "np.argmin(numbers(output))",
     "number of zeros": "np.sum(np.ravel(output) + 0.0 == 0)",
-    "number of different numbers": f"len(np.unique({NUMBERS}(output)))",
-    "number of steps up": f"np.sum(np.diff({NUMBERS}(output)) > 0)",
-    "sum of products of neighbours": f"np.sum({NUMBERS}(output)[1:] * {NUMBERS}(output)[:-1])",
+    "number of different numbers": "len(np.unique(numbers(output)))",
+    "number of steps up": "np.sum(np.diff(numbers(output)) > 0)",
+    "sum of products of neighbours": "np.sum(numbers(output)[1:] * numbers(output)[:-1])",
 }
 _OF_PART = {
     "length of ": "len({0})",
     "number of keys of ": "len({0})",
     "rows of ": "len({0})",
-    "sum of ": f"np.sum({ENTRIES}({{0}}))",
-    "norm of ": f"np.linalg.norm({ENTRIES}({{0}}))",
-    "least of ": f"np.min({ENTRIES}({{0}}))",
-    "largest of ": f"np.max({ENTRIES}({{0}}))",
-    "number of zeros in ": f"np.sum({ENTRIES}({{0}}) == 0)",
+    "sum of ": "np.sum(entries({0}))",
+    "norm of ": "np.linalg.norm(entries({0}))",
+    "least of ": "np.min(entries({0}))",
+    "largest of ": "np.max(entries({0}))",
+    "number of zeros in ": "np.sum(entries({0}) == 0)",
     "real part of ": "{0}.real",
     "imaginary part of ": "{0}.imag",
 }

@@ -34,15 +34,7 @@ import numpy as np
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.result.values import Counts
 
-MIN_RUNS, MAX_RUNS = 1_000, 1_000_000
-"""Minimum and maximum number of runs per dataset in a script.  The minimum is lower for a slow mechanism."""
-
-_MIN_SLOW = 200  # minimum number of runs per dataset of a slow mechanism
-_SECONDS = 15.0  # a mechanism is slow if the minimum number of runs on both datasets would take more than this
-_MARGIN = 2  # factor of the number of runs, since the counts of an audit tend to exaggerate the violation
-
 _WANTED = 1e-6  # the p-value at the expected counts; chance then seldom raises it above the required level
-_DEFAULT_RUNS = 10_000  # if the counts of the audit do not suggest a number
 _SLOPES = 400  # maximum number of epsilons that are tried for a claim other than (epsilon, delta)-DP
 _SAFE, _TINY = 1e-9, 1e-14  # relative and absolute margins added to delta, above the errors of doubles
 
@@ -86,11 +78,15 @@ class Inequality:
         return (b - slope * a - self.delta) / spread
 
     def runs(self, seconds: float) -> int:
-        """Return the number of runs per dataset of a script: twice what the observed rates need for p <= 1e-6."""
+        """Return the number of runs per dataset of a script, if a run takes this time.
+
+        It is twice what the observed rates need for p <= 1e-6, because the counts of an audit tend to exaggerate the
+        violation.  It is at least 1,000, or the number for 15 seconds if a mechanism is slow, but no less than 200.
+        """
         if self.strength <= 0:
-            return _DEFAULT_RUNS
-        least = MIN_RUNS if seconds <= 0 else min(MIN_RUNS, max(_MIN_SLOW, int(_SECONDS / (2 * seconds))))
-        return MAX_RUNS if (needed := self.needed) is None else max(least, _MARGIN * needed)
+            return 10_000
+        least = 1_000 if seconds <= 0 else min(1_000, max(200, int(15.0 / (2 * seconds))))
+        return 1_000_000 if (needed := self.needed) is None else max(least, 2 * needed)
 
     @property
     def needed(self) -> int | None:
@@ -133,13 +129,11 @@ def _implied(claim: TradeoffFunction) -> list[tuple[float, float]]:
     chosen = slopes[np.unique(np.linspace(0, len(slopes) - 1, min(_SLOPES, len(slopes))).astype(int))]
     if math.isfinite(largest := curve.max_privacy_loss()):
         chosen = np.append(chosen, largest)
-    epsilons = [rounded_up(float(epsilon)) for epsilon in chosen]
-    return [(epsilon, min(1.0, _safe(float(curve.delta(epsilon))))) for epsilon in epsilons]
-
-
-def _safe(delta: float) -> float:
-    """Return a delta that is larger than the exact one, in spite of the errors of double precision."""
-    return rounded_up(delta * (1 + _SAFE) + _TINY) if delta > 0 else 0.0
+    found = []
+    for epsilon in [rounded_up(float(epsilon)) for epsilon in chosen]:
+        delta = float(curve.delta(epsilon))
+        found.append((epsilon, min(1.0, rounded_up(delta * (1 + _SAFE) + _TINY) if delta > 0 else 0.0)))
+    return found
 
 
 def rounded_up(number: float) -> float:

@@ -1,4 +1,4 @@
-"""Writes the calls of libraries that a config names (`mechanism.library`), without importing the libraries.
+"""Writes the calls of libraries and of generators that a config names (`mechanism.library`), without importing them.
 
 `dpaudit.libraries.inside` makes the same calls in an audit.
 """
@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import re
 
-from dpaudit.libraries.inside.diffprivlib import MODELS
-from dpaudit.reproduce.literals import arguments, brief_text, checked_name, literal, named_arguments, refuse_secrets
-from dpaudit.reproduce.unwritable import Unwritable
-from dpaudit.values import Foreign
+from dpaudit.libraries.configured import GENERATORS, ROWS, pairs_from
+from dpaudit.libraries.inside import diffprivlib, opendp
+from dpaudit.libraries.inside.synthesizer import SEARCH
+from dpaudit.pairs.pair import Pair
+from dpaudit.reproduce.literals import (
+    Unwritable,
+    arguments,
+    brief_text,
+    checked_name,
+    literal,
+    named_arguments,
+    refuse_secrets,
+)
+from dpaudit.values import Foreign, JsonObject
 
-_CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 _COMBINATORS = re.compile(
     r"make_\w*(?:composition|_to_|fix_delta|amplification|select_private|odometer|filter|approximate|chain_)\w*"
 )
 _FEATURES = '"contrib", "honest-but-curious", "floating-point"'
-_TUPLES = ("bounds", "bounds_X", "bounds_y", "range")
-_OPENDP_TUPLES = ("bounds", "d_in", "d_out")
 
 
 def library_lines(library: str, call: str, given: Foreign) -> list[str]:
@@ -38,7 +45,7 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
 
 
 def _opendp(call: str, given: Foreign) -> list[str]:
-    if call != "chain" and not _CONSTRUCTOR.fullmatch(call):
+    if call != "chain" and not opendp.CONSTRUCTOR.fullmatch(call):
         raise Unwritable(f"the call of opendp must be a constructor such as make_laplace, got {brief_text(call)}")
     homes: dict[str, set[str]] = {}
     made = _constructed(call, given, homes, inside=False)
@@ -73,7 +80,7 @@ def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, insid
     refuse_secrets(given)
     names = [checked_name(name, "an argument of the call") for name in named_arguments(given)]
     taken = {
-        name: tuple(given[name]) if name in _OPENDP_TUPLES and isinstance(given[name], list) else given[name]
+        name: tuple(given[name]) if name in opendp.TUPLES and isinstance(given[name], list) else given[name]
         for name in names
     }
     return f"{call}({', '.join(f'{name}={_built(taken[name], homes)}' for name in names)})"
@@ -83,7 +90,7 @@ def _is_constructor(value: Foreign) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     name = next(iter(value))
-    constructor = isinstance(name, str) and (name == "chain" or _CONSTRUCTOR.fullmatch(name) is not None)
+    constructor = isinstance(name, str) and (name == "chain" or opendp.CONSTRUCTOR.fullmatch(name) is not None)
     return constructor and name.isascii()
 
 
@@ -98,13 +105,10 @@ def _built(value: Foreign, homes: dict[str, set[str]]) -> str:
 
 def _diffprivlib(call: str, given: Foreign) -> list[str]:
     name = call.rpartition(".")[2]
-    named = {
-        key: tuple(value) if isinstance(value, list) and key in _TUPLES else value
-        for key, value in named_arguments(given).items()
-    }
+    named = diffprivlib.with_tuples(named_arguments(given))
     if name in ("histogram2d", "histogramdd"):
         raise Unwritable(f"{name} of diffprivlib needs columns of records; audit a function in a file instead")
-    if name in MODELS:
+    if name in diffprivlib.MODELS:
         raise Unwritable("a model of diffprivlib releases several attributes; audit a function in a file instead")
     if not name[0].isupper():
         records = "np.array(dataset, dtype=float)"
@@ -129,3 +133,30 @@ def _pydp(call: str, given: Foreign) -> list[str]:
         "def release(dataset):",
         "    return algorithm.quick_result(list(dataset))",
     ]
+
+
+def generator_lines(module: str, name: str, given: JsonObject) -> list[str]:
+    """Return lines that define `release(dataset)`."""
+    methods = {key: checked_name(str(given.get(key, key)), f"the method {key}") for key in ("fit", "sample")}
+    rows = ", ".join(
+        part for part in (literal(given.get("rows", ROWS)), arguments(given.get("sample_arguments"))) if part
+    )
+    fitting = ", ".join(part for part in ("table", arguments(given.get("fit_arguments"))) if part)
+    columns = f"{{name: [row[name] for row in dataset] for name in {literal(list(given['schema']))}}}"
+    form = given.get("table", "frame")
+    table = {"frame": f"pd.DataFrame({columns})", "rows": "[dict(row) for row in dataset]"}.get(form, columns)
+    return [
+        *(["import pandas as pd"] if form == "frame" else []),
+        f"from {module} import {name} as audited",
+        "def release(dataset):",
+        f"    made, table = audited({arguments(given.get('make'))}), {table}",
+        f"    fitted = made.{methods['fit']}({fitting})",
+        f"    return (fitted if hasattr(fitted, {methods['sample']!r}) else made).{methods['sample']}({rows})",
+    ]
+
+
+def generator_pairs(library: str | None, given: Foreign) -> list[Pair]:
+    """Return the pairs that an audit made from the schema of a generator; [] for other libraries."""
+    if library != GENERATORS:
+        return []
+    return pairs_from(given["schema"], {key: given[key] for key in SEARCH if key in given})

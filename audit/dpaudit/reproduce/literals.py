@@ -9,7 +9,6 @@ import re
 
 import numpy as np
 
-from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.text.masking import MASK, masked, masked_values
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.values import Foreign, JsonObject
@@ -17,16 +16,18 @@ from dpaudit.values import Foreign, JsonObject
 MAX_LITERAL = 4_000
 """Maximum length of the literal of one value, in characters.  Longer scripts cannot be read or pasted."""
 
-_MAX_DEPTH = 20
-_MIN_REPEATED = 8  # shorter lists of equal entries are written entry by entry
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+class Unwritable(Exception):
+    """Raised if a script cannot be written.  The message states the reason and what to do."""
 
 
 def literal(value: Foreign) -> str:
     """Return an expression of ASCII characters whose value is the given plain value."""
     refuse_secrets(value)
     try:
-        text = _written(value, 0)
+        text = _written(value)
     except (ValueError, RecursionError):  # Python refuses to write integers with thousands of digits
         raise Unwritable("a value is too long or nested too deeply for a script") from None
     if len(text) > MAX_LITERAL:
@@ -40,9 +41,7 @@ def refuse_secrets(value: Foreign) -> None:
         raise Unwritable("a value looks like a secret, which no script may contain")
 
 
-def _written(value: Foreign, depth: int) -> str:
-    if depth > _MAX_DEPTH:
-        raise ValueError
+def _written(value: Foreign) -> str:
     match value:
         case None | bool() | str() | bytes():
             return ascii(value)
@@ -50,21 +49,21 @@ def _written(value: Foreign, depth: int) -> str:
             return repr(float(value)) if math.isfinite(value) else f"float({str(float(value))!r})"
         case int():
             return repr(int(value))
-        case list() if len(value) >= _MIN_REPEATED and len({repr(one) for one in value}) == 1:
-            one = _written(value[0], depth + 1)
+        case list() if len(value) >= 8 and len({repr(one) for one in value}) == 1:
+            one = _written(value[0])
             if value[0] is None or isinstance(value[0], bool | int | float | str | bytes):
                 return f"[{one}] * {len(value)}"
             return f"[{one} for _ in range({len(value)})]"  # separate objects, which a mechanism may change in place
         case list():
-            return f"[{', '.join(_written(one, depth + 1) for one in value)}]"
+            return f"[{', '.join(_written(one) for one in value)}]"
         case tuple():
-            return f"({', '.join(_written(one, depth + 1) for one in value)}{',' * (len(value) == 1)})"
+            return f"({', '.join(_written(one) for one in value)}{',' * (len(value) == 1)})"
         case set() if value:
-            return f"{{{', '.join(sorted(_written(one, depth + 1) for one in value))}}}"
+            return f"{{{', '.join(sorted(_written(one) for one in value))}}}"
         case dict():
-            return f"{{{', '.join(f'{_written(k, depth + 1)}: {_written(v, depth + 1)}' for k, v in value.items())}}}"
+            return f"{{{', '.join(f'{_written(k)}: {_written(v)}' for k, v in value.items())}}}"
         case np.ndarray() if value.dtype.kind in "biuf":
-            return f"np.array({_written(value.tolist(), depth + 1)}, dtype={value.dtype.name!r})"
+            return f"np.array({_written(value.tolist())}, dtype={value.dtype.name!r})"
     raise Unwritable(f"a value of type {type(value).__name__} has no literal")
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dpaudit.reproduce.features import ENTRIES, NUMBERS, expression, labelled
-from dpaudit.reproduce.literals import brief_text, literal
-from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.reproduce.features import expression, labelled
+from dpaudit.reproduce.literals import MAX_LITERAL, Unwritable, brief_text, literal
 
-_MAX_WORDS = 4_000  # maximum length of a description
 _NEARLY = "; nearly the same as: "
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?|inf)"
 _INTERVAL = re.compile(rf"(above|below) ({_NUMBER})|between ({_NUMBER}) and ({_NUMBER})|nan")
@@ -49,24 +47,12 @@ class Event:
         """Whether the condition reads an entry of the output by its index, so that the script must flatten arrays."""
         return re.search(r"\boutput\[-?\d", self.condition) is not None
 
-    @property
-    def takes_entries(self) -> bool:
-        """Whether the condition calls the function `entries`."""
-        return f"{ENTRIES}(" in self.condition
-
-    @property
-    def takes_numbers(self) -> bool:
-        """Whether the condition calls the function `numbers`."""
-        return f"{NUMBERS}(" in self.condition
-
 
 def event_of(region: str) -> Event:
     """Return the event that a description states."""
-    words, nearly = region, False
-    if len(region) > _MAX_WORDS:
+    if len(region) > MAX_LITERAL:
         raise Unwritable(f"the region has a description of {len(region):,} characters; {_ADVICE}")
-    if _NEARLY in region:
-        words, nearly = region.partition(_NEARLY)[2], True
+    words = region.partition(_NEARLY)[2] or region
     for start, reason in _REASONS.items():
         if words.startswith(start):
             raise Unwritable(f"the region {brief_text(region)} cannot be written in Python: {reason}; {_ADVICE}")
@@ -74,7 +60,7 @@ def event_of(region: str) -> Event:
         condition, negated = _condition(words)
     except Unwritable as error:
         raise Unwritable(f"the region {brief_text(region)} cannot be written in Python: {error}; {_ADVICE}") from None
-    return Event(condition, negated, nearly)
+    return Event(condition, negated, nearly=_NEARLY in region)
 
 
 def _condition(words: str) -> tuple[str, bool]:

@@ -9,17 +9,16 @@ from pathlib import Path
 from dpaudit.config import ConfigError, PlannedAudit, read_text
 from dpaudit.config.pair_models import reader
 from dpaudit.libraries.configured import GENERATORS
-from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
-from dpaudit.reproduce.generator_calls import generator_pairs
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
-from dpaudit.reproduce.literals import brief_text, comment, literal, value_of
+from dpaudit.reproduce.library_calls import generator_pairs
+from dpaudit.reproduce.literals import Unwritable, brief_text, comment, literal, value_of
 from dpaudit.reproduce.regions import Event, event_of
-from dpaudit.reproduce.unwritable import Unwritable
-from dpaudit.result.model import AuditResult
+from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
-from dpaudit.text.rounding import lower, percent
+from dpaudit.text.rounding import lower, percent, percent_at_least
 
 MAX_LINES = 40
 """Maximum number of lines of a script."""
@@ -27,6 +26,10 @@ MAX_LINES = 40
 _LEVEL = 0.001  # the largest p-value that refutes the claim, as in a replay
 _FEW = "may be too few to refute the claim, because the counts of the audit hardly contradict the tested inequality"
 _DOCSTRING = '"""Counts an event on two datasets, and tests a claim of differential privacy.  Needs numpy and scipy."""'
+_BACKGROUND = (
+    "A claim of differential privacy limits how much more likely an event may be on one of two neighbouring datasets "
+    "than on the other."
+)
 _EXCEPTIONS = "(AttributeError, LookupError, TypeError, ValueError)"
 
 
@@ -179,10 +182,10 @@ def _claim_lines(result: AuditResult, tested: Inequality) -> Iterator[str]:
 
 
 def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool) -> Iterator[str]:
-    if event.takes_entries:
+    if "entries(" in event.condition:
         yield "def entries(output):"
         yield "    return np.ravel(list(output.values()) if isinstance(output, dict) else output)"
-    if event.takes_numbers:
+    if "numbers(" in event.condition:
         yield "def numbers(output):"
         yield "    return np.nan_to_num(np.ravel(output) + 0.0, nan=0, posinf=0, neginf=0)"
     if outcomes:
@@ -206,17 +209,14 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
 def _counting_lines(tested: Inequality, *, outcomes: bool, exact: bool) -> Iterator[str]:
     first, second = tested.sides
     counts = [(first, tested.x, tested.n_first), (second, tested.y, tested.n_second)]
-    words = " and ".join(f"{k:,} of {n:,} runs on {name} ({_percent(k, n)})" for name, k, n in counts)
+    words = " and ".join(f"{k:,} of {n:,} runs on {name} ({percent(k / max(1, n))})" for name, k, n in counts)
+    words = words.replace("\u00a0", " ")
     region = f"{'the complement of ' * tested.flipped}its region, which this event approximates"
     yield f"# The audit counted {words} in {'the event' if exact else region}."
     function = "outcome" if outcomes else "release"
     yield f"x, y = (sum(event({function}(deepcopy(data))) for _ in range(RUNS)) for data in ({first}, {second}))"
     yield f"# Exact test: P on {first} is at most `most`, its Clopper-Pearson bound with significance levels / 2."
     yield f"# So P on {second} is at most `allowed`; p is the least level such that y refutes this with level / 2."
-
-
-def _percent(k: int, n: int) -> str:
-    return percent(k / max(1, n)).replace("\u00a0", " ")
 
 
 def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> Iterator[str]:
@@ -228,3 +228,29 @@ def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> 
         unread = "The condition of the event raised an exception on every run."
         yield f'kept = kept if hasattr(event, "read") else "{unread}"'
     yield f'print("These runs refute the claim." if p <= {lower(min(_LEVEL, 1 - result.confidence))} else kept)'
+
+
+def as_markdown(result: AuditResult, script: Script) -> str:
+    """Return Markdown with the finding and the script.
+
+    All foreign text is inside the block of code, whose lines are ASCII and never begin with a fence.
+    """
+    confidence = percent_at_least(result.confidence).replace("\u00a0", " ")
+    todo = "  Fill in the places marked FILL IN first." if script.missing else ""
+    return f"""\
+### A claim of differential privacy is refuted for one pair of datasets
+
+{_BACKGROUND}
+An audit with dpaudit refuted the claim that the script names, with confidence {confidence}.
+The p-value of the audit is at most {p_value_words(result)}.
+The verdict concerns this claim, this pair of datasets and the audited version only.
+
+The script needs Python, numpy, scipy and the audited mechanism, but not dpaudit.{todo}
+It makes {script.runs:,} runs on each dataset, counts one event, and prints an exact p-value.
+The p-value assumes that runs are independent, so a mechanism that keeps noise between runs makes it invalid.
+
+```python
+{script.text}```
+
+A p-value above the required level does not show that the claim is true.
+"""

@@ -6,3 +6,6 @@ the project has no other.
 May import: `claims`, `inference`, `numerics`, `text`, `values`.
 Public names: `model.AuditResult`, `values.Verdict`, `evidence`, `files`.
 """
+
+RESULTS = "dpaudit-results"
+"""Folder of `dpaudit run`, in the folder in which the command runs."""

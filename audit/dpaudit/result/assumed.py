@@ -45,10 +45,7 @@ class AssumedBound(float):
 
 
 def bound_outside(evidence: Evidence, epsilon: float) -> float:
-    """Return a lower bound on epsilon that states the untested assumption of the evidence.
-
-    If the evidence needs no assumption, the result is a plain number.
-    """
+    """Return a bound that states the untested assumption of the evidence; a plain number if there is none."""
     assumption = evidence.words.assumption
     return AssumedBound(epsilon, assumption, epsilon) if assumption else epsilon
 
@@ -69,16 +66,7 @@ def bound_inside(
 
     Closed forms, such as those of Gaussian and Laplace claims, are exact.  Compositions are computed with the error
     that `claims.operations.accounting` states, so the epsilon of the exact claim may be slightly smaller.
-
-    Args:
-        evidence: The evidence of the audit.  The bound also states the assumption of the evidence, if there is one.
-        delta: Delta of the bound, in [0, 1].
-        assuming: The family of claims, as in `families.family_of`.
-        confidence: Confidence of the bound, in (0, 1).
-        valid: Whether the counts of the audit are valid.  If False, the bound is 0.
-
-    Raises:
-        ValueError: If the family cannot be read, or if its claims are not nested.
+    If the counts of the audit are not `valid`, the bound is 0.
     """
     if not 0 <= delta <= 1:
         raise ValueError(f"delta must lie in [0, 1], got {delta}")

@@ -25,10 +25,7 @@ _LARGEST = 1e300  # larger e-values may be written as inf
 
 
 def contradictions(result: AuditResult) -> list[str]:
-    """Describe the statements of a result that contradict each other or its counts; an empty list if there are none.
-
-    Another version of dpaudit may compute other numbers from the same counts; see `unchecked`.
-    """
+    """Describe the statements of a result that contradict each other or its counts; see also `unchecked`."""
     found = list(_of_verdict(result))
     return [*found, *_differences(result)] if _version(result) == __version__ else found
 
@@ -49,7 +46,7 @@ def _version(result: AuditResult) -> str:
 def _of_verdict(result: AuditResult) -> Iterator[str]:
     """Compare the verdict with the stated p-value and with `bounds_valid`; see the table of `engine.verdict.ruling`."""
     significance, p_value = 1 - result.confidence, result.p_value
-    at = f"at a p-value of {p_value:.6g} and confidence {result.confidence}"
+    at = f"at a p-value of {p_value} and confidence {result.confidence}"
     if result.violated and p_value > significance * (1 + _NEARLY):
         yield f"a violation is reported {at}"
     if result.bounds_valid and not result.violated and p_value <= significance * (1 - _NEARLY):

@@ -56,7 +56,7 @@ from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts as Histogram
-from dpaudit.result.histograms import sha256
+from dpaudit.result.histograms import is_whole, sha256
 from dpaudit.result.values import Counts
 from dpaudit.text.reasons import FromFile
 from dpaudit.text.rounding import upper
@@ -64,7 +64,6 @@ from dpaudit.values import Json, JsonObject
 
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
 LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
-_POWER, _MOST = 0.9, 10**9  # probability with which `runs_for_size` would do, and its largest number
 ONE_SEQUENCE = 1e-7  # bound of the probability that independent new processes repeat one sequence of outputs
 _OTHER_BOUNDS = 0.1  # share r / s of the significance for bounds outside the family of the claim
 
@@ -107,14 +106,10 @@ class Confirmation:
             raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
         outcome, stated, p_value = values["outcome"], values.get("counts"), float(values["p_value"])
         counts = None if stated is None else _counts(stated)
-        if counts is None and outcome in ("confirmed", "consistent"):
-            raise ValueError(f"a confirmation must have counts if its outcome is {outcome!r}")
-        if not 0 <= p_value <= 1:
-            raise ValueError(f"the p-value of a confirmation must be between 0 and 1, got {p_value}")
         return cls(
             outcome=outcome,
-            runs=_whole(values["runs"]),
-            processes=_whole(values["processes"]),
+            runs=int(values["runs"]),
+            processes=int(values["processes"]),
             counts=counts,
             p_value=p_value,
             reason=FromFile(str(values["reason"])),
@@ -134,18 +129,10 @@ def confirmation_words(found: Confirmation) -> str:
     return words.get(found.outcome, f"{found.outcome} by {runs}: {found.reason}")
 
 
-def _whole(value: Json) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**53:
-        raise ValueError(f"a confirmation must count whole numbers, got {value!r}")
-    return value
-
-
 def _counts(stated: Json) -> Counts:
-    if not isinstance(stated, list) or len(stated) != 4:
-        raise ValueError("a confirmation must have four counts")
-    x, n0, z, n1 = map(_whole, stated)
-    if x > n0 or z > n1:
-        raise ValueError(f"a confirmation counts {x} of {n0} and {z} of {n1} outputs")
+    x, n0, z, n1 = stated
+    if not all(map(is_whole, stated)) or x > n0 or z > n1:
+        raise ValueError(f"a confirmation must count whole numbers of outputs, got {x} of {n0} and {z} of {n1}")
     return Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1)
 
 
@@ -154,12 +141,6 @@ def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
     y = counts.n1 - counts.false_negatives
     exact = exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
     return min(1.0, exact * (1 + ONE_SEQUENCE))
-
-
-def fresh_runs(evidence: object) -> int:
-    """Return the number of counted fresh runs on each dataset; 0 if the evidence records none."""
-    found: Confirmation | None = getattr(evidence, "confirmation", None)  # only evidence of pairs may have one
-    return 0 if found is None or found.counts is None else found.counts.n0
 
 
 def fingerprint(counts: Histogram, found: Confirmation | None) -> str:
@@ -201,16 +182,14 @@ def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
 def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: float) -> float | None:
     """Estimate how many fresh runs on each dataset would show how much more than claimed the loss is.
 
-    Returns:
-        The number, inf if the fresh runs show no sign of a violation.  None if there are no fresh counts, or if the
-        sizes exceed the claim.
+    The number is inf without sign of a violation, and None without fresh counts or if the sizes exceed the claim.
     """
     counts = found.counts
     if counts is None or sizes_of(counts, claim, significance).refutes(claim):
         return None
     rates = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
     level = sizes_significance(significance)
-    return runs_to_confirm(claim, rates, counts.n0, level=level, power=_POWER, most=_MOST)
+    return runs_to_confirm(claim, rates, counts.n0, level=level)
 
 
 @lru_cache(maxsize=64)

@@ -82,11 +82,7 @@ class _ResultFile(BaseModel):
 
 
 def read(values: Json) -> Parameters:
-    """Read the fields of an `AuditResult` from the values that `AuditResult.to_dict` wrote.
-
-    Returns:
-        The values of the fields by field name.
-    """
+    """Return the fields of an `AuditResult`, by name, from the values that `AuditResult.to_dict` wrote."""
     if not isinstance(values, Mapping):
         raise ValueError(f"it must be an object, got {type(values).__name__}")
     if values.get("format") != FORMAT:

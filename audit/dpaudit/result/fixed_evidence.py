@@ -13,8 +13,8 @@ from dpaudit.inference.fixed.regions import threshold_for_epsilon, threshold_for
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
+from dpaudit.result.base_evidence import Evidence
 from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation, fingerprint
-from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -40,7 +40,7 @@ _WORDS = Words(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FixedEvidence(CountedEvidence):
+class FixedEvidence(Evidence):
     """Counts of the values of one fixed score on fresh outputs, and the fixed rejection regions for this score.
 
     Each p-value and each bound is valid with the stated confidence if the audit made the planned number of trials; see
@@ -49,8 +49,6 @@ class FixedEvidence(CountedEvidence):
     """
 
     method: ClassVar[str] = "fixed"
-    anytime: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
     frozen: ClassVar[bool] = True
     words: ClassVar[Words] = _WORDS
     pair: int  # index of the pair that the pilot phase selected
@@ -73,10 +71,7 @@ class FixedEvidence(CountedEvidence):
 
     @property
     def outcome(self) -> tuple[int, int, int, int]:
-        """The counts (x, n0, y, n1) of the claim's rejection region.
-
-        The region contains x of the n0 outputs of d0, and y of the n1 outputs of d1.
-        """
+        """(x, n0, y, n1): the claim's region contains x of the n0 outputs of d0, and y of the n1 outputs of d1."""
         return self._outcome(self.threshold)
 
     def _outcome(self, threshold: int) -> tuple[int, int, int, int]:
@@ -88,11 +83,9 @@ class FixedEvidence(CountedEvidence):
         return (self.counts,)
 
     def of_pair(self, pair: int | None) -> Counts | None:
-        """Return all counts, because an audit with a fixed number of trials counts outputs of only one pair."""
         return self.counts
 
     def p_value(self, claim: TradeoffFunction) -> float:
-        """Return the exact p-value of a claim."""
         return exact_binomial.p_value(claim, *self.outcome)
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
@@ -104,15 +97,8 @@ class FixedEvidence(CountedEvidence):
             lambda t: family(max(t, LEAST_PARAMETER)), *self.outcome, significance=significance
         )
 
-    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        return self.p_value(claim) <= 1 - confidence
-
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         return fixed_band(*self.counts, significance=1 - confidence) if bounds_valid else uncertified_band(*self.counts)
-
-    def pair_log_e(self, claim: TradeoffFunction) -> None:
-        """Return None, because the evidence does not hold the counts of all pairs in the pilot phase."""
-        return
 
     def mu_lower(self, *, confidence: float) -> float:
         threshold = threshold_for_mu(
@@ -121,13 +107,11 @@ class FixedEvidence(CountedEvidence):
         return exact_binomial.mu_lower(*self._outcome(threshold), significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        threshold = (
-            self.threshold
-            if delta == self.delta
-            else threshold_for_epsilon(
-                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+        threshold = self.threshold
+        if delta != self.delta:
+            threshold = threshold_for_epsilon(
+                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=threshold
             )
-        )
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
 
     def fingerprint(self) -> str:

@@ -27,7 +27,8 @@ def sparse(sides: Counts) -> list[list[list[int]]]:
     return [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in sides]
 
 
-def _whole(value: Json, most: int) -> bool:
+def is_whole(value: Json, most: int = _MAX_COUNT) -> bool:
+    """Return whether a value is a whole number from 0 to a maximum."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
@@ -37,7 +38,7 @@ def dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
     for side, entries in zip(counts, sides, strict=True):
         for entry in entries:
             place, count = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (None, None)
-            if not (_whole(place, BINS - 1) and _whole(count, _MAX_COUNT)):
+            if not (is_whole(place, BINS - 1) and is_whole(count)):
                 raise ValueError(
                     f"evidence must consist of [bin, count] with bins 0 to {BINS - 1} and counts >= 0, got {entry!r}"
                 )
@@ -79,6 +80,6 @@ def peak_of(pairs: Json, counts: Counts, *, coin_selected: bool) -> Counts:
 def lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:
     """Read the indices of lost pairs."""
     lost = tuple(values.get(key, ()))
-    if not all(_whole(i, pairs - 1) for i in lost):
+    if not all(is_whole(i, pairs - 1) for i in lost):
         raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {str(lost)[:100]}")
     return lost

@@ -67,15 +67,11 @@ class AuditResult(Shown):
     training: TrainingRecord | None = None  # design and scores of an audit of training; None for other audits
     # confidence for which verdict, bounds and curve were computed, retained by `dataclasses.replace`
     _computed_at: float | None = None
-    # cache of the results of `epsilon_lower`, by delta
     _bounds: dict[float, float] = field(init=False, default_factory=dict)
     _assumed: dict[tuple[float, str | Family], AssumedBound] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the confidence was replaced.
-
-        The verdict, the bounds and the curve hold at the former confidence.
-        """
+        """Raise ValueError if the confidence was replaced: verdict, bounds and curve hold at the former one."""
         if self._computed_at is None:
             object.__setattr__(self, "_computed_at", self.confidence)
         elif self._computed_at != self.confidence:
@@ -108,7 +104,7 @@ class AuditResult(Shown):
     @property
     def confirmation(self) -> Confirmation | None:
         """The fresh runs after the claim was refuted; None if it was not refuted, or if outputs were not counted."""
-        return getattr(self.evidence, "confirmation", None)
+        return self.evidence.confirmation
 
     @property
     def measurement(self) -> bool:
@@ -309,8 +305,7 @@ def certified_words(result: AuditResult) -> str:
 def allowed_rate(result: AuditResult) -> float:
     """Return the largest rate under d1 that a report may state as allowed by the claim, in [0, 1].
 
-    The claim allows this rate under d1 if the rate under d0 is at most the upper end of its 95 % interval, rounded up
-    as `percent_at_most` shows it.  So the statement holds for the condition that a reader sees.
+    It holds if the rate under d0 is at most the upper end of its 95 % interval, rounded up as `percent_at_most` does.
     """
     found = result.witness
     if found is None or not result.bounds_valid or found.counted == "moving" or math.isnan(found.allowed_upper):

@@ -8,9 +8,13 @@ and no other code uses these values.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
+from typing import get_type_hints
 
 from dpaudit.values import Foreign, Json, JsonObject
 
@@ -21,38 +25,6 @@ class SourceFile:
 
     path: str
     sha256: str  # SHA-256 hash of the file's content when the audit began
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _whole(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: Json) -> float | None:
-    return value if isinstance(value, float) else None
-
-
-def _texts(value: Json) -> tuple[str, ...] | None:
-    return tuple(value) if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value) else None
-
-
-def _named(*kinds: type) -> Callable[[Json], JsonObject | None]:
-    """Return a function that reads JSON objects whose values have one of the given types."""
-
-    def read(value: Json) -> JsonObject | None:
-        fits = isinstance(value, Mapping) and all(isinstance(x, str) and isinstance(y, kinds) for x, y in value.items())
-        return dict(value) if fits else None
-
-    return read
-
-
-def _file(value: Json) -> SourceFile | None:
-    fits = isinstance(value, Mapping) and set(value) == {"path", "sha256"}
-    path, sha256 = (value["path"], value["sha256"]) if fits else (None, None)
-    return SourceFile(path=path, sha256=sha256) if isinstance(path, str) and isinstance(sha256, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +48,7 @@ class Provenance:
     first_outputs: tuple[str, ...] | None = None  # hashes of the first outputs of the audit
     attack_seconds: Mapping[str, float] | None = None  # time in seconds spent in each attack, by name
     runs_after_evidence: int | None = None  # number of runs on each dataset that were only made to test independence
-    running_times: str | None = None  # how running times were measured, see `mechanisms.timing`
+    running_times: str | None = None  # how running times were measured, see `mechanisms.protocol`
     # number of runs on each dataset in the second stage of the pilot phase; see `engine.fixed`
     second_stage_trials: int | None = None
     config: str | None = None  # file name of the config of the audit
@@ -100,8 +72,8 @@ class Provenance:
         """Read the provenance from the object `environment` of a result file."""
         found = {
             name: value
-            for name, (place, read) in _FILE.items()
-            if place in environment and (value := read(environment[place])) is not None
+            for name in _NAMES
+            if key(name) in environment and (value := _read(name, environment[key(name)])) is not None
         }
         typed = set(map(key, found))
         other = {name: value for name, value in environment.items() if name not in typed}
@@ -110,7 +82,7 @@ class Provenance:
     @property
     def environment(self) -> Mapping[str, Json]:
         """The provenance as the object `environment` of a result file, in a read-only mapping."""
-        known = {key(name): _plain(value) for name in _FILE if (value := getattr(self, name)) is not None}
+        known = {key(name): _plain(value) for name in _NAMES if (value := getattr(self, name)) is not None}
         stated = {**self.other, **known}
         keys = dict.fromkeys([name for name in self.order if name in stated] + list(stated))
         return MappingProxyType({name: stated[name] for name in keys})
@@ -119,6 +91,21 @@ class Provenance:
         """Return the object `environment` without the given fields of `Provenance`."""
         left_out = set(map(key, fields))
         return {name: value for name, value in self.environment.items() if name not in left_out}
+
+
+@cache
+def _adapters() -> dict[str, Foreign]:
+    from pydantic import TypeAdapter  # loads slowly
+
+    hints = get_type_hints(Provenance)
+    return {name: TypeAdapter(hints[name]) for name in _NAMES}
+
+
+def _read(name: str, value: Json) -> Foreign:
+    """Return the value of a field; None if it has another type."""
+    with suppress(ValueError, TypeError):
+        return _adapters()[name].validate_json(json.dumps(value), strict=True)
+    return None
 
 
 def _plain(value: Foreign) -> Json:
@@ -132,41 +119,27 @@ def _plain(value: Foreign) -> Json:
     return value
 
 
-_FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
-    "date": ("date", _text),
-    "seed": ("seed", _whole),
-    "mechanism": ("mechanism", _text),
-    "python": ("python", _text),
-    "platform": ("platform", _text),
-    "packages": ("packages", _named(str)),
-    "mechanism_packages": ("packages of the mechanism", _named(str)),
-    "mechanism_hashes": ("hashes of the mechanism's packages", _named(str)),
-    "mechanism_file": ("file of the mechanism", _file),
-    "mechanism_modules": ("modules of the mechanism", _named(str)),
-    "identity": ("identity", _named(str)),
-    "outputs": ("outputs", _text),
-    "first_outputs": ("first outputs", _texts),
-    "attack_seconds": ("seconds of attacks", _named(int, float)),
-    "runs_after_evidence": ("runs after the evidence", _whole),
-    "running_times": ("running times", _text),
-    "second_stage_trials": ("trials of the second stage", _whole),
-    "config": ("config", _text),
-    "folder": ("folder", _text),
-    "source": ("source", _text),
-    "claim_stated_by": ("claim stated by", _text),
-    "command": ("command", _text),
-    "audit": ("audit", _text),
-    "data_files": ("files of datasets", _named(str)),
-    "command_number": ("number of the command", _text),
-    "command_audits": ("audits of the command", _whole),
-    "command_confidence": ("confidence of the command", _number),
-    "test": ("test", _text),
-    "call": ("call", _whole),
-    "suite_seed": ("suite_seed", _whole),
+_KEYS = {
+    "mechanism_packages": "packages of the mechanism",
+    "mechanism_hashes": "hashes of the mechanism's packages",
+    "mechanism_file": "file of the mechanism",
+    "mechanism_modules": "modules of the mechanism",
+    "first_outputs": "first outputs",
+    "attack_seconds": "seconds of attacks",
+    "runs_after_evidence": "runs after the evidence",
+    "running_times": "running times",
+    "second_stage_trials": "trials of the second stage",
+    "claim_stated_by": "claim stated by",
+    "data_files": "files of datasets",
+    "command_number": "number of the command",
+    "command_audits": "audits of the command",
+    "command_confidence": "confidence of the command",
 }
-"""For each field: the key in result files, and a function that reads the value or returns None for a wrong type."""
+"""The keys in result files of fields whose key is not their name."""
+
+_NAMES = [one.name for one in dataclasses.fields(Provenance) if one.name not in ("other", "order")]
 
 
 def key(name: str) -> str:
     """Return the key of a field of `Provenance` in result files.  Reports also use the key as a label."""
-    return _FILE[name][0]
+    return _KEYS.get(name, name)

@@ -1,10 +1,12 @@
-"""The evidence of an audit that may stop at any time."""
+"""The evidence of audits that may stop at any time: of pairs of datasets, or of a stream with one output each step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import Sizes
@@ -14,7 +16,9 @@ from dpaudit.inference.sequential.alternatives import EDITION
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
+from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.numerics.bisect import last_that_holds
+from dpaudit.result.base_evidence import Evidence
 from dpaudit.result.confirmation import (
     LEAST_PARAMETER,
     Confirmation,
@@ -25,8 +29,7 @@ from dpaudit.result.confirmation import (
     in_family,
     sizes_of,
 )
-from dpaudit.result.counted_evidence import CountedEvidence
-from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, peak_of, sparse
+from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, peak_of, sha256, sparse
 from dpaudit.result.late_bets import LateBets
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -56,10 +59,41 @@ _WORDS = Words(
     proof="the evidence of all runs",
     **OF_PAIRS,
 )
+_OF_STREAMS = Words(
+    principle=(
+        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
+        "Roth & Su 2022). Before each step a fair coin chose the dataset, and the mechanism ran once, on that dataset. "
+        "A score, learned from earlier steps only, estimates how much likelier the output is under d1 than under d0. "
+        "Bets on thresholds of this score are priced by the claim's privacy profile, so that under a true claim no "
+        "step is expected to win. The wealth $E$ is then a nonnegative supermartingale, and the probability that it "
+        "ever reaches $1/s$ is at most $s$ (Ville 1939). The claim is about each step given the past: the mechanism "
+        "may keep a state, drift, and adapt to all earlier steps. The only assumption is that the mechanism learns "
+        "about the coins through the chosen datasets alone."
+    ),
+    references=(
+        DONG,
+        "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
+        "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
+    ),
+    proof="the evidence of all runs",
+    went_on="the bounds come from the interim analysis with the most evidence",
+    again="A stream has no fixed region to count on fresh outputs. To repeat it, make a new stream with new coins.",
+    violates="Some step of the stream, given all earlier steps, does not keep the claim",
+    claimed="for each step",
+    somewhere="for some step",
+    spent="{steps} steps",
+    data="Each step ran on d0 or on d1, as a fair coin chose",
+    **OF_PAIRS
+    | {
+        "untried": "Other datasets and other attacks: only the two datasets and the attacks of this stream were tried.",
+        "others": "other datasets or attacks",
+        "more": "make more steps, or use a score that differs more between the two datasets",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SequentialEvidence(CountedEvidence):
+class SequentialEvidence(Evidence):
     """Counts of estimated log-likelihood ratios on fresh outputs, in the bins of `inference.grid`.
 
     The bets were placed against the claim `target`.  The verdict and all bounds hold jointly at any stopping time; see
@@ -69,7 +103,6 @@ class SequentialEvidence(CountedEvidence):
     method: ClassVar[str] = "sequential"
     anytime: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    frozen: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
     target: TradeoffFunction  # symmetrized form of the audited claim
     counts: Counts  # counts of outputs of d0 and d1 for each pair; shape (pairs, 2, BINS)
@@ -146,7 +179,7 @@ class SequentialEvidence(CountedEvidence):
         if self._failed:
             return 0.0
         level = bounds_significance(significance) if self.confirms else significance
-        return CountedEvidence.parameter_lower(self, family, significance=level, precision=precision)
+        return Evidence.parameter_lower(self, family, significance=level, precision=precision)
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         total = self.counts.sum(axis=0)
@@ -186,6 +219,7 @@ class SequentialEvidence(CountedEvidence):
 
     def to_json(self) -> JsonObject:
         peak = {} if self.peak is None else {"peak": [sparse(sides) for sides in self.peak]}
+        violations = [] if self.planned is None else [str(violation) for violation in self.planned.violations]
         return {
             "method": self.method,
             "bins": BINS,
@@ -195,7 +229,11 @@ class SequentialEvidence(CountedEvidence):
             "edition": EDITION,  # of the bets' alternatives, see `alternatives`
             **peak,
             **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
-            **({} if self.planned is None else {"planned": _planned_to_json(self.planned)}),
+            **(
+                {}
+                if self.planned is None
+                else {"planned": {"violations": violations, "confidence": self.planned.confidence}}
+            ),
             **({} if self.late is None else {"late": self.late.to_json()}),
             **({"confirms": True} if self.confirms else {}),
             **({} if self.confirmation is None else {"confirmation": self.confirmation.to_json()}),
@@ -207,6 +245,10 @@ class SequentialEvidence(CountedEvidence):
         coin_selected = values["coin_selected"] is True
         counts = pair_counts_of(values["counts"], coin_selected=coin_selected)
         peak, fresh, late = (values.get(key) for key in ("peak", "confirmation", "late"))
+        planned = None
+        if (stated := values.get("planned")) is not None:
+            violations = tuple(parse_claim(str(text)) for text in stated["violations"])
+            planned = Planned(violations=violations, confidence=float(stated["confidence"]))
         found = cls(
             target=target,
             counts=counts,
@@ -214,7 +256,7 @@ class SequentialEvidence(CountedEvidence):
             lost=lost_of(values, "lost", len(counts)),
             peak=None if peak is None else peak_of(peak, counts, coin_selected=coin_selected),
             lost_at_peak=lost_of(values, "lost_at_peak", len(counts)),
-            planned=_planned_of(values.get("planned")),
+            planned=planned,
             confirms=values.get("confirms", False) is True,
             confirmation=None if fresh is None else Confirmation.from_json(fresh),
         )
@@ -246,13 +288,44 @@ class SequentialEvidence(CountedEvidence):
         return strategy(self.target, self.planned)
 
 
-def _planned_to_json(planned: Planned) -> JsonObject:
-    return {"violations": [str(violation) for violation in planned.violations], "confidence": planned.confidence}
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OnlineEvidence(SequentialEvidence):
+    """Counts of estimated log-likelihood ratios on the steps after those on which the estimate was trained.
 
+    The stream may continue after the claim has been refuted, and the wealth may then decrease.  So a claim is refuted
+    if it is by the counts at the end, or at the interim analysis with the largest wealth.  The verdict and all bounds
+    hold jointly, because Ville's inequality holds for all interim analyses jointly.
+    """
 
-def _planned_of(stated: Json) -> Planned | None:
-    """Read the planned violations; None if the file states none."""
-    if stated is None:
-        return None
-    violations, confidence = stated["violations"], stated["confidence"]
-    return Planned(violations=tuple(parse_claim(str(text)) for text in violations), confidence=float(confidence))
+    method: ClassVar[str] = "online"
+    words: ClassVar[Words] = _OF_STREAMS
+    coin_selected: bool = True
+    steps: int  # number of steps, also those before the first score
+
+    def _wealth(self) -> Callable[[TradeoffFunction], float]:
+        """Return a function from a claim to the larger log-wealth of the bets at the two stored interim analyses."""
+        end = SequentialEvidence._wealth(self)
+        if self.peak is None:
+            return end
+        at_peak = self._bets().wealth_on(self.peak, coin_selected=True)
+        return lambda claim: max(end(claim), at_peak(claim))
+
+    def _bets(self) -> Strategy:
+        return stream_strategy(self.target)
+
+    def band(self, *, confidence: float, bounds_valid: bool) -> Band:
+        return uncertified_band(*self.counts[0])  # the law may change, so no single curve exists
+
+    def fingerprint(self) -> str:
+        return sha256(self.counts if self.peak is None else np.concatenate([self.counts, self.peak]))
+
+    def to_json(self) -> JsonObject:
+        peak = {} if self.peak is None else {"peak": sparse(self.peak[0])}
+        return {**SequentialEvidence.to_json(self), **peak, "steps": self.steps}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OnlineEvidence:
+        check_bins(values)
+        counts = pair_counts_of(values["counts"], coin_selected=True)
+        peak = None if values.get("peak") is None else peak_of([values["peak"]], counts, coin_selected=True)
+        return cls(target=target, counts=counts, peak=peak, steps=int(values["steps"]))

@@ -1,29 +1,38 @@
-"""Evidence from guesses about the canaries of several independent runs; see `inference.scores.several`."""
+"""Evidence from guesses about canaries if a fixed number of canaries was included, or if there are several runs.
+
+The theorems are in `inference.scores.fixed_number` and `inference.scores.several`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import ClassVar, Self
 
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import one_run
-from dpaudit.inference.scores import both_sides, fixed_number, several
+from dpaudit.inference.scores import both_sides, fixed_number, runs, several
 from dpaudit.inference.scores.dependence import coins_p_value, half_by_chance, half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.caches import kept
-from dpaudit.result.fixed_number_evidence import attained
+from dpaudit.result.base_evidence import MAX_SCORES, ScoresGuesses
 from dpaudit.result.histograms import sha256
-from dpaudit.result.scores_evidence import HALF_ADVICE, MAX_SCORES, ScoresGuesses
-from dpaudit.result.scores_words import OF_SEVERAL_DRAWN_RUNS, OF_SEVERAL_RUNS
-from dpaudit.result.words import Words
+from dpaudit.result.scores_evidence import HALF_ADVICE, RunScoresEvidence
+from dpaudit.result.words import (
+    OF_ANY_DRAWN_CANARIES,
+    OF_DRAWN_CANARIES,
+    OF_SEVERAL_DRAWN_RUNS,
+    OF_SEVERAL_RUNS,
+    Words,
+)
 from dpaudit.values import Json, JsonObject
 
 Run = tuple[int, int, int]
@@ -37,14 +46,95 @@ _SET_UP = 20  # fixed computing time for each kind of run, as the number of gues
 _SUSPICIOUS = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OfRuns(ScoresGuesses, ABC):
-    """Guesses about the canaries of several runs.
+def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right: int) -> float:
+    """Return the probability of at least `right` right guesses if scores are independent likelihood ratios."""
+    if fixed_number.about_both_sides(m, included):
+        return both_sides.attained(truth, m, (guesses,), right, included=included)
+    rare = min(included, m - included)
+    return runs.attained(truth, m - rare, rare, guesses, right)
 
-    Evidence of this kind uses only the total number of right guesses.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCanariesEvidence(RunScoresEvidence):
+    """Scores of the canaries of one run, assumed to be independent given which canaries were included.
+
+    The number n1 of included canaries, out of n0 + n1 canaries, was fixed beforehand.
     """
 
-    once: ClassVar[bool] = False
+    method: ClassVar[str] = "scores_of_drawn_canaries"
+    words: ClassVar[Words] = OF_DRAWN_CANARIES
+    attained_if: ClassVar[str] = ScoresGuesses.attained_if
+    once: ClassVar[bool] = True
+
+    @property
+    def trials(self) -> int:
+        return 1
+
+    @property
+    def about(self) -> str:
+        return f"{self.n1:,} of {self.canaries:,} canaries in"
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.right:,} of the {self.guesses:,} canaries with the highest scores were included"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnRunEvidence(ScoresGuesses):
+    """Scores of the canaries of one run, with arbitrary dependence, when a fixed number of canaries was included."""
+
+    method: ClassVar[str] = "scores_of_drawn_run"
+    words: ClassVar[Words] = OF_ANY_DRAWN_CANARIES
+    theory: ClassVar[ModuleType] = fixed_number
+    once: ClassVar[bool] = True
+    m: int  # number of canaries
+    included: int  # number of included canaries, 0 < included < m
+
+    @property
+    def canaries(self) -> int:
+        return self.m
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        if self._both:
+            return both_sides.cuts(self.m, self.guesses)
+        return (self.m - self.guesses if self.included == self._rare else self.guesses,)
+
+    @property
+    def by_chance(self) -> float:
+        return self.guesses * self._rare / max(1, self.m)
+
+    @property
+    def _rare(self) -> int:
+        return min(self.included, self.m - self.included)
+
+    @property
+    def _both(self) -> bool:
+        return fixed_number.about_both_sides(self.m, self.included)
+
+    @property
+    def _most(self) -> int:
+        return self.guesses if self._both else min(self.guesses, self._rare)
+
+    @property
+    def about(self) -> str:
+        return f"{self.included:,} of {self.m:,} canaries in"
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        return self.m, self.included, self.guesses, self.right
+
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        return fixed_number.p_value(claim, self.m, self.included, self.guesses, right, enough=enough)
+
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        return attained(truth, self.m, self.included, self.guesses, right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfRuns(ScoresGuesses):
+    """Guesses about the canaries of several runs, of which only the total number of right guesses is used."""
+
     # maximum of `work` in `check_size`, where one run of each kind counts (see `_kinds`)
     most_work: ClassVar[int]
     runs: tuple[Run, ...]
@@ -52,6 +142,10 @@ class _OfRuns(ScoresGuesses, ABC):
     @property
     def canaries(self) -> int:
         return sum(m for m, _, _ in self.runs)
+
+    @property
+    def counts(self) -> tuple[tuple[Run, ...], int]:
+        return self.runs, self.right
 
     @property
     def trials(self) -> int:
@@ -123,7 +217,7 @@ class _OfRuns(ScoresGuesses, ABC):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> Self:
-        found = cls(runs=read_runs(values["runs"]), guesses=int(values["guesses"]), right=int(values["right"]))
+        found = cls(runs=_runs_of(values["runs"]), guesses=int(values["guesses"]), right=int(values["right"]))
         if found.guesses != sum(r for _, _, r in found.runs) or not 0 <= found.right <= found.guesses:
             raise ValueError(f"evidence must have right <= guesses of its runs, got {found.right} and {found.guesses}")
         found.check_size()
@@ -136,8 +230,7 @@ def _tails(evidence: _OfRuns, claim: TradeoffFunction) -> list[Array]:
     return evidence.tails(evidence.tail_chance, claim)
 
 
-def read_runs(given: Json) -> tuple[Run, ...]:
-    """Read the runs of several-run evidence from JSON values."""
+def _runs_of(given: Json) -> tuple[Run, ...]:
     runs = tuple((int(m), int(included), int(r)) for m, included, r in given)
     if not runs or not all(0 <= included <= m <= MAX_SCORES and 0 <= r <= m for m, included, r in runs):
         words = f"runs must have included canaries and guesses between 0 and canaries, at most {MAX_SCORES:,}"
@@ -216,10 +309,7 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
 @lru_cache(maxsize=16)  # the answer is needed for every p-value
 def all_halves(runs: tuple[Run, ...]) -> bool:
-    """Return whether every run includes half of its canaries, and fair coins do so with probability below 5 %.
-
-    Halves are rounded.  Runs of one canary, whose half is 0 or 1 of it, are never suspicious.
-    """
+    """Return whether every run includes half of its canaries (rounded), and coins do so with probability below 5 %."""
     if not all(half_included(m - included, included) for m, included, _ in runs):
         return False
     return sum(math.log(half_by_chance(m)) for m, _, _ in runs) < math.log(_SUSPICIOUS)

@@ -32,25 +32,25 @@ class Promise:
         """Divide the probability of a false alarm among several audits."""
         total = sum((significance(confidence) for confidence in confidences), Fraction(0))
         shares = shared_confidences(confidences)
+        number = secrets.token_hex(4)
         if each:
-            return cls(
-                confidences=tuple(confidences), false_alarm=min(total, Fraction(1)), shared=False, number=_drawn()
-            )
+            return cls(confidences=tuple(confidences), false_alarm=min(total, Fraction(1)), shared=False, number=number)
         together = total / len(confidences) if confidences else Fraction(0)
-        return cls(confidences=tuple(shares), false_alarm=together, shared=True, number=_drawn())
+        return cls(confidences=tuple(shares), false_alarm=together, shared=True, number=number)
 
     def recorded(self, provenance: Provenance) -> Provenance:
-        """Add the promise to the provenance of a result.
-
-        If the command makes no joint promise, return the provenance unchanged.
-        """
+        """Add the promise to the provenance of a result, if the command makes a joint promise."""
         if len(self.confidences) < 2 or not self.shared:
             return provenance
+        exact = 1 - self.false_alarm
+        confidence = float(exact)
+        if Fraction(repr(confidence)) > exact:
+            confidence = math.nextafter(confidence, 0.0)
         return replace(
             provenance,
             command_number=self.number,
             command_audits=len(self.confidences),
-            command_confidence=_rounded_down(1 - self.false_alarm),
+            command_confidence=confidence,
         )
 
     def words(self, results: Sequence[AuditResult]) -> str:
@@ -63,15 +63,9 @@ class Promise:
 
 
 def named_together(results: Sequence[AuditResult]) -> str:
-    """Describe which of several violations remain after a correction for multiple testing.
+    """Describe which of several violations remain after a correction for multiple testing, by `inference.e_bh`.
 
-    Each verdict is valid separately, so at 95 % confidence, one of twenty true claims may be refuted.  The e-BH
-    procedure bounds the expected proportion of true claims among the claims that the description names; see
-    `inference.e_bh`.
-
-    Returns:
-        The description.  "" if there is only one result, if no claim was refuted, or if the joint guarantee of one
-        command covers all results.
+    The description is "" for a single result, without refutation, or if one command guarantees all results jointly.
     """
     refuted = [result for result in results if result.violated]
     if len(results) < 2 or not refuted or promised_together(results):
@@ -97,21 +91,15 @@ def named_together(results: Sequence[AuditResult]) -> str:
 
 
 def _e_value(result: AuditResult) -> float:
-    """Return an e-value that is valid regardless of how the audit ended.
+    """Return an e-value that is valid however the audit ended.
 
-    After a failure, `e_value` may be the wealth just before the failing run, and this moment is not a stopping time.
-    The minimum of this wealth and 1 never exceeds 1, so the minimum is a valid e-value.
+    After a failure, `e_value` may be the wealth just before the failing run, which is not a stopping time.
     """
     return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
 
 
 def promised_together(results: Sequence[AuditResult]) -> str:
-    """Describe the joint guarantee of the command that made all the given results.
-
-    Returns:
-        The description.  "" if there is only one result, if the results do not come from one command, or if their
-        confidences do not support the guarantee of this command.
-    """
+    """Describe the joint guarantee of the command that made all the given results; "" if there is none."""
     if len(results) < 2:
         return ""
     stated = {(of.command_number, of.command_audits, of.command_confidence) for of in (r.provenance for r in results)}
@@ -148,11 +136,6 @@ def _percent(share: Fraction, *, up: bool = True) -> str:
     return f"{float(Fraction(digits) / scale):.10g} %"
 
 
-def _rounded_down(exact: Fraction) -> float:
-    value = float(exact)
-    return value if Fraction(repr(value)) <= exact else math.nextafter(value, 0.0)
-
-
 def _digits(confidence: float) -> str:
     """Write a confidence, rounded up, with the fewest digits that change 1 - confidence by at most a tenth."""
     for digits in range(2, 17):
@@ -161,7 +144,3 @@ def _digits(confidence: float) -> str:
         if rounded < scale and Fraction(rounded, scale) - Fraction(confidence) <= (1 - Fraction(confidence)) / 10:
             return f"{rounded / scale:.{digits}f}".rstrip("0")
     return repr(confidence)
-
-
-def _drawn() -> str:
-    return secrets.token_hex(4)

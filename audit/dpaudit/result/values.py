@@ -140,28 +140,18 @@ class Witness:
         `print(result)` shows this comparison.
         """
         if self.guesses:
-            return f"{self.region}; {_needed(self)} ({self.pair})"
-        about = "; ".join([f"pair {self.pair}", f"attack {self.attack}", *_outputs_counted(self)])
+            needed = f"{self.needed:,}" if self.needed <= self.guesses else f"not even {self.guesses:,}"
+            return f"{self.region}; {needed} right {self.counted} would refute the claim ({self.pair})"
+        about = f"pair {self.pair}; attack {self.attack}"
+        if self.counted == "later":
+            about += (
+                f"; counted on {self.counts.n0:,} outputs of each dataset that came after the region had been frozen"
+            )
+        elif self.counted == "moving":
+            about += "; counted with scores that changed while the attack learned; the region is that of the last score"
         rates = f"{percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1"
         query = f"; {self.query}" if self.query else ""
         return f"{self.region}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
-
-
-def _needed(found: Witness) -> str:
-    if found.needed > found.guesses:
-        return f"not even {found.guesses:,} right {found.counted} would refute the claim"
-    return f"{found.needed:,} right {found.counted} would refute the claim"
-
-
-def _outputs_counted(found: Witness) -> list[str]:
-    n = found.counts.n0
-    match found.counted:
-        case "later":
-            return [f"counted on {n:,} outputs of each dataset that came after the region had been frozen"]
-        case "moving":
-            words = "counted with scores that changed while the attack learned; the region is that of the last score"
-            return [words]
-    return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
-from dpaudit.mechanisms.exits import end_process
+from dpaudit.mechanisms.own_process import end_process
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
@@ -33,10 +33,7 @@ class BackendError(Exception):
 
 @contextmanager
 def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
-    """Make audits inside the `with` block use the workers of a backend, unless their `jobs` is 1.
-
-    Neither verdicts nor counts depend on the backend.  dpaudit and the mechanism must be importable on the workers.
-    """
+    """Make audits inside the `with` block use the workers of a backend, unless their `jobs` is 1."""
     check_choice(name, BACKENDS, "backend", lead="one of ")
     if name == "loky":
         if scheduler is not None:
@@ -102,31 +99,21 @@ def _keeping_pools() -> Iterator[None]:
 
 
 def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
-    """Call a function on each value in the workers of the current backend.
-
-    Returns:
-        The results, in the order of `values`.
-    """
+    """Call a function on each value in the workers of the current backend, and return the results in order."""
     from joblib import delayed
 
     if jobs == 1:
         return _in_one_worker(function, values)
-    pools = _kept.get()
-    parallel = pools.pop(jobs, None) if pools is not None else None
-    if parallel is None:
-        parallel = _parallel(jobs)
-        if pools is not None:
-            parallel.__enter__()
+    calls, pools = [delayed(function)(value) for value in values], _kept.get()
+    if pools is None:
+        return list(_parallel(jobs)(calls))
     try:
-        found: list[Answer] = parallel(delayed(function)(value) for value in values)
+        pool = pools[jobs] = pools.get(jobs) or _parallel(jobs).__enter__()
+        return list(pool(calls))
     except BaseException:
-        if pools is not None:  # the next call gets new workers
-            with suppress(Exception):
-                parallel.__exit__(None, None, None)
+        with suppress(Exception):  # the next call gets new workers
+            pools.pop(jobs).__exit__(None, None, None)
         raise
-    if pools is not None:
-        pools[jobs] = parallel
-    return found
 
 
 def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -> list[Answer]:
@@ -213,10 +200,7 @@ def _end_with(parent: int) -> None:
 
 
 def dask_workers() -> frozenset[str]:
-    """Return the addresses of the workers of the current Dask cluster, or an empty set for another backend.
-
-    Dask silently retries the runs of a dead worker.  The other backends raise an exception.
-    """
+    """Return the workers of the current Dask cluster, which silently retries the runs of a dead one; or nothing."""
     from joblib.parallel import get_active_backend
 
     client = getattr(get_active_backend()[0], "client", None)

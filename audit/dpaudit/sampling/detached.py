@@ -16,12 +16,11 @@ import operator
 import pickle
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from contextlib import suppress
 
 import numpy as np
 
-from dpaudit.mechanisms.protocol import in_words
-from dpaudit.numerics.arrays import AnyArray
+from dpaudit.mechanisms.raised import in_words
 from dpaudit.values import Foreign, Output, RawOutputs
 
 
@@ -46,8 +45,6 @@ IMMUTABLE: frozenset[type] = frozenset(
 )
 """Types whose values are immutable.  Subclasses do not count."""
 
-CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple})
-
 
 def immutable(value: Foreign) -> bool:
     """Whether `value` and all its parts are certainly immutable."""
@@ -61,66 +58,44 @@ def immutable(value: Foreign) -> bool:
 
 def detached(value: Foreign) -> Foreign:
     """Return an equal value of the same type that shares no mutable object with `value`."""
-    kind = type(value)
-    if kind in IMMUTABLE:
-        return value
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return value.copy(order="K")
     try:
-        if kind is list:
-            return value.copy() if IMMUTABLE.issuperset(map(type, value)) else [detached(item) for item in value]
-        if kind is dict:
-            if IMMUTABLE.issuperset(map(type, value)) and IMMUTABLE.issuperset(map(type, value.values())):
-                return value.copy()
-            return {detached(key): detached(item) for key, item in value.items()}
-        if kind is tuple:
-            return value if immutable(value) else tuple(detached(item) for item in value)
-    except RecursionError:  # the value contains itself or is deeply nested
-        pass
-    return value if immutable(value) else _deep(value)()
+        return _copier(value)()
+    except Exception as error:
+        words = "it is nested too deeply" if isinstance(error, RecursionError) else in_words(error)
+        raise NotCopyable(f"a {type(value).__module__}.{type(value).__qualname__} cannot be copied ({words})") from None
 
 
 class Dataset:
     """A dataset that is copied for each run.  A mechanism never gets the original.
 
-    The copying function is chosen once, so that copying a short list takes a fraction of a microsecond.
-
     Attributes:
-        copy: A function that returns a new copy.
+        value: The dataset, which the caller must not change.
+        copy: A function that returns a new copy; it is chosen once, so that copying a short list takes little time.
         fixed: Whether the dataset is immutable.  In this case, `copy` returns the dataset itself.
     """
 
     def __init__(self, value: object) -> None:
         """Copy a dataset."""
-        self._prepare(detached(value))
-
-    def _prepare(self, value: object) -> None:
-        self._value = value
-        self.copy: Callable[[], Foreign] = _copier(value)
-        self.fixed = immutable(value)
+        self.__setstate__((detached(value),))
 
     def changed(self, given: object) -> bool:
         """Whether the copy `given` certainly differs from the dataset."""
-        return not self.fixed and not _same(self._value, given)
-
-    @property
-    def value(self) -> Foreign:
-        """The dataset, which the caller must not change."""
-        return self._value
+        try:
+            return not (self.fixed or _equal(self.value, given))
+        except Exception:  # a comparison calls methods of the dataset
+            return False
 
     def __getstate__(self) -> object:
-        return (self._value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
+        return (self.value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
 
     def __setstate__(self, state: tuple[Foreign]) -> None:
-        self._prepare(state[0])
+        (self.value,) = state
+        self.copy: Callable[[], Foreign] = _copier(self.value)
+        self.fixed = immutable(self.value)
 
 
 def detached_batch(outputs: Foreign) -> RawOutputs:
-    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other.
-
-    Returns:
-        An equal sequence: a list for a list or a tuple, and a copy of the same type for any other sequence.
-    """
+    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
     if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")
     if not isinstance(outputs, (list, tuple)) and not (type(outputs) is np.ndarray and outputs.ndim == 1):
@@ -179,90 +154,54 @@ def _constant(value: Foreign) -> bool:
     if hasattr(value, "__dataclass_params__"):
         parts = (getattr(value, item.name, None) for item in dataclasses.fields(value))
         return bool(value.__dataclass_params__.frozen) and all(map(immutable, parts))
-    return type(value).__dictoffset__ != 0 and not getattr(value, "__dict__", None) and not _slots(type(value))
-
-
-def _slots(kind: type) -> bool:
-    """Whether instances store data outside `__dict__`."""
-    return kind.__basicsize__ > _Empty.__basicsize__ or kind.__itemsize__ > 0
+    kind = type(value)
+    slots = kind.__basicsize__ > _Empty.__basicsize__ or kind.__itemsize__ > 0  # data outside `__dict__`
+    return kind.__dictoffset__ != 0 and not getattr(value, "__dict__", None) and not slots
 
 
 class _Empty:
     """The smallest object with a `__dict__`, as a reference for sizes."""
 
 
-def _copier(value: object) -> Callable[[], Foreign]:
+def plain(value: Foreign) -> bool:
+    """Whether a value consists of lists, dicts, sets, tuples and immutable values only."""
+    kind = type(value)
+    if kind is dict:
+        return plain(list(value)) and plain(list(value.values()))
+    return kind in IMMUTABLE or (
+        kind in (list, set, tuple) and (IMMUTABLE.issuperset(map(type, value)) or all(map(plain, value)))
+    )
+
+
+def _copier(value: Foreign) -> Callable[[], Foreign]:
     """Return a function that copies `value`.  The caller must not change `value` afterwards."""
+    kind = type(value)
     if immutable(value):
         return lambda: value
-    if type(value) in CONTAINERS:
-        try:
-            return _compiled(value, set())
-        except (_Tangled, RecursionError):
-            pass
-    elif type(value) is np.ndarray and not value.dtype.hasobject:
-        return _array(value)
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return value.copy if value.flags.c_contiguous else lambda: value.copy(order="K")
+    if kind in (list, dict, set):
+        parts = (*value, *value.values()) if kind is dict else value
+        if IMMUTABLE.issuperset(map(type, parts)) or all(map(immutable, parts)):
+            copied: Callable[[], Foreign] = value.copy
+            return copied
+    with suppress(RecursionError):  # the value contains itself or is deeply nested
+        if plain(value):
+            return _pickled(value)
     return _deep(value)
 
 
-class _Tangled(Exception):
-    """Raised if parts of a value may share objects, because only a deep copy of the whole keeps them shared."""
-
-
-def _compiled(value: Foreign, seen: set[int]) -> Callable[[], Foreign]:
-    """Return the fastest function that copies a part of a container.  The set `seen` holds the ids of earlier parts."""
-    if immutable(value):
-        return lambda: value
-    if id(value) in seen:
-        raise _Tangled
-    seen.add(id(value))
-    kind = type(value)
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return _array(value)
-    if kind.__module__.partition(".")[0] in ("pandas", "polars", "torch"):
-        return _deep(value)
-    if kind is dict and all(map(immutable, value)):
-        if all(map(immutable, value.values())):
-            return cast(Callable[[], Foreign], value.copy)
-        makers = [(key, _compiled(item, seen)) for key, item in value.items()]
-        return lambda: {key: make() for key, make in makers}
-    if kind in (list, set) and all(map(immutable, value)):
-        return cast(Callable[[], Foreign], value.copy)
-    if kind in (list, tuple):
-        items = [_compiled(item, seen) for item in value]
-        return (lambda: [make() for make in items]) if kind is list else (lambda: tuple(make() for make in items))
-    raise _Tangled
-
-
-def _array(value: AnyArray) -> Callable[[], Foreign]:
-    if value.flags.c_contiguous:
-        copied: Callable[[], Foreign] = value.copy
-        return copied
-    return lambda: value.copy(order="K")
-
-
-def _deep(value: object) -> Callable[[], Foreign]:
-    """Return a function that makes deep copies, and make one copy immediately to detect a failure early."""
-    kind = type(value)
-    package = kind.__module__.partition(".")[0]
+def _deep(value: Foreign) -> Callable[[], Foreign]:
+    package = type(value).__module__.partition(".")[0]
     if package == "torch" and hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
         value = value.detach()
     if package == "pandas" and _holds_mutable_cells(value):  # a deep copy in pandas copies only references to the cells
         return _pickled(value)
-    try:
-        copy.deepcopy(value)
-    except Exception as error:
-        words = "it is nested too deeply" if isinstance(error, RecursionError) else in_words(error)
-        raise NotCopyable(f"a {kind.__module__}.{kind.__qualname__} cannot be copied ({words})") from None
     return lambda: copy.deepcopy(value)
 
 
 def _pickled(value: object) -> Callable[[], Foreign]:
-    try:
-        kept = pickle.dumps(value)
-    except Exception as error:
-        kind = type(value)
-        raise NotCopyable(f"a {kind.__module__}.{kind.__qualname__} cannot be copied ({in_words(error)})") from None
+    kept = pickle.dumps(value)
     return lambda: pickle.loads(kept)
 
 
@@ -270,14 +209,6 @@ def _holds_mutable_cells(frame: Foreign) -> bool:
     columns = [frame[name] for name in frame.columns] if hasattr(frame, "columns") else [frame]
     objects = [column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False)]
     return not all(immutable(cell) for column in objects for cell in column)
-
-
-def _same(first: object, second: object) -> bool:
-    """Whether two values may be equal, where NaN equals itself."""
-    try:
-        return _equal(first, second)
-    except Exception:
-        return True
 
 
 def _all_equal(first: Iterable[object], second: Iterable[object]) -> bool:

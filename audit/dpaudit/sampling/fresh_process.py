@@ -1,8 +1,7 @@
 """Runs a mechanism in new processes, whose memory holds nothing of earlier runs.
 
 A new process is neither a fork nor a worker that has run the mechanism before.  It executes this module, which reads a
-pickled task from a file and writes the outcomes to another file.  What a process of the mechanism holds open, such as a
-pipe that a helper has inherited, delays nothing.
+pickled task from stdin and writes the outcomes to stdout.
 
 What a mechanism keeps outside its process remains.  So a run in a new process does not count if Python code in it reads
 a file that another process wrote after the audit began.
@@ -16,11 +15,8 @@ import io
 import os
 import pickle
 import random
-import signal
 import stat
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,13 +26,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism
-from dpaudit.mechanisms.memory import memory_limited
+from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError, wire
+from dpaudit.mechanisms.limits import memory_limited
 from dpaudit.mechanisms.modules import address, module_file
-from dpaudit.mechanisms.protocol import in_words
+from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.global_randomness import seed_global_randomness
+from dpaudit.mechanisms.raised import in_words
 from dpaudit.sampling.runs import Outcome, Runs, resolved
+from dpaudit.sampling.streams import seed_global_randomness
 from dpaudit.values import Foreign, Parameters
 
 _LOCK, _REENTRANT_LOCK = type(threading.Lock()), type(threading.RLock())
@@ -83,10 +80,7 @@ class Copied:
 
 
 def sent(mechanism: object) -> object:
-    """Return a form of the mechanism for new processes.  Call this function before the first run.
-
-    A mechanism of a module is imported again by its name.  Any other mechanism is copied, with all that it holds.
-    """
+    """Return a form of the mechanism for new processes. Call this function before the first run."""
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
     if isinstance(mechanism, PythonMechanism):
@@ -100,11 +94,7 @@ def sent(mechanism: object) -> object:
 
 
 def _copy(mechanism: object) -> bytes:
-    """Pickle a mechanism.
-
-    Its random generators get new seeds on loading, or all processes would repeat each other.  Its locks are free, and
-    the caches of its own functions are empty.
-    """
+    """Pickle a mechanism with new seeds for its generators on loading, free locks and empty caches."""
 
     class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
         def reducer_override(self, obj: Foreign) -> Foreign:
@@ -170,41 +160,21 @@ def _in_a_new_process(runs0: Runs, runs1: Runs, since: float) -> Made:
     except Exception as error:
         raise NotPossible(f"a dataset cannot be sent to a new process ({in_words(error)})") from None
     folders = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
-    with tempfile.TemporaryDirectory(prefix="dpaudit-", ignore_cleanup_errors=True) as name:
-        task, answer, errors = (Path(name, part) for part in ("task", "answer", "errors"))
-        task.write_bytes(content)
-        with errors.open("wb") as stderr:
-            process = subprocess.Popen(
-                # Without -P, Python would search the working folder first, and a module in it could hide another.
-                [sys.executable, "-P", "-m", "dpaudit.sampling.fresh_process", str(task), str(answer)],
-                stdin=subprocess.DEVNULL,
-                stdout=stderr,
-                stderr=stderr,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
-                start_new_session=os.name == "posix",
-            )
-            try:
-                code = process.wait()
-            finally:
-                _end(process)
+    # Without -P, Python would search the working folder first, and a module in it could hide another.
+    command = [sys.executable, "-P", "-m", "dpaudit.sampling.fresh_process"]
+    try:
+        child = Child(command, name="a new process", env={"PYTHONPATH": os.pathsep.join(folders)})
         try:
-            found: Foreign = pickle.loads(answer.read_bytes())  # safe, because this module wrote the answer
-        except Exception:
-            last = errors.read_bytes().decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise NotPossible(f"a new process failed: {' '.join(last)[:200] or f'exit code {code}'}") from None
+            task = wire.frame(content)
+            answer = child.exchange(task, wire.frame_size, timeout=None, awaited="its outcomes")
+        finally:
+            child.close()
+    except MechanismError as error:
+        raise NotPossible(" ".join(str(error).split())[:300]) from None
+    found: Foreign = pickle.loads(wire.unframe(answer[wire.HEADER.size :]))  # safe, because this module wrote it
     if isinstance(found, str):
         raise NotPossible(found)
     return _checked(found)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and the helpers that it started."""
-    with suppress(OSError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
 
 
 def _checked(found: Made) -> Made:
@@ -258,9 +228,11 @@ def _made(runs: Sequence[Runs], since: float, hook: Callable[[_Reads], None]) ->
     return first, second
 
 
-def _main(task: Path, answer: Path) -> None:
+def _main() -> None:
+    requests, answers = wire.own_streams()
+    task = wire.unframe(wire.received(requests) or b"")
     try:
-        runs0, runs1, since = pickle.loads(task.read_bytes())  # safe, because the parent process wrote the task
+        runs0, runs1, since = pickle.loads(task)  # safe, because the parent process wrote the task
         with memory_limited(runs0.execution.memory):
             found = _made((runs0, runs1), since, sys.addaudithook)
     except BaseException as error:
@@ -269,12 +241,13 @@ def _main(task: Path, answer: Path) -> None:
         content = pickle.dumps(found)
     except Exception as error:  # pickling runs code of the output's class, which may raise any exception
         content = pickle.dumps(f"an output cannot be sent back from a new process ({in_words(error)})")
-    answer.write_bytes(content)
+    answers.write(wire.frame(content))
+    answers.flush()
 
 
 if __name__ == "__main__":
     # Import the module by name, because pickled objects refer to its classes by that name and not by __main__.
     from dpaudit.sampling import fresh_process as fresh
 
-    fresh._main(*map(Path, sys.argv[1:]))
+    fresh._main()
     os._exit(0)  # threads of the mechanism could delay a usual end

@@ -20,7 +20,7 @@ from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
 from dpaudit.mechanisms.fingerprint import Fingerprint, fingerprint
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.sources import Source
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.difference import brief
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.text.masking import masked_values
@@ -30,7 +30,6 @@ from dpaudit.text.version import __version__
 _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 _KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
 _NOT_COMPARED = ", without what cannot be compared: "
-_MAX_LINES = 30  # maximum number of differences in a message
 # Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
 # scores for the same canaries and the same coins.
 _MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
@@ -91,18 +90,11 @@ def mechanism_name(mechanism: object) -> str:
 def with_settings(
     parts: Identity, seed: int, execution: ExecutionSettings, detect: str | None = None
 ) -> dict[str, str | Secret]:
-    """Add the other parts that determine the outputs, and the planned violation.
-
-    The planned violation determines the bets, so it must be chosen before the outputs.  Bug-fix releases of Python and
-    numpy keep the outputs of a seed.
-    """
+    """Add the other parts that determine the outputs, and the planned violation, which determines the bets."""
     return {
         **parts,
         "seed": str(seed),
-        "observe_time": str(execution.observe_time),
-        "failures": str(execution.failures),
-        "timeout": str(execution.timeout),
-        "memory": str(execution.memory),
+        **{name: str(getattr(execution, name)) for name in ("observe_time", "failures", "timeout", "memory")},
         "detect": str(detect),
         "dpaudit": __version__,
         "Python": ".".join(platform.python_version().split(".")[:2]),
@@ -168,7 +160,7 @@ def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = 
         f"{_short(name)} ({_shown(there.get(name), 'one value')} {where}, {_shown(here.get(name), 'another')} now)"
         for name in names
     ]
-    return [*found[:_MAX_LINES], *([f"{len(names) - _MAX_LINES} more"] if len(names) > _MAX_LINES else [])]
+    return found if len(found) <= 30 else [*found[:30], f"{len(found) - 30} more"]
 
 
 def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -12,26 +12,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
-from dpaudit.mechanisms.forks import end_copy, only_this_process
-from dpaudit.mechanisms.memory import advice, memory_limited
-from dpaudit.mechanisms.places import place
-from dpaudit.mechanisms.protocol import MechanismError, in_words
+from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
+from dpaudit.mechanisms.own_process import end_copy, only_this_process
+from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.raised import about_memory, message_of, of_code, of_machine
-from dpaudit.mechanisms.timeout import RunTimeout, Timeout, timeout_after
-from dpaudit.mechanisms.timing import THIS_PROCESS
+from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
 from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, UnusableOutputs, detached, detached_batch
-from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.sampling.side_effects import SideEffects, watched
-from dpaudit.sampling.streams import stream, trial_streams
+from dpaudit.sampling.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
-from dpaudit.settings.memory import check_memory
+from dpaudit.settings.limits import check_memory
 from dpaudit.values import Foreign, Output, RawOutputs
 
-ATTEMPTS = 10  # maximum number of attempts at one run if failures="retry"
-# Changes of the dataset are checked after each of the first runs, and later after runs whose index is a power of 2.
-_FIRST_RUNS = 8
+_FIRST_RUNS = 8  # changes of the dataset are checked after these, and later after runs whose index is a power of 2
 
 
 @contextmanager
@@ -58,21 +52,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """The settings for the execution of runs: observation of time, failures, timeout and memory.
+    """The settings for the execution of runs; the docstring of `dpaudit.audit` explains them."""
 
-    Args:
-        observe_time: Whether the attacker sees the time of each run.  The outputs are then of the class `Timed`.
-        failures: With "stop", a failing run ends the runs of its pair.  With "retry", the run is retried.  With
-            "outcome", the attacker sees the failure as an output of the class `Raised`.
-        timeout: Maximum duration of a run, or of a call of a batched mechanism, in seconds.  None means no limit.
-        memory: Maximum memory that runs may add to their process, in bytes.  None means no limit.  Runs with a limit
-            execute in other processes.  Commands and isolated mechanisms have their own limits.
-    """
-
-    observe_time: bool = DEFAULTS.observe_time
+    observe_time: bool = DEFAULTS.observe_time  # the outputs are of the class `Timed`
     failures: Failures = DEFAULTS.failures
-    timeout: float | None = DEFAULTS.timeout
-    memory: int | None = None
+    timeout: float | None = DEFAULTS.timeout  # of a run, or of a call of a batched mechanism, in seconds
+    memory: int | None = None  # bytes that runs may add to their process; programs have their own limits
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", check_memory(self.memory))
@@ -85,16 +70,12 @@ class ExecutionSettings:
     @property
     def attempts(self) -> int:
         """Maximum number of attempts at one run."""
-        return ATTEMPTS if self.failures == "retry" else 1
+        return 10 if self.failures == "retry" else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs [start, stop) of one side of a pair: a task for any process.
-
-    Each run gets a new copy of the dataset, and each output is copied as soon as the run returns it.  So later changes
-    by the mechanism have no effect.
-    """
+    """Runs [start, stop) of one side of a pair: a task for any process.  Each run gets a new copy of the dataset."""
 
     mechanism: object
     dataset: Dataset
@@ -107,10 +88,7 @@ class Runs:
     beside: Dataset | None = None
 
     def __call__(self) -> Outcome:
-        """Make the runs.  Among the mechanism's exceptions, only KeyboardInterrupt propagates.
-
-        Call this method inside `kept_global_randomness`.
-        """
+        """Make the runs, inside `kept_global_randomness`.  Only KeyboardInterrupt propagates."""
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with (
@@ -133,7 +111,7 @@ class Runs:
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
         one = _one_run_of(mechanism) if members.samples(mechanism) else mechanism
-        called = one if self.execution.timeout is None else timeout.around(one)
+        called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
         clock = time.perf_counter
         began = seconds = 0.0
         getpid, process = os.getpid, os.getpid()
@@ -186,11 +164,7 @@ class Runs:
     def _one_by_one_elsewhere(
         self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
     ) -> Outcome:
-        """Make runs one by one in another process, and get their times, or the exceptions that are outcomes.
-
-        A failure ends the other process, and a new process is slower at first.  So a retry after a failure on one
-        dataset would change later times, and failed runs are not retried.
-        """
+        """Make runs one by one in another process, without retries, as a new process would be slower at first."""
         outputs: list[Output] = []
         timed, outcomes = self.execution.observe_time, self.execution.failures == "outcome"
         for run in range(self.start, self.stop):
@@ -270,10 +244,7 @@ class Runs:
         )
 
     def _out_of_memory(self, error: BaseException | None) -> bool:
-        """Whether a run exceeded the memory limit.
-
-        Such a run is neither retried nor an outcome, because earlier runs determine how much memory is left.
-        """
+        """Whether a run exceeded the memory limit: earlier runs determine how much memory is left."""
         return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:

@@ -15,31 +15,26 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.mechanisms import members
-from dpaudit.mechanisms.memory import advice
-from dpaudit.mechanisms.protocol import in_words
+from dpaudit.mechanisms.limits import advice
+from dpaudit.mechanisms.raised import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
-from dpaudit.sampling.detached import CONTAINERS, IMMUTABLE, Dataset, NotCopyable, immutable
-from dpaudit.sampling.global_randomness import kept_global_randomness
+from dpaudit.sampling.detached import Dataset, NotCopyable, immutable, plain
 from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, limited_here, made, resolved
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
-from dpaudit.sampling.streams import stream
+from dpaudit.sampling.streams import kept_global_randomness, stream
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.values import Foreign, RawOutputs
 
 
 def generator_in(value: Foreign) -> str:
-    """Return the type of a random generator inside `value`, or "" if there is none.
-
-    Copies of one generator yield the same numbers.  So a dataset must not contain a generator.  A generator that a deep
-    copy shares with the original is allowed.
-    """
+    """Return the type of a random generator inside `value`, whose copies would repeat its numbers, or ""."""
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""
     with contextlib.suppress(RecursionError):  # the value contains itself or is deeply nested
-        if _plain(value):
+        if plain(value):
             return ""
     copies: dict[int, object] = {}
     try:
@@ -52,34 +47,17 @@ def generator_in(value: Foreign) -> str:
     return f"{type(found[0]).__module__}.{type(found[0]).__qualname__}" if found else ""
 
 
-def _plain(value: Foreign) -> bool:
-    """Whether a value consists of containers and immutable values only."""
-    kind = type(value)
-    if kind is dict:
-        return _plain(list(value)) and _plain(list(value.values()))
-    return kind in IMMUTABLE or (
-        kind in CONTAINERS and (IMMUTABLE.issuperset(map(type, value)) or all(map(_plain, value)))
-    )
-
-
 CHUNK = 16_384  # maximum number of runs in one call of a batched mechanism; random streams depend on this value
 _WORTH_SENDING = 0.02  # minimum seconds of work that justify other processes; less work takes longer there
 
 
 @dataclass
 class Sampler:
-    """Makes the trials of one mechanism.
+    """Makes the trials of one mechanism on copies of the datasets.
 
     The address (seed, pair, side, t) determines the random numbers of trial t of a side, in every process.  A batched
     mechanism uses one stream for all runs of a call.  So its outputs also depend on the division of runs into calls.
     The first call starts at the start of the caller's block, and each call makes at most CHUNK runs.
-
-    The sampler copies the datasets at its creation.  So later changes to the originals have no effect.
-
-    Attributes:
-        side_effects: The side effects so far, on d0 and on d1.
-        seconds_per_run: Duration of the latest runs in this process, divided by their number; 0 with workers.
-        clock: How running times were measured so far, one of `mechanisms.timing.CLOCKS`; "" if they were not observed.
     """
 
     mechanism: object
@@ -89,8 +67,8 @@ class Sampler:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     store: Store | None = None
     side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
-    clock: str = field(default="", init=False)
-    seconds_per_run: float = field(default=0.0, init=False)
+    clock: str = field(default="", init=False)  # one of `mechanisms.protocol.CLOCKS`, if running times are observed
+    seconds_per_run: float = field(default=0.0, init=False)  # of the latest runs in this process; 0 with workers
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
     _types: list[set[str]] = field(init=False)  # types of the outputs of shared calls, for each pair
 
@@ -114,11 +92,7 @@ class Sampler:
         return max(1, int(effective_n_jobs(self.jobs)))
 
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Make the trials [start, stop) of a pair, or read them from the store.
-
-        Returns:
-            The outcomes on d0 and on d1.  A stored block may contain only the first of these trials.
-        """
+        """Make the trials [start, stop) of a pair, or read the stored block, which may hold only the first of them."""
         kept = self.store.get(pair, start, stop) if self.store is not None else None
         if kept is not None and self.store is not None:
             recorded = self.store.side_effects(pair, start)
@@ -165,9 +139,11 @@ class Sampler:
         ]
         limited = limited_here(tasks[0])  # a memory limit set in this process would also limit the audit itself
         slow = self.jobs != 1 and self.seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
-        parallel = slow or limited
-        parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
-        if not parallel:  # with workers, the clock would include the time to start them
+        if slow or limited:  # the clock would include the time to start workers
+            parts = _elsewhere(tasks, self.jobs)
+        else:
+            with kept_global_randomness():
+                parts = [task() for task in tasks]
             self.seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
@@ -177,8 +153,6 @@ class Sampler:
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         """Make trials one by one, with the two runs of each trial in random order.
-
-        Mechanisms in other processes get one request for each run.
 
         Clocks, caches and load drift, and the effect of this drift on the times must not depend on the dataset.
         """
@@ -227,11 +201,6 @@ def _dataset(pair: Pair, side: int, value: object) -> Dataset:
             "must be data (numbers, text, arrays, data frames, or lists and dicts of these) or an object with "
             "__deepcopy__.  Let the mechanism itself open files and connections"
         ) from None
-
-
-def _here(tasks: list[Runs]) -> list[Outcome]:
-    with kept_global_randomness():
-        return [task() for task in tasks]
 
 
 def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:

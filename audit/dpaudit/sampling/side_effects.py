@@ -8,14 +8,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TextIO
 
 import numpy as np
 
-from dpaudit.mechanisms.exits import exits_refused
-from dpaudit.mechanisms.forks import copies, end_copy
-from dpaudit.mechanisms.timing import OUTSIDE, REPORTED
+from dpaudit.mechanisms.own_process import copies, current_folder, end_copy, exits_refused
+from dpaudit.mechanisms.protocol import OUTSIDE, REPORTED
 from dpaudit.text.reasons import About, Reason
 
 _SPARE_HANDLES = 8  # writing a result, its PDF and a table needs fewer
@@ -36,17 +35,8 @@ class SideEffects:
     clock: str = ""  # how running times were measured, one of CLOCKS, or "" if they were not observed
 
     def __add__(self, other: SideEffects) -> SideEffects:
-        return SideEffects(
-            self.lines + other.lines,
-            self.first_line or other.first_line,
-            self.moved_to or other.moved_to,
-            self.legacy_randomness or other.legacy_randomness,
-            self.changed or other.changed,
-            self.failed + other.failed,
-            self.forked or other.forked,
-            self.lost + other.lost,
-            self.clock or other.clock,
-        )
+        both = [(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)]
+        return SideEffects(*(a + b if type(a) is int else a or b for a, b in both))
 
     def words(self) -> list[str]:
         """Return one sentence for each side effect that an auditor should know."""
@@ -92,15 +82,8 @@ class SideEffects:
 
 @contextmanager
 def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
-    """Observe and undo side effects inside the `with` block.
-
-    Stdout is sent to stderr and the working directory is restored.  If the mechanism forks and both processes leave the
-    block, the copy ends.  A mechanism may use up all file handles; some are kept, so that a result can be written.
-
-    Yields:
-        The side effects.  The record is complete after the block.
-    """
-    side_effects, process, folder, before = SideEffects(), os.getpid(), _folder(), copies()
+    """Observe and undo side effects inside the `with` block.  Their record is complete after it."""
+    side_effects, process, folder, before = SideEffects(), os.getpid(), current_folder(), copies()
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # all threads share stdout
     printed = redirect_stdout(_Printed(side_effects, sys.stderr)) if alone else nullcontext()  # type: ignore[type-var]
@@ -111,7 +94,7 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
         if os.getpid() != process:
             end_copy()
         side_effects.forked = copies() != before
-        if (moved := _folder()) != folder:
+        if (moved := current_folder()) != folder:
             side_effects.moved_to = moved
             with suppress(OSError):
                 os.chdir(folder)
@@ -131,13 +114,6 @@ def _spare_handles() -> Iterator[None]:
         for handle in spare:
             with suppress(OSError):  # the mechanism may have closed it
                 os.close(handle)
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return "a folder that no longer exists"
 
 
 def _global_states() -> tuple[object, ...]:

@@ -4,64 +4,91 @@ A store is one SQLite file.  While the store is in use, the file NAME-wal exists
 
     about(name, value)      identity (see `sampling.identity`), seed and date of the audit, the `salt` of the hashes
                             of secrets, the number of `failures`, and later `changes` of the identity
-    blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in chronological order
+    blocks(number, pair, start, stop, size, digest)      trials [start, stop) of a pair, in chronological order
     bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
-A body has the encoding of `dpaudit.mechanisms.wire`, so it contains no executable code.  `size` is the number of bytes
-of the outputs, which precede the side effects.  `digest` is the SHA-256 of the body, and `chain`
-covers all blocks so far (`store_file.chained`).
+A body has the encoding of `dpaudit.mechanisms.wire`, so it contains no code.  `size` is the number of bytes of the
+outputs, which precede the side effects.  `digest` is the SHA-256 of the row and the body (`digest_of`).
 
-Each block is one transaction, which reaches the disk before the audit continues.  A kill or a power cut loses only the
-current block.  Only one process at a time can use a store.  The operating system unlocks the store when the process
-ends.  A store with the identity of another audit is refused and left unchanged.
+Each block is one transaction, which reaches the disk before the audit continues.  A power cut loses only the current
+block.  Only one process at a time can use a store.  A store may come from a failing disk or from a stranger: its schema
+must be exactly `TABLES`, so that no trigger or view can run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self, TypeVar
-
-import numpy as np
+from typing import NamedTuple, Self
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.sampling.identity import Identity, differing, in_words, keyed, mixable, not_compared, public, what_to_do
 from dpaudit.sampling.output_fingerprint import encoded
 from dpaudit.sampling.side_effects import SideEffects
-from dpaudit.sampling.store_file import BEGIN, OtherAudit, Place, StoreError, chained, damaged, explained, opened
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.values import Foreign, RawOutputs
 
-__all__ = ["Store", "StoreError", "seed_of"]
-
+FORMAT = 5
+APPLICATION = int.from_bytes(b"dpau", "big")  # application id in the header of the SQLite file
+TABLES = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
+    "CREATE TABLE blocks (number INTEGER PRIMARY KEY, pair INTEGER NOT NULL, start INTEGER NOT NULL, "
+    "stop INTEGER NOT NULL, size INTEGER NOT NULL, digest BLOB NOT NULL)",
+    "CREATE TABLE bodies (block INT NOT NULL, part INT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (block, part))",
+)
 MAX_PART_BYTES = 2**28  # maximum size of one part of a body; SQLite allows at most 10^9 bytes in one value
-_SALT_BYTES = 16
-_Side = TypeVar("_Side")
+
+
+class StoreError(Exception):
+    """Raised if trials cannot be stored or read.  The message names the file and the reason."""
+
+
+class OtherAudit(StoreError):
+    """Raised if a store holds the trials of another audit."""
+
+
+class StoreRefused(ValueError):
+    """Raised by `audit` before its first run if its store cannot be used."""
+
+    def __str__(self) -> str:
+        return f"store: {self.args[0]}"
+
+    @property
+    def other_audit(self) -> bool:
+        """Whether the store holds the trials of another audit."""
+        return isinstance(self.args[0], OtherAudit)
+
+
+class Place(NamedTuple):
+    """The row of a block."""
+
+    number: int
+    pair: int
+    start: int
+    stop: int  # index after the last trial
+    size: int  # number of bytes of the outputs, which precede the side effects
+    digest: bytes
+
+
+_NONE = SideEffects(), SideEffects()
 
 
 class Store:
-    """The blocks of trials of one audit.  The file is locked until `close` is called or the `with` block ends.
-
-    Attributes:
-        path: The file.
-        made: The date of the store, in ISO 8601, UTC.
-        changes: The differences at each change of the identity.
-        failures: Number of recorded failures; see `count_failure`.
-    """
+    """The blocks of trials of one audit.  The file is locked until `close` is called or the `with` block ends."""
 
     def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
-        """Open a store, and create the store if it does not exist."""
         self.path = Path(path)
         self._places: dict[tuple[int, int], Place] = {}  # by pair and start
         self._added: set[tuple[int, int]] = set()  # blocks that this object has written
         self._reused: dict[tuple[int, int], int] = {}  # number of runs read from other blocks, by block
-        self._chain = hashlib.sha256(BEGIN).digest()
         self._connection = opened(self.path)
         try:
             with explained(self.path):
@@ -76,18 +103,16 @@ class Store:
         try:
             about = {name: json.loads(text) for name, text in self._connection.execute("SELECT name, value FROM about")}
             self.failures = int(about.get("failures", 0))  # kept, although the training may have changed since
-            new = (
-                {"made": datetime.now(UTC).isoformat(timespec="seconds"), "changes": []} if not self._places else about
-            )
-            self.made, self.changes = str(new["made"]), [str(change) for change in new["changes"]]
-            salt = bytes.fromhex(about["salt"]) if self._places else secrets.token_bytes(_SALT_BYTES)
-            there = dict(about["identity"]) if self._places else {}
+            if not self._places:
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                about = {"made": now, "changes": [], "salt": secrets.token_hex(16), "identity": {}}
+            self.made, self.changes = str(about["made"]), [str(change) for change in about["changes"]]
+            salt, there = bytes.fromhex(about["salt"]), dict(about["identity"])
         except (ValueError, TypeError, KeyError, RecursionError):
             raise damaged(self.path, "the identity of the audit is missing") from None
         self._not_compared = not_compared(public(identity))
-        here = keyed(identity, salt)
+        here, runs = keyed(identity, salt), sum(self.trials.values())
         names = differing(there, here) if self._places else []
-        runs = sum(self.trials.values())
         if names and not (anyway and mixable(names)):
             lines = "\n  ".join(["These parts differ:", *in_words(there, here, "in the store")])
             raise OtherAudit(
@@ -98,8 +123,8 @@ class Store:
         if names:
             self.changes.append(f"since trial {runs:,}, these parts differ: {', '.join(in_words(there, here))}")
         if names or not self._places:
-            self._write_about(identity=here, seed=seed, made=self.made, changes=self.changes, salt=salt.hex())
-            self._write_about(failures=self.failures)
+            about = {"identity": here, "seed": seed, "made": self.made, "changes": self.changes, "salt": salt.hex()}
+            self._write_about(**about, failures=self.failures)
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +133,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Unlock the file.  A closed store cannot be used.  A second call has no effect."""
+        """Unlock the file."""
         self._connection.close()
 
     @property
@@ -144,120 +169,181 @@ class Store:
             return None
         place = self._places[pair, start]
 
-        def outputs(side: Foreign) -> RawOutputs:
-            if not isinstance(side, list | np.ndarray) or len(side) != place.stop - start:
-                raise ValueError
-            return side
-
-        outputs0, outputs1 = self._sides(place, slice(place.size), outputs)
+        first, second = self._sides(place, slice(place.size))
+        lengths = [(len(one),) if isinstance(one, list) else getattr(one, "shape", ())[:1] for one in (first, second)]
+        if lengths != [(place.stop - start,)] * 2:
+            raise self._changed(place.number)
         if (pair, start) not in self._added:
             self._reused[pair, start] = max(min(stop, place.stop) - start, self._reused.get((pair, start), 0))
-        return outputs0[: stop - start], outputs1[: stop - start]
+        return first[: stop - start], second[: stop - start]
 
     def side_effects(self, pair: int, start: int) -> tuple[SideEffects, SideEffects]:
         """Return the side effects of a block's runs."""
         if (pair, start) not in self._places:
-            return SideEffects(), SideEffects()
+            return _NONE
         place = self._places[pair, start]
-        return self._sides(place, slice(place.size, None), lambda side: SideEffects(**side))
+        first, second = self._sides(place, slice(place.size, None))
+        try:
+            return SideEffects(**first), SideEffects(**second)
+        except TypeError:
+            raise self._changed(place.number) from None
 
     def put(
-        self,
-        pair: int,
-        start: int,
-        outputs0: RawOutputs,
-        outputs1: RawOutputs,
-        side_effects: tuple[SideEffects, SideEffects] | None = None,
+        self, pair: int, start: int, outputs0: RawOutputs, outputs1: RawOutputs, effects: Sequence[SideEffects] = _NONE
     ) -> None:
         """Write a block, unless the block is empty or already in the store."""
         if (pair, start) in self._places or len(outputs0) == 0:
             return
-        effects = side_effects or (SideEffects(), SideEffects())
         reported = [{entry.name: getattr(one, entry.name) for entry in fields(one)} for one in effects]
         try:
             outputs = encoded((outputs0, outputs1))
         except Unsendable as error:
-            raise StoreError(
-                f"{self.path}: an output cannot be stored: {error}; run the audit without a store"
-            ) from None
-        self._append(pair, start, start + len(outputs0), outputs, frame(reported)[HEADER.size :])
+            words = f"an output cannot be stored: {error}; run the audit without a store"
+            raise StoreError(f"{self.path}: {words}") from None
+        body, number = outputs + frame(reported)[HEADER.size :], len(self._places)
+        row = number, pair, start, start + len(outputs0), len(outputs)
+        place = Place(*row, digest_of(*row, body))
+        cuts = range(0, len(body), MAX_PART_BYTES)
+        rows = [(number, part, body[at : at + MAX_PART_BYTES]) for part, at in enumerate(cuts)]
+        with explained(self.path), _transaction(self._connection):
+            self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", place)
+            self._connection.executemany("INSERT INTO bodies VALUES (?, ?, ?)", rows)
+        self._places[pair, start] = place
         self._added.add((pair, start))
 
     def count_failure(self) -> None:
-        """Record a failure, after which the audit ends and a later audit may repeat the failed run."""
+        """Record a failure, which ends the audit."""
         self.failures += 1
         with explained(self.path):
             self._write_about(failures=self.failures)
 
-    def _append(self, pair: int, start: int, stop: int, outputs: bytes, effects: bytes) -> None:
-        body = outputs + effects
-        digest = hashlib.sha256(body).digest()
-        chain = chained(self._chain, pair, start, stop, digest)
-        number = len(self._places)
-        parts = [
-            (number, part, body[at : at + MAX_PART_BYTES])
-            for part, at in enumerate(range(0, len(body), MAX_PART_BYTES))
-        ]
-        row = (number, pair, start, stop, len(outputs), digest, chain)
-        with explained(self.path), self._transaction():
-            self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            self._connection.executemany("INSERT INTO bodies VALUES (?, ?, ?)", parts)
-        self._chain = chain
-        self._places[pair, start] = Place(number, stop, len(outputs), digest)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-
     def _read_places(self) -> None:
-        """Read the index of all blocks and check the chain.  Bodies are checked when they are read."""
-        rows = self._connection.execute(
-            "SELECT number, pair, start, stop, size, digest, chain FROM blocks ORDER BY number"
-        )
-        for number, pair, start, stop, size, digest, chain in rows:
-            with suppress(TypeError, AttributeError, OverflowError):
-                self._chain = chained(self._chain, pair, start, stop, digest)
-            if number != len(self._places) or chain != self._chain or start >= stop:
-                raise damaged(self.path, f"block {len(self._places)} differs from the written block")
-            self._places[pair, start] = Place(number, stop, size, digest)
+        """Read the index of all blocks.  A block is checked when its body is read."""
+        for place in map(Place._make, self._connection.execute("SELECT * FROM blocks ORDER BY number")):
+            known = all(isinstance(one, int) for one in place[:-1])
+            if not known or place.number != len(self._places) or place.start >= place.stop:
+                raise self._changed(len(self._places))
+            self._places[place.pair, place.start] = place
 
-    def _sides(self, place: Place, part: slice, read: Callable[[Foreign], _Side]) -> tuple[_Side, _Side]:
+    def _changed(self, number: int) -> StoreError:
+        return damaged(self.path, f"block {number} differs from the written block")
+
+    def _sides(self, place: Place, part: slice) -> tuple[Foreign, Foreign]:
         """Read a part of a block's body, which holds one value for each dataset."""
         with explained(self.path):
             rows = self._connection.execute("SELECT data FROM bodies WHERE block = ? ORDER BY part", (place.number,))
             parts = [data for (data,) in rows]
         try:
             body = b"".join(parts)
-            if hashlib.sha256(body).digest() == place.digest:
+            if digest_of(*place[:-1], body) == place.digest:
                 first, second = unframe(body[part])
-                return read(first), read(second)
-        except (ValueError, TypeError, RecursionError, MemoryError):
-            pass
-        raise damaged(self.path, f"block {place.number} differs from the written block")
+                return first, second
+            raise ValueError
+        except (ValueError, TypeError, OverflowError, RecursionError, MemoryError):
+            raise self._changed(place.number) from None
 
     def _write_about(self, **values: object) -> None:
         rows = [(name, json.dumps(value)) for name, value in values.items()]
-        with self._transaction():  # so that no identity is stored without its recorded change
+        with _transaction(self._connection):  # so that no identity is stored without its recorded change
             self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
 
 
 def seed_of(path: str | Path | None) -> int:
-    """Return the seed that a store records, or a fresh seed if there is no such seed.
+    """Return the seed that a store records, or a fresh seed.  Errors are reported when an audit opens the store."""
+    with suppress(StoreError, ValueError, TypeError):
+        if path is not None and Path(path).is_file():
+            with closing(opened(Path(path))) as connection, explained(Path(path)):
+                return int(connection.execute("SELECT value FROM about WHERE name = 'seed'").fetchone()[0])
+    return fresh_seed()
 
-    Errors are reported when the store is opened for an audit.
-    """
+
+def digest_of(number: int, pair: int, start: int, stop: int, size: int, body: bytes) -> bytes:
+    """Return the SHA-256 of a row and of its body, so that a changed, moved or repeated block is detected."""
+    row = b"".join(one.to_bytes(8, "little", signed=True) for one in (number, pair, start, stop, size))
+    return hashlib.sha256(row + hashlib.sha256(body).digest()).digest()
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Replace any error of SQLite or of the file system inside the `with` block by a StoreError."""
     try:
-        if path is None or not Path(path).is_file():
-            return fresh_seed()
-        with closing(opened(Path(path))) as connection, explained(Path(path)):
-            row = connection.execute("SELECT value FROM about WHERE name = 'seed'").fetchone()
-        return fresh_seed() if row is None else int(row[0])
-    except (StoreError, ValueError):
-        return fresh_seed()
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(_reason(path, error)) from None
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise damaged(path, "the text is not UTF-8") from None
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Open a store with an exclusive lock; create a missing file, and leave a file that is not a store unchanged."""
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for one in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
+            if one.is_symlink():  # SQLite would write to its target
+                raise StoreError(f"{one} is a symbolic link to {os.readlink(one)}.  Name the target file itself")
+        if path.exists() and not path.is_file():
+            raise StoreError(f"{path} is not a regular file; it may be a directory or a device.  Name another store")
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb") as file:
+            first = file.read(16)
+        if first and first != b"SQLite format 3\x00":
+            raise StoreError(f"{path} is not a store of trials, and was left as it is.  Name another store")
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        with explained(path):
+            _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    execute = connection.execute
+    for setting in ("locking_mode = EXCLUSIVE", "trusted_schema = OFF", "cell_size_check = ON"):
+        execute(f"PRAGMA {setting}")
+    application, version = (execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    found = [row[0] for row in execute("SELECT sql FROM sqlite_master WHERE NOT (type = 'index' AND sql IS NULL)")]
+    if application not in (0, APPLICATION) or (found and application == 0):
+        raise StoreError(f"{path} is an SQLite database, but not a store of trials, and was left as it is")
+    if version != (FORMAT if found else 0):
+        raise StoreError(f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}")
+    if found and sorted(map(str, found)) != sorted(TABLES):  # the schema of a damaged file may be bytes or NULL
+        raise damaged(path, "the tables differ from the tables of a store")
+    execute("PRAGMA journal_mode = WAL")
+    execute("PRAGMA synchronous = FULL")  # committed blocks survive a power cut
+    with _transaction(connection):
+        if not found:
+            execute(f"PRAGMA application_id = {APPLICATION}")
+            execute(f"PRAGMA user_version = {FORMAT}")
+            for table in TABLES:
+                execute(table)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def damaged(path: Path, why: str) -> StoreError:
+    """Return the error for a damaged store."""
+    return StoreError(f"{path} is damaged: {why}.  Restore the file from a copy, or remove it and begin again")
+
+
+def _reason(path: Path, error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"{path} is in use by another audit.  Wait for the end of that audit, or name another store"
+    if name.startswith("SQLITE_FULL"):
+        return f"{path} cannot be written: No space left on device"
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_MISMATCH", "SQLITE_SCHEMA")):
+        return str(damaged(path, str(error)))
+    return f"{path} cannot be opened for writing: {error}"

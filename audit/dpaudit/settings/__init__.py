@@ -4,5 +4,5 @@
 library.
 
 May import: nothing of ours.
-Public names: `audit.AuditSettings`, `audit.DEFAULTS`, `limits`, `memory`.
+Public names: `audit.AuditSettings`, `audit.DEFAULTS`, `limits`.
 """

@@ -15,16 +15,14 @@ from dpaudit.settings.limits import (
     check_confidence,
     check_confirm,
     check_jobs,
+    check_memory,
     check_timeout,
     check_trials,
     shown,
 )
-from dpaudit.settings.memory import check_memory
 
 Method = Literal["sequential", "fixed"]
 METHODS: tuple[str, ...] = get_args(Method)
-_BETTING: tuple[str, ...] = ("sequential",)  # methods that bet on violations until they stop
-_TIMED: tuple[str, ...] = ("sequential",)  # methods whose guarantee holds even if running times depend on each other
 
 Failures = Literal["stop", "outcome", "retry"]
 FAILURES: tuple[str, ...] = get_args(Failures)
@@ -73,10 +71,10 @@ class AuditSettings:
         object.__setattr__(self, "trials", check_trials(self.trials))
         check_confidence(self.confidence)
         check_choice(self.method, METHODS, "method", between=" or ")
-        if self.observe_time and self.method not in _TIMED:
+        if self.observe_time and not self.bets:
             raise ValueError(
-                f"observe_time needs method {' or '.join(_TIMED)}, got {self.method}: running times of "
-                "different runs may depend on each other"
+                f"observe_time needs method sequential, got {self.method}: running times of different runs may depend "
+                "on each other"
             )
         if not isinstance(self.measure, bool):
             raise TypeError(f"measure must be True or False, got {self.measure!r}")
@@ -97,7 +95,7 @@ class AuditSettings:
     @property
     def bets(self) -> bool:
         """Whether the audit bets until it stops, so that a share of its bets can be placed on a planned violation."""
-        return self.method in _BETTING
+        return self.method == "sequential"
 
     @property
     def confirms(self) -> bool:

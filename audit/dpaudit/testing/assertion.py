@@ -74,7 +74,8 @@ def assert_private(
     claim, sought = claim_of("claim", claim), sought_of(detect)
     if (outcome := allowance.again(str(claim))) is None:
         chain = allowance.next_chain(str(claim))
-        name = name or _name(allowance)
+        test = allowance.node.rsplit("/", 1)[-1]
+        name = name or (test if allowance.calls == 1 else f"{test} ({allowance.calls})")
         violations = violations_of(claim, sought)
         if session.instead is not None:
             session.instead(allowance, mechanism, pairs, attacks, claim=claim, name=name, violations=violations)
@@ -122,11 +123,6 @@ def _allowance(given: Mapping[str, Any]) -> Allowance:
     return Allowance(node="", share=whole, settings=settings)
 
 
-def _name(allowance: Allowance) -> str:
-    test = allowance.node.rsplit("/", 1)[-1]
-    return test if allowance.calls == 1 else f"{test} ({allowance.calls})"
-
-
 def _confidence(significance: float) -> float:
     """Return 1 - significance, rounded up, so that the wealth at which an audit stops is never too low."""
     confidence = 1 - significance
@@ -138,12 +134,11 @@ def _beginning(allowance: Allowance, chain: Chain) -> Callable[[object], None]:
     lost = chain.after(log_e=-math.inf, refuted="", mu_lower=0.0, trials=0)
     node, number = allowance.node, allowance.entry.number
     record = {"node": node, "number": number, "outputs": [], "chain": dataclasses.asdict(lost), "begun": True}
-    kept: list[Record] = []
+    pending: list[Record] = [record]
 
     def reported(_: object) -> None:
-        if not kept:
-            kept.append(record)
-            allowance.keep(record)
+        if pending:
+            allowance.keep(pending.pop())
 
     return reported
 

@@ -50,8 +50,6 @@ class BaselineError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The entry of one test in a baseline."""
-
     number: int = 0
     chains: Sequence[Chain] = ()
     outputs: Sequence[str] = ()  # fingerprints of first outputs of earlier sessions
@@ -59,8 +57,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The content of a baseline file."""
-
     false_alarm: float
     runs: int = 0
     founders: int = 0

@@ -23,7 +23,6 @@ from dpaudit.settings.audit import POWER as AUDIT_POWER
 DETECT = 1.2  # default violation: the factor by which the mechanism is less private than claimed
 POWER = 0.999  # probability that the planned runs detect the violation
 _MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
-_MOST_CONFIDENT = math.nextafter(1.0, 0.0)
 _NEVER = 10**12  # number of runs that represents an undetectable violation
 
 Detect = TradeoffFunction | float
@@ -93,7 +92,7 @@ class Effort:
     def bets(self) -> Strategy:
         """The bets of the audit, with a share for the violation to detect."""
         violations = violations_of(self.claim, self.detect)
-        confidence = min(1 - self.significance, _MOST_CONFIDENT)
+        confidence = min(1 - self.significance, math.nextafter(1.0, 0.0))
         planned = Planned(violations=violations, confidence=confidence) if violations else None
         return strategy(self.claim.symmetrized(), planned)
 
@@ -110,7 +109,6 @@ class Effort:
 
 
 def described(detect: Detect) -> str:
-    """Describe the violation to detect."""
     return f"{detect:g} times less private" if isinstance(detect, float) else detect.label
 
 

@@ -22,9 +22,6 @@ from dpaudit.text.rounding import lower, percent_at_least, upper
 from dpaudit.text.signs import SIGNS
 
 SLOW = 1.0  # seconds; the summary lists audits that take longer, with the cost of other values of `detect`
-_MAX_SLOWEST = 3  # maximum number of slow audits that are listed
-_MIN_RISE = 1.1  # minimum ratio of a certified bound to the largest earlier bound that is reported as drift
-_CHANCE = 5.0  # minimum rise times sqrt(runs); corresponds to two to three standard deviations of a difference
 
 
 def violation(result: AuditResult, chain: Chain | None, significance: float, folder: str | Path | None) -> str:
@@ -53,12 +50,11 @@ def _datasets(result: AuditResult, label: str) -> list[str]:
     rows = [row for row in result.pairs if row.label == label]
     if len(rows) != 1 or (rows[0].d0 in label and rows[0].d1 in label):
         return []
-    lines = [f"  d0         {rows[0].d0}", f"  d1         {rows[0].d1}"]
-    return [*lines, f"             {rows[0].difference}"] if rows[0].difference else lines
+    difference = [f"             {rows[0].difference}"] if rows[0].difference else []
+    return [f"  d0         {rows[0].d0}", f"  d1         {rows[0].d1}", *difference]
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
-    """Describe a violation that an earlier session found."""
     return _message(
         [
             f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
@@ -80,7 +76,6 @@ def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], where: Sequence[str]) -> str:
-    """Describe an audit that ended without a verdict."""
     lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
     return _message([*lines, *(f"  because    {reason}" for reason in reasons), *where])
 
@@ -144,13 +139,14 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
                 f"no new evidence: {name} repeats runs of an earlier session; the baseline counts losses of such "
                 "audits, but no gains; let the mechanism draw fresh randomness in each session"
             )
-    slow = sorted((r for r in records if r["elapsed_s"] > SLOW), key=lambda r: -float(r["elapsed_s"]))[:_MAX_SLOWEST]
+    slow = sorted((r for r in records if r["elapsed_s"] > SLOW), key=lambda r: -float(r["elapsed_s"]))[:3]
     return lines + ["slowest audits (runs per dataset):"] * bool(slow) + [f"  {_cost(record)}" for record in slow]
 
 
 def _rises(record: Record) -> bool:
+    """Whether a bound is a tenth, and two to three standard deviations of a difference, above all earlier bounds."""
     now, before = float(record["mu_lower"]), float(record["mu_lower_before"])
-    return before > 0 and now > max(_MIN_RISE * before, before + _CHANCE / math.sqrt(max(record["trials"], 1)))
+    return before > 0 and now > max(1.1 * before, before + 5 / math.sqrt(max(record["trials"], 1)))
 
 
 def _cost(record: Record) -> str:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
 
 
-_NEW = Entry()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Settings that all audits of a session share."""
@@ -53,7 +50,7 @@ class Allowance:
     node: str
     share: float
     settings: Settings
-    entry: Entry = _NEW  # of the test in the baseline
+    entry: Entry = field(default_factory=Entry)  # of the test in the baseline
     restart: bool = False
     keep: Callable[[Record], None] = lambda record: None  # writes a record to the journal of the baseline
     calls: int = field(default=0, init=False)
@@ -62,7 +59,6 @@ class Allowance:
     """Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim."""
 
     def add(self, record: Record) -> None:
-        """Add the record of an audit that has ended."""
         self.records.append(record)
         self.keep(record)
 

@@ -1,6 +1,5 @@
 """Numbers and text for people: safe rounding, escaping, spelling hints, signs of verdicts, and ASCII replacements.
 
 May import: nothing of ours.
-Public names: `foreign_files`, `formats`, `masking`, `numbers`, `papers`, `printable`,
-`reasons`, `rounding`, `signs`, `spelling`, `version`.
+Public names: `foreign_files`, `masking`, `numbers`, `printable`, `reasons`, `rounding`, `signs`, `spelling`, `version`.
 """

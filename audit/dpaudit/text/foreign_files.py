@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 MAX_FILE_BYTES = 2**28  # a file that somebody else may have written is read into memory
 
 
-def open_foreign(path: str | Path) -> BinaryIO:
+def open_foreign(path: str | Path) -> BufferedReader:
     """Open a regular file for reading."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer must not block
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -45,23 +45,21 @@ def masked_command(words: Sequence[str]) -> str:
     return shlex.join(masked_words(words))
 
 
-def masked_values(value: object, name: str = "") -> object:
+def masked_values(value: object, secret: bool = False) -> object:
     """Return plain values with masks.  Numbers and booleans are not masked, because they are settings."""
     if isinstance(value, Mapping):
         return {
-            masked(key) if isinstance(key, str) else key: masked_values(held, name or _if_secret(key))
+            masked(key) if isinstance(key, str) else key: masked_values(
+                held, secret or _SECRET.fullmatch(str(key)) is not None
+            )
             for key, held in value.items()
         }
     if isinstance(value, list | tuple):
         texts = [one if isinstance(one, str) else "" for one in value]
-        shown = [MASK] * len(texts) if name else masked_words(texts)
+        shown = [MASK] * len(texts) if secret else masked_words(texts)
         return [
-            word if isinstance(one, str) else masked_values(one, name) for one, word in zip(value, shown, strict=True)
+            word if isinstance(one, str) else masked_values(one, secret) for one, word in zip(value, shown, strict=True)
         ]
     if not isinstance(value, str):
         return value
-    return MASK if name else _masked_word(value, "")
-
-
-def _if_secret(key: object) -> str:
-    return key if isinstance(key, str) and _SECRET.fullmatch(key) else ""
+    return MASK if secret else _masked_word(value, "")

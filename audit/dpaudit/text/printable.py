@@ -21,7 +21,7 @@ _LOWERED = str.maketrans(_RAISED, "-0123456789")
 
 def printable(text: str) -> str:
     """Escape invisible characters and changes of the text direction, e.g. \\x00 and \\u202e; keep line breaks."""
-    return "".join(c if _visible(c) else _escaped(c) for c in text)
+    return "".join(c if _visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str) -> str:
@@ -30,11 +30,7 @@ def one_line(text: str) -> str:
 
 
 def joined(text: str) -> str:
-    """Join indented lines of a message with spaces, and escape all else like `one_line`.
-
-    Messages of `dpaudit` indent all lines after the first.  Line breaks of foreign text are escaped, so that no wrapped
-    line begins with such text.
-    """
+    """Join the indented lines of a message of dpaudit with spaces, and escape all else like `one_line`."""
     return one_line(re.sub(r"\n +", " ", text))
 
 
@@ -72,10 +68,6 @@ def facts_html(title: str, rows: Sequence[tuple[str, ...]], sentences: Iterable[
 
 def _text(words: str) -> str:
     return escape(one_line(words), quote=True)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _visible(character: str) -> bool:

@@ -1,7 +1,7 @@
 """Subjects of warnings, for code that acts on a warning.
 
-A warning of an audit is a `Reason`: text with a subject.  Result files store only the text.  Only this module finds the
-subject from the text: every warning about a subject contains the phrase of that subject.
+A warning of an audit is a `Reason`: text with a subject.  Result files store only the text, from which only this module
+finds the subject again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,6 @@ class About(enum.Enum):
     RETRIED = "retried: the "  # failed runs were retried, so the claim was tested on the runs that succeeded
     GLOBAL_STATE = "global random state"  # the mechanism uses the global random state
     OTHER = ""
-
-
-_NO_GUARANTEE = "no guarantee holds"
-NOTHING_HOLDS = frozenset({About.DEPENDENT, About.VOID})
-"""Subjects that invalidate the counts.  After such a warning, the counts prove nothing."""
 
 
 _HARMLESS = (
@@ -57,11 +52,7 @@ class Reason(str):
 
     @classmethod
     def that(cls, sign: str, about: About) -> Self:
-        """Combine an observation with its consequence.
-
-        Returns:
-            The warning "SIGN: CONSEQUENCE".
-        """
+        """Combine an observation with its consequence: "SIGN: CONSEQUENCE"."""
         return cls(f"{sign}: {about.value}", about)
 
 
@@ -79,24 +70,19 @@ def is_about(warning: str, about: About) -> bool:
     """Return whether a warning has the given subject."""
     if isinstance(warning, Reason):
         return warning.about is about
-    if about is About.DEPENDENT:  # earlier versions ended this warning differently
-        return _NO_GUARANTEE in warning and About.VOID.value not in warning
     return about is not About.OTHER and about.value in warning
 
 
 def concerns_verdict(warning: str) -> bool:
-    """Return whether a warning concerns the validity or the meaning of a verdict.
-
-    Other warnings report side effects of a mechanism that `dpaudit` undid, or that only prevent an exact repetition.
-    """
+    """Whether a warning concerns a verdict, rather than side effects that dpaudit undid or exact repetition."""
     return not warning.startswith(_HARMLESS)
 
 
 def nothing_holds(warning: str) -> bool:
     """Return whether a warning states that the counts prove nothing."""
-    return any(is_about(warning, about) for about in NOTHING_HOLDS)
+    return is_about(warning, About.DEPENDENT) or is_about(warning, About.VOID)
 
 
 def sign(warning: str) -> str:
     """Return the observation of a warning without its consequence."""
-    return warning.split(f": {_NO_GUARANTEE}")[0]
+    return warning.split(": no guarantee holds")[0]

@@ -1,10 +1,7 @@
 """Formats numbers for every medium.
 
-A proven bound is always rounded to its safe side.  Certified lower bounds and p-values pass through `lower` and
-`upper`, or through `at_least` and `at_most`, which add the sign.  No other code may format a bound.
-
-`lower` and `upper` return plain text for terminals and messages ("8.9e-7").  `at_least` and `at_most` return the same
-digits in typographic form ("≥ 8.9 × 10⁻⁷").
+A proven bound is always rounded to its safe side.  No other code may format a bound.  `lower` and `upper` return plain
+text for terminals and messages ("8.9e-7"); `at_least` and `at_most` return typographic form ("≥ 8.9 × 10⁻⁷").
 """
 
 from __future__ import annotations
@@ -13,54 +10,33 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_MAX_DIGITS = 17  # significant digits that identify a double
 NOT_KNOWN = "not known"
 
 
 def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
-    """Write a certified lower bound, rounded down.
-
-    Returns:
-        The rounded bound in plain text, e.g. "1.0006".
-    """
+    """Write a certified lower bound in plain text, rounded down, e.g. "1.0006"."""
     return _plain(_bound(x, digits, ROUND_FLOOR, over))
 
 
 def lower_as(x: float, specification: str) -> str:
-    """Write a certified lower bound by a format specification such as ".3f", rounded down.
-
-    Returns:
-        The rounded bound in plain text, e.g. "1.043".
-    """
+    """Write a certified lower bound by a format specification such as ".3f", rounded down."""
     with localcontext() as context:
         context.rounding = ROUND_FLOOR
         return format(Decimal(repr(float(x))), specification)
 
 
 def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
-    """Write an upper bound, such as a p-value, rounded up.
-
-    Returns:
-        The rounded bound in plain text, e.g. "8.9e-7".
-    """
+    """Write an upper bound, such as a p-value, in plain text, rounded up, e.g. "8.9e-7"."""
     return _plain(_bound(x, digits, ROUND_CEILING, under))
 
 
 def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
-    """Write a certified lower bound in typographic form, rounded down.
-
-    Returns:
-        The rounded bound with its sign, e.g. "≥ 1.043"; "not known" for NaN.
-    """
+    """Write a certified lower bound with its sign, rounded down, e.g. "≥ 1.043"; "not known" for NaN."""
     return NOT_KNOWN if math.isnan(x) else f"≥\u00a0{_typeset(_bound(x, digits, ROUND_FLOOR, over))}"
 
 
 def at_most(x: float, digits: int = 2, *, under: float = math.inf) -> str:
-    """Write an upper bound, such as a p-value, in typographic form, rounded up.
-
-    Returns:
-        The rounded bound with its sign, e.g. "≤ 0.021"; "not known" for NaN.
-    """
+    """Write an upper bound with its sign, rounded up, e.g. "≤ 0.021"; "not known" for NaN."""
     return NOT_KNOWN if math.isnan(x) else f"≤\u00a0{_typeset(_bound(x, digits, ROUND_CEILING, under))}"
 
 
@@ -135,7 +111,7 @@ def _bound(x: float, digits: int, rounding: str, limit: float) -> Decimal:
         return value > limit if rounding == ROUND_FLOOR else value <= limit
 
     found = _rounded(x, digits, rounding)
-    while telling(x) and not telling(found) and digits < _MAX_DIGITS:
+    while telling(x) and not telling(found) and digits < 17:  # these identify a double
         digits += 1
         found = _rounded(x, digits, rounding)
     return found

@@ -43,3 +43,7 @@ SIGNS = {
 
 NO_RESULT = Sign(sign="–", word="no result", style="bold yellow", tone="open")
 """The sign of an audit that was not run or could not be run."""
+
+
+PAPERS = ("a4", "letter")
+"""The sizes of paper for PDF documents; the first is the default."""

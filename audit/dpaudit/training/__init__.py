@@ -77,8 +77,6 @@ _HOMES = {
     "one_run": "designs.one_run",
     "step_by_step": "designs.step_by_step",
 }
-_MODULES = ("canaries", "opacus", "reference", "views")
-
 __all__ = [
     "TrainingProgress",
     "canaries",
@@ -94,10 +92,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Foreign:
     """Import a public name when it is first used, so that the built-in mechanisms do not load the engine."""
-    if name in _MODULES:
-        return importlib.import_module(f"dpaudit.training.{name}")
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'dpaudit.training' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"dpaudit.training.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    home = importlib.import_module(f"dpaudit.training.{_HOMES.get(name, name)}")
+    return getattr(home, name) if name in _HOMES else home

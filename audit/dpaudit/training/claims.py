@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import math
+import numbers
+from typing import Literal, TypeGuard, get_args
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.claims.ranges import count
-from dpaudit.training.ranges import is_positive
 
 Relation = Literal["add_remove", "replace_one"]
 Sampling = Literal["poisson", "full", "shuffled"]
@@ -21,6 +22,21 @@ NO_SHUFFLED_CLAIM = (
     "Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, "
     'pass claimed_as="poisson" to training.claim'
 )
+
+
+def is_whole(given: object, *, least: int = 1) -> TypeGuard[int]:
+    """Return whether a value is an integer that is at least `least`; return False for booleans and floats."""
+    return isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= least
+
+
+def is_positive(given: object) -> TypeGuard[float]:
+    """Return whether a value is a positive number that is finite as a float; return False for booleans."""
+    if not isinstance(given, numbers.Real) or isinstance(given, bool):
+        return False
+    try:
+        return 0 < float(given) < math.inf
+    except OverflowError:
+        return False
 
 
 def claim(

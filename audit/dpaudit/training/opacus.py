@@ -29,7 +29,8 @@ module that need torch and Opacus import them (extra `opacus`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Literal
 
 import numpy as np
@@ -120,7 +121,9 @@ class Scores:
 
         if self._earlier is not None:
             self._earlier(optimizer)
-        noisy = torch.cat([weight.grad.reshape(-1) for weight in self._weights()]) * _divisor(optimizer)
+        noisy = torch.cat([weight.grad.reshape(-1) for weight in self._weights()])
+        if optimizer.loss_reduction == "mean":  # Opacus has divided the noisy sum
+            noisy = noisy * float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
         self.latest = np.array([_along(noisy, self.gradient(canary)) for canary in range(len(self.latest))])
         self.total = self.total + self.latest
         self.steps, self.noise = self.steps + 1, float(optimizer.noise_multiplier)
@@ -143,10 +146,11 @@ class StepByStep:
     def __init__(self, scores: Scores, loader: Foreign, update: Callable[[Foreign, Foreign], object]) -> None:
         if len(scores.latest) != 1:
             raise ValueError(f"the scores must be of one canary, got {len(scores.latest)}")
-        self._scores, self._update, self._batches = scores, update, _repeated(loader)
+        self._scores, self._update, self._batches = scores, update, chain.from_iterable(repeat(loader))
         self._least_noise = float(scores.optimizer.noise_multiplier)
         norm = float(scores.gradient(0).norm())  # before the first step
-        self._effect = min(norm / _clipping_norm(scores.optimizer), 1.0)
+        clip = float(np.linalg.norm(np.atleast_1d(scores.optimizer.max_grad_norm)))  # parameters may have own norms
+        self._effect = min(norm / clip, 1.0)
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -252,13 +256,6 @@ def _along(noisy: Foreign, gradient: Foreign) -> float:
     return float(noisy @ gradient) / norm if norm > 0 else 0.0
 
 
-def _divisor(optimizer: Foreign) -> float:
-    """Return the number by which Opacus has divided the noisy sum of a step."""
-    if optimizer.loss_reduction != "mean":
-        return 1.0
-    return float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-
-
 def _samples_poisson(loader: Foreign) -> bool:
     """Whether each record is in a batch of a loader independently of the other records."""
     from opacus.utils.uniform_sampler import (
@@ -283,13 +280,3 @@ def _check_full(loader: Foreign) -> None:
         f"the loader has one batch and {words}: the claim of a full batch holds only if the batch holds all records.  "
         'Or, to audit the Poisson claim of this loader, pass claimed_as="poisson"'
     )
-
-
-def _clipping_norm(optimizer: Foreign) -> float:
-    """Return the clipping norm; with a norm for each parameter, the norm of all these norms."""
-    return float(np.linalg.norm(np.atleast_1d(optimizer.max_grad_norm)))
-
-
-def _repeated(loader: Foreign) -> Iterator[Foreign]:
-    while True:
-        yield from loader

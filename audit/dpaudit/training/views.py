@@ -16,7 +16,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.training.reference.records import Records
 
 if TYPE_CHECKING:
-    from dpaudit.training.reference.run import Run
+    from dpaudit.training.reference.trainer import Run
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib.resources import as_file, files
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,21 +125,6 @@ def _amount(value: float) -> str:
     return (f"{value:,.0f}" if abs(value) >= 1000 else plain).replace("-", "−")
 
 
-@cache
-def _know_packaged_fonts() -> None:
-    """Add matplotlib's own serif font if matplotlib's font list lacks it.
-
-    Matplotlib stores one font list for each user, not for each environment.  A list that was written while another
-    environment was being deleted may lack the font.
-    """
-    import matplotlib
-    from matplotlib.font_manager import fontManager
-
-    if not any(font.name == "DejaVu Serif" for font in fontManager.ttflist):
-        for path in Path(matplotlib.get_data_path(), "fonts", "ttf").glob("DejaVuSerif*.ttf"):
-            fontManager.addfont(path)
-
-
 class _Styled(threading.local):
     """Remembers whether this thread already draws in this style, because setting a style is slow."""
 
@@ -159,7 +142,6 @@ def style() -> Iterator[None]:
         return
     import matplotlib.style
 
-    _know_packaged_fonts()
     resource = files("dpaudit_reports") / "dpaudit.mplstyle"
     with as_file(resource) as path, matplotlib.style.context(["default", path]):
         _styled.now = True

@@ -1,28 +1,89 @@
-"""Draws the wealth of the bets against the claim, and the threshold at which the claim is refuted."""
+"""Draws the wealth of the bets against the claim, and the distributions of the attack's score."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.result.model import AuditResult
+from dpaudit.result.training import TrainingRecord
+from dpaudit.result.values import Witness
 from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS, WITNESS_WORD
-from dpaudit_reports.reasons import why_void
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, WITNESS, WITNESS_WORD
+from dpaudit_reports.verdicts import why_void
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Wealth beyond these limits is drawn at the limit, because its exact value does not matter.
-_LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """The scores of the outputs of the witness's pair, in nats, and the witness's region {score > `cut`}."""
+
+    edges: Array  # (bins - 1,), edges of the bins: bin i counts edges[i - 1] < score <= edges[i]
+    counts0: npt.NDArray[np.int64]  # (bins,), counts of outputs of d0
+    counts1: npt.NDArray[np.int64]  # (bins,), counts of outputs of d1
+    threshold: int  # the last bin outside the region
+
+    @property
+    def cut(self) -> float:
+        """The score above which an output is in the region, in nats."""
+        return float(self.edges[self.threshold])
+
+
+def witness_scores(result: AuditResult) -> Scores | None:
+    """Return the scores of the witness; None if the result has no witness or does not contain its scores."""
+    if result.witness is None:
+        return None
+    edges = result.evidence.edges
+    if not len(edges):
+        return None
+    if own := _own(result.witness, edges):
+        return own
+    found = result.witness.counts
+    for counts0, counts1 in _pairs(result, result.witness.pair):
+        false_positives = counts0.sum() - np.cumsum(counts0)[:-1]
+        false_negatives = np.cumsum(counts1)[:-1]
+        same = (false_positives == found.false_positives) & (false_negatives == found.false_negatives)
+        if counts0.sum() == found.n0 and counts1.sum() == found.n1 and same.any():
+            stated = result.witness.threshold
+            threshold = int(np.argmax(same) if math.isnan(stated) else np.argmin(np.abs(edges - stated)))
+            return Scores(edges=edges, counts0=counts0, counts1=counts1, threshold=threshold)
+    return None
+
+
+def _own(found: Witness, edges: Array) -> Scores | None:
+    """Return the scores that are stored with the witness and gave its counts; None if no scores are stored."""
+    if not found.scores or math.isnan(found.threshold):
+        return None
+    counts = np.zeros((2, len(edges) + 1), dtype=np.int64)
+    for side, entries in zip(counts, found.scores, strict=True):
+        for place, times in entries:
+            side[place] = times
+    threshold = int(np.argmin(np.abs(edges - found.threshold)))
+    return Scores(edges=edges, counts0=counts[0], counts1=counts[1], threshold=threshold)
+
+
+def _pairs(result: AuditResult, label: str) -> list[npt.NDArray[np.int64]]:
+    """Return the counts of d0 and of d1 for each pair."""
+    pairs = list(result.evidence.histograms)
+    if len(pairs) != len(result.pairs):
+        return pairs
+    named = [row.label == label for row in result.pairs]
+    return [pair for wanted in (True, False) for pair, own in zip(pairs, named, strict=True) if own is wanted]
+
+
+WEALTH = (-6.0, 12.0)  # powers of ten at which wealth is cut, because its exact value does not matter there
 _SIZE = 8.5  # size of the label in points
 _LETTER = 0.47  # mean width of a letter, as a multiple of its size
 _OFFSET = 4.0, 3.0  # distance of the label from the edge and from the threshold, in points
-HEIGHT = 2.0
-"""Height of the panels of this figure, in inches."""
+HEIGHT = 2.0  # of the panels of this figure, in inches
 
 
 def evidence_svg(result: AuditResult) -> str:
@@ -36,8 +97,8 @@ def draw_evidence(ax: Axes, result: AuditResult) -> None:
     known = ~np.isnan(result.history.log_e)
     trials, unit = _trials(result, result.history.trials[known])
     log10_e = result.history.log_e[known] / math.log(10)
-    limit = max(_MOST_LOG10_E, threshold + 1)
-    grown = np.clip(log10_e, _LEAST_LOG10_E, limit)
+    limit = max(WEALTH[1], threshold + 1)
+    grown = np.clip(log10_e, WEALTH[0], limit)
     ax.axhline(0, color=CHANCE, linewidth=0.9, linestyle=":")
     if result.bounds_valid:
         ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
@@ -48,10 +109,7 @@ def draw_evidence(ax: Axes, result: AuditResult) -> None:
     exponents = [e for e in range(-900, 901, step) if low <= e <= high]
     ticks(ax.yaxis, [float(e) for e in exponents], [_label(e, limit) for e in exponents])
     amounts(ax.xaxis, 0, most, most=5)
-    ax.set_xlim(0, most)
-    ax.set_ylim(low, high)
-    ax.set_xlabel(unit)
-    ax.set_ylabel("wealth E")
+    ax.set(xlim=(0, most), ylim=(low, high), xlabel=unit, ylabel="wealth E")
     curve = np.column_stack([trials / most, (grown - low) / (high - low)])
     if result.bounds_valid:
         words = f"claim refuted at {_wealth(threshold)}"
@@ -61,10 +119,7 @@ def draw_evidence(ax: Axes, result: AuditResult) -> None:
 
 
 def _trials(result: AuditResult, trials: Integers) -> tuple[Integers, str]:
-    """Return the places of the wealth on the horizontal axis, and their unit.
-
-    A stream records half of its steps, rounded up, so the second of two equal records is one step later.
-    """
+    """Return the places of the wealth on the horizontal axis, and their unit."""
     if "{steps}" not in result.evidence.words.spent:
         return trials, "runs per dataset"
     return 2 * trials - 1 + (np.diff(trials, prepend=0) == 0), "steps"
@@ -94,7 +149,6 @@ def _write(ax: Axes, words: str, line: float, curve: Array, color: str) -> None:
 
 
 def _meets(curve: Array, across: tuple[float, float], up: tuple[float, float]) -> bool:
-    """Return whether a curve enters a rectangle of the axes."""
     if not len(curve):
         return False
     x = np.linspace(0, 1, 400)
@@ -109,5 +163,68 @@ def _wealth(log10_e: float) -> str:
 
 
 def _label(exponent: int, limit: float) -> str:
-    sign = {_LEAST_LOG10_E: "≤ ", limit: "≥ "}.get(exponent, "")
+    sign = {WEALTH[0]: "≤ ", limit: "≥ "}.get(exponent, "")
     return f"{sign}{power_of_ten(exponent)}"
+
+
+_BARS = 36  # approximate number of bars
+_OUTSIDE = 0.002  # maximum share of a dataset's outputs beyond each end; the last bars include these outputs
+
+
+def distributions_svg(scores: Scores) -> str:
+    """Return a panel that shows shares of outputs against the estimated log-likelihood ratio in equally wide bars."""
+    return panel_svg(lambda ax: draw_distributions(ax, scores), height=HEIGHT, legend=3)
+
+
+def draw_distributions(ax: Axes, scores: Scores) -> None:
+    """Draw the scores of both datasets and the region on axes."""
+    cut = scores.cut
+    low, high = _range(scores, cut)
+    width = (high - low) / _BARS
+    edges = cut + width * np.arange(np.floor((low - cut) / width), np.ceil((high - cut) / width) + 1)
+    shares = [_shares(counts, scores.edges, edges) for counts in (scores.counts0, scores.counts1)]
+    ax.axvspan(cut, edges[-1], color=FORBIDDEN, linewidth=0, label="region")
+    ax.axvline(cut, color=CLAIM, linewidth=0.8)
+    histograms(ax, shares, edges, ("d0", "d1"))
+    ax.set(xlabel="estimated log-likelihood ratio", ylabel="share of outputs")
+
+
+def histograms(ax: Axes, shares: Sequence[Array], edges: Array, names: tuple[str, str]) -> None:
+    """Draw two histograms, which differ by colour and dashes."""
+    top = 1.08 * max(1e-9, *(share.max() for share in shares))
+    ax.stairs(shares[0], edges, fill=True, color=ATTACK, alpha=0.25)
+    ax.stairs(shares[0], edges, color=ATTACK, linewidth=1.3, label=names[0])
+    ax.stairs(shares[1], edges, color=WITNESS, linewidth=1.3, linestyle=(0, (3, 1.2)), label=names[1])
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_ylim(0, top)
+    amounts(ax.xaxis, edges[0], edges[-1])
+    amounts(ax.yaxis, 0, top, most=5)
+
+
+def training_svg(record: TrainingRecord, without: str, included: str) -> str:
+    """Return a panel that shows the share of the scores of trained models in each bar."""
+
+    def draw(ax: Axes) -> None:
+        shares = [np.array(side) / max(1, sum(side)) for side in (record.out, record.into)]
+        histograms(ax, shares, np.array(record.edges), (without, included))
+        ax.set(xlabel="score", ylabel="share of scores")
+
+    return panel_svg(draw, height=2.75, legend=2)
+
+
+def _range(scores: Scores, cut: float) -> tuple[float, float]:
+    below = np.array([np.cumsum(c)[:-1] / max(1, c.sum()) for c in (scores.counts0, scores.counts1)])
+    inner = np.flatnonzero((below.min(axis=0) >= _OUTSIDE) | (below.max(axis=0) >= _OUTSIDE))
+    outer = np.flatnonzero(below.min(axis=0) <= 1 - _OUTSIDE)
+    low = float(scores.edges[inner[0] - 1 if len(inner) and inner[0] else 0])
+    high = float(scores.edges[min(outer[-1] + 1, len(scores.edges) - 1) if len(outer) else -1])
+    half = max(0.25, 0.06 * (high - low))
+    return min(low, cut - half), max(high, cut + half)
+
+
+def _shares(counts: npt.NDArray[np.int64], bins: Array, edges: Array) -> Array:
+    """Return the share of outputs in each bar, if outputs are spread uniformly within each of the `bins`."""
+    total = max(1, int(counts.sum()))
+    below: Array = np.interp(edges, bins, np.cumsum(counts)[:-1] / total)
+    below[0], below[-1] = 0.0, 1.0 if counts.sum() else 0.0
+    return np.diff(below)

@@ -1,4 +1,4 @@
-"""Draws by how much an attack's power exceeds the maximum that the claim allows.
+"""Draws by how much an attack's power exceeds the maximum that the claim allows, and the values under a pointer.
 
 Curves that lie close together on the trade-off plot are far apart on this plot.
 """
@@ -13,23 +13,22 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.figures.canvas import PANEL, amounts, panel_svg
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
-from dpaudit_reports.figures.tradeoff import fine, observed, point_name
+from dpaudit.text.rounding import lower, number
+from dpaudit_reports.blocks import Hint
+from dpaudit_reports.figures.canvas import PANEL, amounts, panel_svg, place
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN
+from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT, HEIGHT, draw_box, draw_diamond, fine, observed, point_name
 from dpaudit_reports.rates import intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 _HEIGHT, _LOW = 1.95, 1.75  # heights of a panel of half a page's width, and of a narrow panel, in inches
 _NARROW = 2.5  # widths below this number of inches have fewer ticks
-_LEAST = 0.5  # minimum height of the scale, in percentage points
-_DEEPEST = 3.0  # maximum depth of the scale below the claim, as a multiple of its height above the claim
-_MOST_BOX = 2.0  # maximum height of the scale for a rectangle, as a multiple of that for the curves
-_MARGIN = 1.12  # of the scale around the largest value
+_DEPTH = 3.0  # of the scale below the claim, at most, as a multiple of its height above the claim
 
-Scale = tuple[float, float]
-"""The lowest and the highest number of percentage points on the vertical axis."""
+Scale = tuple[float, float]  # the lowest and the highest number of percentage points on the vertical axis
 
 
 def residual_svg(result: AuditResult, scale: Scale | None = None, *, width: float = PANEL) -> str:
@@ -51,29 +50,21 @@ def height_of(width: float) -> float:
 
 
 def scale_of(results: Iterable[AuditResult]) -> Scale:
-    """Return one scale for several results.
-
-    The scale includes the highest points of all curves.  Without a violation, it also includes half of each curve, even
-    if the highest points are hardly visible then.  A rectangle that is much higher, or a curve that lies far below the
-    claim, is cut off.
-    """
+    """Return one scale for several results."""
     shown = list(results)
     values = np.concatenate([[0.0], *(_heights(result) for result in shown)])
     boxes = np.concatenate([[0.0], *(_region(result)[1][:, 1] for result in shown)])
-    curves = max(_LEAST, float(values.max()))
+    curves = max(0.5, float(values.max()))
     if not any(result.violated for result in shown):
         middles = [float(np.median(_heights(result))) for result in shown if len(_heights(result))]
-        curves = max(curves, -min(middles, default=0.0) / _DEEPEST)
-    high = _MARGIN * max(curves, min(float(boxes.max()), _MOST_BOX * curves))
-    low = _MARGIN * float(values.min())
-    return max(min(low, -high), -_DEEPEST * high), high
+        curves = max(curves, -min(middles, default=0.0) / _DEPTH)
+    high = 1.12 * max(curves, min(float(boxes.max()), 2.0 * curves))
+    low = 1.12 * float(values.min())
+    return max(min(low, -high), -_DEPTH * high), high
 
 
 def peak(result: AuditResult) -> tuple[float, float] | None:
-    """Return the type I error and the percentage points at the highest point of the curve; None without a curve.
-
-    The two ends of the curve are excluded, because every curve meets the claim there.
-    """
+    """Return the type I error and the percentage points at the highest point of the curve; None without a curve."""
     curve = curve_of(result)
     inner = curve[(curve[:, 0] > 0) & (curve[:, 0] < 1)]
     if not len(inner):
@@ -83,10 +74,7 @@ def peak(result: AuditResult) -> tuple[float, float] | None:
 
 
 def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
-    """Draw the excess of the attack's power, in percentage points, on linear axes.
-
-    The claim is the line at zero, and the area above this line is forbidden by the claim.
-    """
+    """Draw the excess of the attack's power, in percentage points, on linear axes."""
     low, high = scale
     ax.axhspan(0, high, color=FORBIDDEN, linewidth=0)
     alpha, points = curve_of(result).T
@@ -95,10 +83,7 @@ def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
         ax.plot(alpha, points, color=ATTACK if valid else CHANCE, linewidth=1.5, label="attack, observed")
     _draw_region(ax, result)
     ax.axhline(0, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
-    ax.set_xlim(0, 1)
-    ax.set_ylim(low, high)
-    ax.set_xlabel("type I error α")
-    ax.set_ylabel("points above claim")
+    ax.set(xlim=(0, 1), ylim=(low, high), xlabel="type I error α", ylabel="points above claim")
 
 
 def curve_of(result: AuditResult) -> Array:
@@ -111,10 +96,7 @@ def curve_of(result: AuditResult) -> Array:
 
 
 def excess(result: AuditResult, alpha: Array, beta: Array) -> Array:
-    """Return the power of the attack minus the maximum that the claim allows, in percentage points.
-
-    The power is 1 - beta, and the claim allows at most 1 - f(alpha).
-    """
+    """Return the power of the attack minus the maximum that the claim allows, in percentage points."""
     return 100 * (np.asarray(result.claim.beta(np.clip(alpha, 0, 1))) - beta)
 
 
@@ -136,15 +118,45 @@ def _region(result: AuditResult) -> tuple[Array, Array]:
 
 
 def _draw_region(ax: Axes, result: AuditResult) -> None:
-    """Draw the region as on the trade-off plot: a diamond, hollow without a violation, and the 95 % intervals."""
     point, box = _region(result)
     if len(box):
-        ax.fill(*box.T, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
-        ax.plot(*box.T, color=WITNESS, linewidth=0.8)
+        draw_box(ax, *box.T)
     if len(point):
-        face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
-        ax.plot(*point.T, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
+        draw_diamond(ax, point[:, 0], point[:, 1], result)
 
 
 def _heights(result: AuditResult) -> Array:
     return np.concatenate([curve_of(result)[:, 1], _region(result)[0][:, 1]])
+
+
+def tradeoff_hints(result: AuditResult, floor: float | None = None) -> tuple[Hint, ...]:
+    """Return values along the attack's curve on the trade-off plot."""
+    points = _points(result)
+    shown = points if floor is None else 1 - np.log(np.maximum(points, floor)) / math.log(floor)
+    return _hints(result, points, shown, HEIGHT if floor is None else DETAIL_HEIGHT)
+
+
+def residual_hints(result: AuditResult, scale: Scale, width: float = PANEL) -> tuple[Hint, ...]:
+    """Return values along the curve on the plot of the residual."""
+    points = _points(result)
+    heights = (excess(result, *points.T) - scale[0]) / (scale[1] - scale[0])
+    return _hints(result, points, np.column_stack([points[:, 0], heights]), height_of(width), width)
+
+
+def _points(result: AuditResult) -> Array:
+    points = observed(result)
+    return fine(points)[:, :2] if len(points) and result.bounds_valid else np.empty((0, 2))
+
+
+def _hints(result: AuditResult, points: Array, shown: Array, height: float, width: float = PANEL) -> tuple[Hint, ...]:
+    if not len(points):
+        return ()
+    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(shown, axis=0).T))])
+    chosen = np.unique(np.searchsorted(length, np.linspace(0, length[-1], 40)).clip(0, len(points) - 1))
+    inside = [i for i in chosen if np.all((shown[i] >= 0) & (shown[i] <= 1))]
+    return tuple(Hint(*place(*shown[i], height=height, width=width), _words(result, *points[i])) for i in inside)
+
+
+def _words(result: AuditResult, alpha: float, beta: float) -> str:
+    claimed = float(result.claim.beta(alpha))
+    return f"attack: α {number(alpha, 3)}, β {number(beta, 3)}; the claim allows β ≥ {lower(claimed, 3)}"

@@ -1,4 +1,4 @@
-"""Draws the trade-off plot: the claim's curve, and the errors that the attack reached.
+"""Draws the trade-off plot and the privacy profile: the claim's curves, and what the attack reached.
 
 The labels stand above the diagonal of blind guessing, because nothing else is drawn there.  Thin parallel lines connect
 the labels with their curves.
@@ -7,29 +7,26 @@ the labels with their curves.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.bounds import has_band
+from dpaudit.text.rounding import percent_at_least
+from dpaudit_reports.claimed import certified_profile, has_band, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS, WITNESS_WORD
-from dpaudit_reports.numbers import percent_at_least
 from dpaudit_reports.rates import RegionStatus, came_near, frozen, intervals, region_status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-_CLAIM_AT, _ATTACK_AT, _VOID_AT = (0.6, 0.85), (0.72, 0.7), (0.52, 0.62)  # left ends of the labels
-_LARGE = 0.24  # minimum alpha at which the claim's curve meets beta = alpha, so that the grey area has room for a word
+
 _SIZE = 8.5
-_GUESSING = 0.3, 0.5  # where the word "guessing" stands along the diagonal: half the difference of alpha and beta
-_FAR = 0.12  # minimum height of the attack's curve above the diagonal at which the word is omitted
 
 
 def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> None:
@@ -38,19 +35,19 @@ def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> Non
     beta = np.asarray(result.claim.beta(alpha))
     claim = np.column_stack([alpha, beta])
     if not result.measurement:
-        _label(ax, "claim", _CLAIM_AT, claim, CLAIM)
+        _label(ax, "claim", (0.6, 0.85), claim, CLAIM)
     if len(curve):
         if result.bounds_valid:
-            _label(ax, "attack", _ATTACK_AT, curve, ATTACK)
+            _label(ax, "attack", (0.72, 0.7), curve, ATTACK)
         else:
-            _label(ax, "observed, not valid", _VOID_AT, curve, CHANCE)
+            _label(ax, "observed, not valid", (0.52, 0.62), curve, CHANCE)
     above = _above_guessing(curve)
-    if above < _FAR:
+    if above < 0.12:  # otherwise the curve hides the word
         place = 0.9 + above, 0.11 + above
         ax.text(*place, "guessing", rotation=-40, fontsize=8, color=CHANCE, ha="center", va="bottom")
     reach = float(alpha[np.argmin(np.abs(beta - alpha))])
     inside = len(curve) and bool(np.any((curve[:, 0] < 0.8 * reach) & (curve[:, 1] < 0.8 * reach)))
-    if reach > _LARGE and not inside:
+    if reach > 0.24 and not inside:
         ax.text(max(0.13, 0.45 * reach), 0.42 * reach, "forbidden", fontsize=8, ha="center", va="center")
     found = result.witness
     if point and found is not None and math.isfinite(found.alpha) and math.isfinite(found.beta):
@@ -63,17 +60,15 @@ def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> Non
 
 
 def _above_guessing(curve: Array) -> float:
-    """Return how far the attack's curve lies above the diagonal at the word "guessing", along each axis."""
     if not len(curve):
         return 0.0
     along, above = (curve[:, 0] - curve[:, 1]) / 2, (curve[:, 0] + curve[:, 1] - 1) / 2
     order = np.argsort(along, kind="stable")
-    near = np.interp(np.linspace(*_GUESSING, 50), along[order], above[order], left=0, right=0)
+    near = np.interp(np.linspace(0.3, 0.5, 50), along[order], above[order], left=0, right=0)
     return max(0.0, float(near.max()))
 
 
 def _label(ax: Axes, words: str, place: tuple[float, float], curve: Array, color: str) -> None:
-    """Write words at a place, with a line that runs down to the left at 45 degrees and ends at the curve."""
     offset = place[1] - place[0]
     order = np.argsort(curve[:, 1] - curve[:, 0], kind="stable")
     gap = (curve[:, 1] - curve[:, 0])[order]
@@ -85,19 +80,12 @@ def _line(color: str) -> dict[str, str | float]:
     return {"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 2}
 
 
-HEIGHT = 2.4
-"""Height of the panel of the first page, in inches."""
-
-DETAIL_HEIGHT = 2.3
-"""Height of the panels of small errors and of the privacy profile, in inches."""
+HEIGHT = 2.4  # of the panel of the first page, in inches
+DETAIL_HEIGHT = 2.3  # of the panels of small errors and of the privacy profile, in inches
 
 
 def point_name(result: AuditResult) -> str:
-    """Return the legend's name for the diamond.
-
-    The name is "" if no diamond is drawn: no region came near a violation, or the region's rates have no intervals.
-    Without intervals, a point in the grey area would look like a proof.
-    """
+    """Return the legend's name for the diamond; "" without intervals, since a point alone would look like a proof."""
     if result.witness is None or intervals(result.witness) is None:
         return ""
     match region_status(result):
@@ -129,10 +117,7 @@ def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
 
 
 def smallest_error(result: AuditResult) -> float:
-    """Return the smallest error to draw: the largest power of ten that is at most 3/n, between 1e-6 and 1e-2.
-
-    By the rule of three, `n` trials may show no event that is rarer than 3/n.
-    """
+    """Return the smallest error to draw: the largest power of ten that is at most 3/n, between 1e-6 and 1e-2."""
     return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
 
 
@@ -153,10 +138,7 @@ def draw_tradeoff(ax: Axes, result: AuditResult, *, floor: float | None = None, 
     if floor is not None:
         for axis in (ax.xaxis, ax.yaxis):
             decades(axis, round(math.log10(floor)), 0)
-    ax.set_xlim(low, 1)
-    ax.set_ylim(low, 1)
-    ax.set_xlabel("type I error α")
-    ax.set_ylabel("type II error β")
+    ax.set(xlim=(low, 1), ylim=(low, 1), xlabel="type I error α", ylabel="type II error β")
 
 
 def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> None:
@@ -170,29 +152,31 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> Non
     ax.plot(alpha, beta, color=ATTACK, linewidth=1.6, label="attack, observed")
     if band and has_band(result):
         ax.fill_between(alpha, beta, upper, color=ATTACK, alpha=0.13, linewidth=0)
-        ax.plot(
-            alpha,
-            upper,
-            "--",
-            color=ATTACK,
-            linewidth=1.0,
-            label=f"upper bound ({percent_at_least(result.confidence)})",
-        )
+        name = f"upper bound ({percent_at_least(result.confidence)})"
+        ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=name)
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    """Draw a diamond at the region and the rectangle of its two 95 % intervals.  Without a violation, it is hollow."""
-    name, found = point_name(result), result.witness
-    if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
+    found = result.witness
+    if not point_name(result) or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return
     alpha, beta = max(found.alpha, low), max(found.beta, low)
     if known := intervals(found):
         (left, right), (below, above) = ([max(end, low) for end in interval] for interval in known)
-        corners = [left, right, right, left, left], [below, below, above, above, below]
-        ax.fill(*corners, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
-        ax.plot(*corners, color=WITNESS, linewidth=0.8)
+        draw_box(ax, [left, right, right, left, left], [below, below, above, above, below])
+    draw_diamond(ax, alpha, beta, result)
+
+
+def draw_box(ax: Axes, across: ArrayLike, up: ArrayLike) -> None:
+    """Draw the intervals of the region's rates."""
+    ax.fill(across, up, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
+    ax.plot(across, up, color=WITNESS, linewidth=0.8)
+
+
+def draw_diamond(ax: Axes, x: ArrayLike, y: ArrayLike, result: AuditResult) -> None:
+    """Draw the region, hollow without a violation."""
     face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
-    ax.plot(alpha, beta, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=name)
+    ax.plot(x, y, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
 
 
 def observed(result: AuditResult) -> Array:
@@ -203,11 +187,49 @@ def observed(result: AuditResult) -> Array:
 
 
 def fine(corners: Array) -> Array:
-    """Return the polygon through `corners`, one row each, with more points on long sides.
-
-    On logarithmic axes, long sides are curved.
-    """
+    """Return the polygon through `corners`, one row each, with more points on long sides."""
     ends = np.geomspace(1e-5, 0.5, 12, endpoint=False)
     share = np.concatenate([[0.0], ends, 1 - ends[::-1]])[:, None]
     sides = [a + share * (b - a) if np.abs(b - a).max() > 0.02 else a for a, b in pairwise(corners)]
     return np.vstack([*sides, corners[-1]])
+
+
+MIN_DELTA = 1e-10  # the smallest on the axis
+
+
+def profile_svg(result: AuditResult) -> str:
+    """Return a panel that shows delta on a logarithmic axis against epsilon >= 0."""
+    return panel_svg(lambda ax: draw_profile(ax, result), height=DETAIL_HEIGHT, legend=3, logarithmic="y")
+
+
+def draw_profile(ax: Axes, result: AuditResult) -> None:
+    """Draw the profiles on axes whose vertical scale is logarithmic."""
+    steps = certified_profile(result)
+    reach = 1.1 * max([_claimed_reach(result), *(epsilon for epsilon, _ in steps), 0.1])
+    epsilon, claimed = profile_points(result.claim, reach, MIN_DELTA / 10)
+    if not result.measurement:
+        ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
+        ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
+    if steps:
+        x, y = staircase(steps)
+        ax.fill_between(x, MIN_DELTA / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
+        ax.plot(x, y, "--", color=ATTACK, linewidth=1.3, zorder=2.6, label="certified")
+    ax.set_xlim(0, reach)
+    ax.set_ylim(MIN_DELTA, 1)
+    amounts(ax.xaxis, 0, reach)
+    decades(ax.yaxis, round(math.log10(MIN_DELTA)), 0)
+    ax.set(xlabel="ε", ylabel="δ(ε)")
+
+
+def staircase(steps: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Return the outline of bounds: the profile exceeds d at all epsilon below the bound at d, from the largest d."""
+    x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
+    heights = [*(max(delta, MIN_DELTA / 10) for _, delta in steps), MIN_DELTA / 10]
+    return x, [heights[0], *(h for pair in pairwise(heights) for h in pair)]
+
+
+def _claimed_reach(result: AuditResult) -> float:
+    """Return the epsilon at which the claim's profile leaves the drawing or becomes constant."""
+    level = float(result.claim.delta(np.inf))
+    epsilon = result.claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
+    return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0

@@ -1,8 +1,11 @@
-"""The facts about an audit, as numbers for programs and as words for messages."""
+"""The audits of one command, and the facts about each: numbers for programs, and words for messages."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from dpaudit.result.evidence import spent
@@ -10,17 +13,67 @@ from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import joined, one_line
 from dpaudit.text.rounding import at_most, percent_at_least
+from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 from dpaudit_reports.blocks import flat
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline, label, tells
-from dpaudit_reports.confirmed import confirmation
-from dpaudit_reports.formats.run import Audited
-from dpaudit_reports.reasons import reason
-from dpaudit_reports.unseen import assumption
+from dpaudit_reports.verdicts import assumption, confirmation, reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """One audit of a command: its result, or the reason why it has no result."""
+
+    name: str
+    result: AuditResult | None = None
+    reason: str = ""  # why the audit has no result; "" if `result` is given
+    failed: bool = False  # whether the audit failed; False if the command ended before the audit began
+    expected: str | None = None  # the config's `expect`: "violation", "no violation" or None
+    file: Path | None = None  # the config, as the user named it
+    line: int = 1  # line of the config at which the audit begins
+    saved: Path | None = None  # the JSON file of the result
+
+    @property
+    def sign(self) -> Sign:
+        """The sign, word and colour of the verdict."""
+        return NO_RESULT if self.result is None else SIGNS[self.result.verdict.value]
+
+    @property
+    def as_expected(self) -> bool | None:
+        """Whether the verdict is the expected verdict of the config; None if the config expects no verdict."""
+        if self.expected is None:
+            return None
+        wanted = Verdict.VIOLATION if self.expected == "violation" else Verdict.NO_VIOLATION
+        return self.result is not None and self.result.verdict is wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All audits of one command, in the order of the configs."""
+
+    audits: Sequence[Audited]
+    together: str = ""  # a sentence about all audits together
+
+    @classmethod
+    def of(cls, results: Sequence[AuditResult], expected: Sequence[str | None] | None = None) -> Run:
+        """Return a run that holds only results."""
+        wanted = [None] * len(results) if expected is None else expected
+        return cls(
+            audits=[Audited(name=r.name, result=r, expected=e) for r, e in zip(results, wanted, strict=True)],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """Properties of the device that shows a table."""
+
+    width: int | None = None  # in character cells; None if lines may have any length, e.g. in a file
+    encoding: str = "utf-8"
+    terminal: bool = False  # whether colours are shown, subject to NO_COLOR and TERM
+
 
 _NAMES = {"ε": "epsilon", "μ": "mu"}
 
-Fact: TypeAlias = str | int | float | bool | list[str] | None
-"""A value that JSON can hold."""
+Fact: TypeAlias = str | int | float | bool | list[str] | None  # what JSON can hold
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -76,17 +129,8 @@ def certified(result: AuditResult) -> str:
 
 
 def why(audited: Audited) -> str:
-    """Return the reason why the audit is inconclusive or has no result, on one line; otherwise "".
-
-    A traceback is omitted: stderr shows it, and the first line of the reason names the exception.
-    """
+    """Return the reason why the audit is inconclusive or has no result, on one line; otherwise ""."""
     return joined(audited.reason.partition(_TRACEBACK)[0] if audited.result is None else reason(audited.result))
-
-
-def _in_brackets(result: AuditResult) -> str:
-    """Return the assumption behind the smallest detectable violation, in brackets; "" if there is none."""
-    words = one_line(assumption(result))
-    return f" ({words})" if words else ""
 
 
 def sentence(audited: Audited) -> str:
@@ -101,7 +145,8 @@ def sentence(audited: Audited) -> str:
         case Verdict.VIOLATION:
             words = f"violation of {claim} at {confidence}{expected}: certified / claimed {certified(result)}"
         case Verdict.NO_VIOLATION:
-            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}{_in_brackets(result)}"
+            under = f" ({one_line(words)})" if (words := assumption(result)) else ""
+            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}{under}"
             words = f"no violation of {claim} found at {confidence}{expected}; {seen}"
         case _ if result.measurement:
             words = f"measurement at {confidence}: certified {certified(result)}"

@@ -10,12 +10,10 @@ from dpaudit.result.releases import Bisection, Change, Release, State, changes, 
 from dpaudit.text.printable import encodable, one_line, shortened
 from dpaudit.text.rounding import percent_at_most
 from dpaudit.text.signs import SIGNS
-from dpaudit_reports.formats import table
-from dpaudit_reports.formats.run import Audited, Run, Screen
-from dpaudit_reports.formats.table import drawn
-from dpaudit_reports.formats.wrapping import wrapped
+from dpaudit_reports.formats.facts import Audited, Run, Screen
+from dpaudit_reports.formats.table import drawn, table_text, wrapped
+from dpaudit_reports.numbers import some_of
 
-_SHOWN_RELEASES = 5  # maximum number of undecided or left-out releases, or of packages, that a sentence names
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
 _MEANING = (
     "A release is bad if an audit refuted its claim.  A release is good only in the sense that no audit found a "
@@ -37,7 +35,7 @@ def text(found: Bisection, screen: Screen) -> str:
         lines += [Text(indent + part, style=style) for part in parts]
     for words in [_MEANING, promise(found)]:
         lines += [Text(), *(Text(part) for part in wrapped(encodable(words, screen.encoding), screen.width))]
-    return table.text(run, screen) + drawn(lines, screen)
+    return table_text(run, screen) + drawn(lines, screen)
 
 
 def promise(found: Bisection) -> str:
@@ -67,7 +65,6 @@ def _rows(package: str, release: Release) -> Iterator[Audited]:
 
 
 def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
-    """Yield sentences, and one line for each stretch with its state, from all releases of the range."""
     releases, states = found.releases, found.states
     known = decided(states)
     span = f"{found.package} {releases[0].version} to {releases[-1].version}"
@@ -81,7 +78,7 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         if others := found.other_packages(change):
             both = f"{releases[change.before].version} and {releases[change.after].version}"
             names = [f"{name} ({old or 'none'}, then {new or 'none'})" for name, old, new in others]
-            yield f"Other packages also differ between the environments of {both}: {_some(names)}.", None
+            yield f"Other packages also differ between the environments of {both}: {some_of(names)}.", None
     yield from ((words, None) for words in _gaps(found))
     if not known:
         yield "No release was found good or bad.", None
@@ -112,7 +109,6 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
 
 
 def _gaps(found: Bisection) -> Iterator[str]:
-    """Yield why releases or verdicts may be missing."""
     if found.interrupted:
         yield "The command was interrupted, so changes may be missing."
     if found.offline:
@@ -137,20 +133,15 @@ def _change(found: Bisection, change: Change) -> str:
     assert before.state is not None
     words = f"First {after.state.value} release: {after.version}"
     others = [f"{version} ({why})" for version, why in found.left_out_inside(change).items()]
-    left_out = f"  Not considered between the two: {_some(others)}." if others else ""
+    left_out = f"  Not considered between the two: {some_of(others)}." if others else ""
     between = found.between(change)
     if not between:
         return f"{words}.  The listed release before it, {before.version}, is {before.state.value}.{left_out}"
-    shown = _some([release.version for release in between])
+    shown = some_of([release.version for release in between])
     untried = any(release.state is None for release in between)
     why = "not audited; use --most NUMBER to audit more releases" if untried else "without a verdict"
     or_ = f"{words}, or a release between it and {before.version}, which is {before.state.value}: {shown} ({why})."
     return or_ + left_out
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN_RELEASES} more" if len(names) > _SHOWN_RELEASES else ""
-    return ", ".join(names[:_SHOWN_RELEASES]) + more
 
 
 def _span(found: Bisection, first: int, last: int) -> str:

@@ -8,11 +8,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dpaudit.result.sweeps import CellState, Sweep
-from dpaudit.text.printable import encodable, one_line
-from dpaudit_reports.formats.run import Screen
-from dpaudit_reports.formats.table import drawn
-from dpaudit_reports.formats.wrapping import wrapped
-from dpaudit_reports.sweep_rows import (
+from dpaudit.text.printable import encodable
+from dpaudit_reports.formats.facts import Screen
+from dpaudit_reports.formats.table import drawn, wrapped
+from dpaudit_reports.sweep_document import (
     MEANING,
     SweepRow,
     counts,
@@ -27,8 +26,6 @@ from dpaudit_reports.sweep_rows import (
 )
 
 _GAP = 2
-_MAX_NAME = 30  # in character cells; longer names are wrapped
-_MAX_DIFFERENCES = 40  # number of differing cells that are listed; sweep.json holds all
 
 
 def text(sweep: Sweep, screen: Screen) -> str:
@@ -42,7 +39,7 @@ def text(sweep: Sweep, screen: Screen) -> str:
     for version in sweep.versions[1:]:
         found = differences(sweep, version)
         both = f"{sweep.versions[0]} and {version}"
-        shown = found[:_MAX_DIFFERENCES] + ["and more"] * (len(found) > _MAX_DIFFERENCES)
+        shown = found[:40] + ["and more"] * bool(found[40:])
         none = [Text(), *_prose(f"The verdicts of {both} agree.", screen)]
         lines += _listed(f"Verdicts of {both} differ in {len(found)} cells:", shown, screen) if found else none
     lines += [Text(), *_prose(promise(sweep), screen)]
@@ -50,8 +47,8 @@ def text(sweep: Sweep, screen: Screen) -> str:
 
 
 def _table(rows: Sequence[SweepRow], screen: Screen, *, several: bool) -> Iterator[Text]:
-    names = [_name(row, several=several) for row in rows]
-    width = min(max(map(cell_len, [*names, "constructor"])), _MAX_NAME)
+    names = [row.name(several=several) for row in rows]
+    width = min(max(map(cell_len, [*names, "constructor"])), 30)  # a longer name is wrapped
     columns = ("cells", "refuted", "share")
     used = 2 + width + sum(_GAP + max(7, len(column)) for column in columns) + _GAP
     room = None if screen.width is None else max(screen.width - used, 12)
@@ -62,10 +59,6 @@ def _table(rows: Sequence[SweepRow], screen: Screen, *, several: bool) -> Iterat
         yield from _row(row, name, width, room, screen)
 
 
-def _name(row: SweepRow, *, several: bool) -> str:
-    return one_line(f"{row.constructor} {row.version}" if several else row.constructor)
-
-
 def _row(row: SweepRow, name: str, width: int, room: int | None, screen: Screen) -> Iterator[Text]:
     sign = sign_of(row.worst)
     first, *more = wrapped(encodable(name, screen.encoding), width)
@@ -73,11 +66,8 @@ def _row(row: SweepRow, name: str, width: int, room: int | None, screen: Screen)
     line = Text()
     line.append(f"{encodable(sign.sign, screen.encoding)} ", sign.style)
     line.append(first + " " * (width - cell_len(first)))
-    numbers = (
-        f"{row.audited}/{len(row.cells)}",
-        str(len(row.refuted)),
-        encodable(share_of(row.worst), screen.encoding),
-    )
+    share = encodable(share_of(row.worst), screen.encoding)
+    numbers = f"{row.audited}/{len(row.cells)}", str(len(row.refuted)), share
     for number in numbers:
         line.append(" " * _GAP + number.rjust(7))
     line.append(" " * _GAP + worst)

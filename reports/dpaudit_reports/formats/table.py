@@ -7,22 +7,70 @@ there.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import encodable, one_line
 from dpaudit.text.rounding import count
+from dpaudit.text.signs import NO_RESULT, SIGNS
 from dpaudit_reports.claimed import label
-from dpaudit_reports.confirmed import confirmation, fresh
-from dpaudit_reports.formats.facts import certified, detectable, why
-from dpaudit_reports.formats.run import Audited, Run, Screen
-from dpaudit_reports.formats.wrapping import packed, wrapped
+from dpaudit_reports.formats.facts import Audited, Run, Screen, certified, detectable, why
 from dpaudit_reports.sections.summary import p_value
+from dpaudit_reports.verdicts import confirmation, fresh
+
+
+def wrapped(text: str, width: int | None) -> list[str]:
+    """Break text into lines of a maximum width, after spaces, or else after punctuation, or else anywhere."""
+    if width is None or cell_len(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in re.findall(r"[^ ]+ *| +", text):
+        for piece in _pieces(word, width):
+            if line and cell_len(line + piece.rstrip(" ")) > width:
+                lines.append(line.rstrip(" "))
+                line = ""
+            line += piece
+    return [*lines, line.rstrip(" ")]
+
+
+def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]:
+    """Join as many items on each line as fit; an item that is longer than a line is wrapped."""
+    lines: list[str] = []
+    for item in items:
+        if lines and (width is None or cell_len(lines[-1] + separator + item) <= width):
+            lines[-1] += separator + item
+        else:
+            lines += wrapped(item, width)
+    return lines
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    if cell_len(word.rstrip(" ")) <= width:
+        yield word
+        return
+    for part in re.findall(r"[^-_./,;:=(]*[-_./,;:=(]+ *|[^-_./,;:=(]+", word):
+        while cell_len(part.rstrip(" ")) > width:
+            cut = max(1, _fitting(part, width))
+            yield part[:cut]
+            part = part[cut:]
+        yield part
+
+
+def _fitting(text: str, width: int) -> int:
+    used = 0
+    for number, character in enumerate(text):
+        used += cell_len(character)
+        if used > width:
+            return number
+    return len(text)
+
 
 _GAP, _INDENT = 2, 4
 _MIN_NAME = 24  # in character cells; names are wrapped to this width before another column moves below
@@ -48,7 +96,7 @@ class _Row:
     below: str  # text that always stands below the audit
 
 
-def text(run: Run, screen: Screen) -> str:
+def table_text(run: Run, screen: Screen) -> str:
     """Return the table, a legend and the sentence about all audits together; terminals also get colours."""
     reported = [audited for audited in run.audits if audited.result is not None or audited.failed]
     if not reported:
@@ -104,7 +152,6 @@ def _row(audited: Audited, encoding: str) -> _Row:
 
 
 def _beside(columns: Sequence[str], rows: Sequence[_Row], width: int | None) -> list[str]:
-    """Return the columns that fit side by side."""
     beside = list(columns)
     for moved in _MOVES:
         if width is None or _total(_widths(beside, rows, width)) <= width:
@@ -177,3 +224,43 @@ def drawn(lines: Sequence[Text], screen: Screen) -> str:
     for line in lines:
         console.print(line, soft_wrap=True)
     return stream.getvalue()
+
+
+def versions_text(
+    audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen, missing: Collection[tuple[str, str]] = ()
+) -> str:
+    """Return the verdicts."""
+    with_result = (version for results in audits.values() for version in results)
+    versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
+    names = {name: encodable(one_line(name), screen.encoding) for name in audits}
+    titles = {version: encodable(one_line(version), screen.encoding) for version in versions}
+    signs = {
+        (name, version): SIGNS[results[version].verdict.value] if version in results else NO_RESULT
+        for name, results in audits.items()
+        for version in versions
+    }
+    widths = [
+        max(cell_len(titles[version]), *(cell_len(signs[name, version].shown()) for name in audits))
+        for version in versions
+    ]
+    first = max(map(cell_len, ("audit", *names.values())))
+    if screen.width is None or first + sum(width + _GAP for width in widths) <= screen.width:
+        cells = (titles[version].ljust(width) for version, width in zip(versions, widths, strict=True))
+        lines = [Text((" " * _GAP).join(["audit".ljust(first), *cells]).rstrip(), style="bold")]
+        for name in audits:
+            line = Text(names[name] + " " * (first - cell_len(names[name])))
+            for version, width in zip(versions, widths, strict=True):
+                words = signs[name, version].shown(screen.encoding)
+                line.append(" " * _GAP)
+                line.append(words + " " * (width - cell_len(words)), signs[name, version].style)
+            line.rstrip()
+            lines.append(line)
+        return drawn([Text(), *lines], screen)
+    lines = [Text()]
+    for name in audits:
+        lines += map(Text, wrapped(names[name], screen.width))
+        for version in versions:
+            sign = signs[name, version]
+            words = f"{sign.shown(screen.encoding)}  {titles[version]}"
+            lines += [Text(f"    {part}", style=sign.style) for part in wrapped(words, max(screen.width - 4, 1))]
+    return drawn(lines, screen)

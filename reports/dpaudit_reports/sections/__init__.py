@@ -15,12 +15,10 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block
 from dpaudit_reports.sections.answers import answers
 from dpaudit_reports.sections.appendix import method
-from dpaudit_reports.sections.attacks import attacks
-from dpaudit_reports.sections.bounds import bounds
-from dpaudit_reports.sections.curves import curves
+from dpaudit_reports.sections.attacks import attacks, pairs
+from dpaudit_reports.sections.bounds import bounds, curves
 from dpaudit_reports.sections.evidence import evidence, one_run
 from dpaudit_reports.sections.next_step import next_step
-from dpaudit_reports.sections.pairs import pairs
 from dpaudit_reports.sections.pictures import pictures
 from dpaudit_reports.sections.provenance import provenance
 from dpaudit_reports.sections.training import training

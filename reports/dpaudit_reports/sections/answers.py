@@ -10,18 +10,15 @@ from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import PairRow, Verdict
 from dpaudit.result.words import quotation
+from dpaudit.text.printable import shortened
+from dpaudit.text.rounding import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
 from dpaudit_reports.blocks import Answers, Block, Code, Span, Strong
-from dpaudit_reports.claim_words import claim_words
-from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells
-from dpaudit_reports.confirmed import fresh
-from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
-from dpaudit_reports.reasons import why_void
-from dpaudit_reports.repeat import how_to_repeat
+from dpaudit_reports.claimed import ABOVE_ALONE, claim_words, headline, tells
+from dpaudit_reports.numbers import some_of
+from dpaudit_reports.sections.next_step import how_to_repeat
 from dpaudit_reports.sides import difference, ends, row_of, sides
-from dpaudit_reports.unseen import unseen
+from dpaudit_reports.verdicts import fresh, unseen, why_void
 
-_MAX_PACKAGES = 8  # maximum number of packages on the first page; the provenance lists all packages
-_MAX_SOURCE = 200  # characters of the source; the provenance shows all
 _INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders of installed packages
 _HASH = 12  # digits of a fingerprint that the first page shows; the provenance shows all digits
 
@@ -33,9 +30,8 @@ def audited(result: AuditResult) -> Iterator[Span]:
     named = about.mechanism if about.mechanism != result.name else ""
     if packages := about.mechanism_packages:
         shown = [f"{name} {version}" for name, version in packages.items()]
-        more = f" and {len(shown) - _MAX_PACKAGES} more, see Provenance" if len(shown) > _MAX_PACKAGES else ""
         calls = (*_named(named), ", which uses ") if named else ()
-        parts.append((*calls, f"{', '.join(shown[:_MAX_PACKAGES])}{more}"))
+        parts.append((*calls, some_of(shown, 8, "more, see Provenance")))
     elif named:
         parts.append(_named(named))
     file = about.mechanism_file
@@ -49,8 +45,7 @@ def audited(result: AuditResult) -> Iterator[Span]:
     if parts:
         yield "."
     if about.source:
-        source = about.source if len(about.source) <= _MAX_SOURCE else f"{about.source[:_MAX_SOURCE].rstrip()}…"
-        yield f" Source of the claim: {quotation(source.rstrip('.'))}."
+        yield f" Source of the claim: {quotation(shortened(about.source).rstrip('.'))}."
 
 
 def _named(mechanism: str) -> tuple[Span, ...]:
@@ -58,34 +53,26 @@ def _named(mechanism: str) -> tuple[Span, ...]:
     return ("“", Code(mechanism), "”") if " " in mechanism else (Code(mechanism),)
 
 
-_CHANGES = {
-    "replace one": "one record replaced",
-    "add remove": "one record added or removed",
-}
-"""Relations between neighbouring datasets as changes."""
-
+# Relations between neighbouring datasets as changes, and the recorded authors of a claim.
+_CHANGES = {"replace one": "one record replaced", "add remove": "one record added or removed"}
 _STATED = {
     "the mechanism's own accounting": ", computed by the audited library itself",
     "the constructor of the generator": ", the epsilon (and delta) of the constructor's arguments",
     "the config": ", stated in the config of this audit",
 }
-"""Descriptions of the recorded authors of a claim."""
 
 
 def answers(result: AuditResult) -> tuple[Block, ...]:
     """Return the questions with answers about claim, verdict, confidence, data, limits and repetition."""
-    return (
-        Answers(
-            (
-                ("What was claimed", tuple(claimed(result))),
-                ("Was it kept", tuple(_kept(result))),
-                ("How sure", tuple(_sure(result))),
-                ("On what data", tuple(data(result))),
-                ("What could not be seen", unseen(result)),
-                ("How to repeat it", how_to_repeat(result)),
-            )
-        ),
+    rows = (
+        ("What was claimed", tuple(claimed(result))),
+        ("Was it kept", tuple(_kept(result))),
+        ("How sure", tuple(_sure(result))),
+        ("On what data", tuple(data(result))),
+        ("What could not be seen", unseen(result)),
+        ("How to repeat it", how_to_repeat(result)),
     )
+    return (Answers(rows),)
 
 
 def claimed(result: AuditResult) -> Iterator[Span]:
@@ -94,14 +81,12 @@ def claimed(result: AuditResult) -> Iterator[Span]:
         yield "No claim was given. "
     else:
         yield from claim_words(result)
-        yield f"{_more(result.evidence.words.claimed)}{_stated_by(result.provenance.claim_stated_by)}. "
+        who = result.provenance.claim_stated_by
+        stated = (
+            _STATED.get(who, f", stated by {quotation(who)}") if who else "; the result does not record who states it"
+        )
+        yield f"{_more(result.evidence.words.claimed)}{stated}. "
     yield from audited(result)
-
-
-def _stated_by(who: str | None) -> str:
-    if not who:
-        return "; the result does not record who states it"
-    return _STATED.get(who, f", stated by {quotation(who)}")
 
 
 def _kept(result: AuditResult) -> Iterator[Span]:
@@ -143,7 +128,6 @@ def _more(words: str) -> str:
 
 
 def _no_size(result: AuditResult) -> str:
-    """Return a note that a bound certified at the first proof does not estimate the size of the violation."""
     if not result.evidence.anytime or fresh(result):
         return ""
     if result.stopped_by == "evidence":
@@ -223,7 +207,6 @@ def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
 
 
 def _phases(result: AuditResult) -> str:
-    """Return what the runs were used for: to train the attack, and as evidence."""
     learned = result.trials_used - result.evidence.trials
     used = f": {count(learned)} to train the attack, {count(result.evidence.trials)} as evidence"
     return used if learned > 0 else ""

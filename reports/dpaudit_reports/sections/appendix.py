@@ -1,4 +1,4 @@
-"""The end of a report of several audits: each method once, and the details of each audit in compact form."""
+"""A report of several audits: a third of a page for each, each method once, and the details in compact form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Sequence
 
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.words import Words
+from dpaudit.text.printable import shortened
+from dpaudit.text.rounding import at_most, count, percent
 from dpaudit_reports.blocks import (
+    Answers,
+    Beside,
     Block,
     Entries,
     Figure,
@@ -22,11 +26,46 @@ from dpaudit_reports.blocks import (
 )
 from dpaudit_reports.claimed import tells
 from dpaudit_reports.foreign import foreign_blocks
-from dpaudit_reports.numbers import at_most, count, first, percent
+from dpaudit_reports.numbers import first
 from dpaudit_reports.rates import RegionStatus, region_status
+from dpaudit_reports.sections.answers import claimed, data
 from dpaudit_reports.sections.evidence import one_run
+from dpaudit_reports.sections.next_step import how_to_repeat
+from dpaudit_reports.sections.pictures import tradeoff_panel
 from dpaudit_reports.sections.provenance import SEED, origin
 from dpaudit_reports.sections.training import training
+from dpaudit_reports.sections.verdict import verdict, warnings
+from dpaudit_reports.verdicts import unseen
+
+_FIGURES = (
+    "In the figures, the claim promises that no attack reaches the grey area. Blue: the attack's observed errors, "
+    "which chance can carry into the grey area; grey: observed errors that bound nothing. Full diamond: the witness of "
+    "a violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% "
+    "intervals of the two errors; they do not account for the choice of a region that was chosen by these counts. A "
+    "violation would have been found in the best case: its trade-off curve is that of the claim with the larger "
+    "parameter, and the attack is optimal. The last bits of floats are tested for external programs only."
+)
+
+
+def entry(result: AuditResult, *, brief: bool = False) -> tuple[Block, ...]:
+    """Return the verdict, the warnings and the answers, beside and below the trade-off plot."""
+    first = () if brief else (("What was claimed", tuple(claimed(result))),)
+    beside = Answers((*first, ("On what data", tuple(data(result)))))
+    rows = ("What could not be seen", unseen(result, short=True)), ("How to repeat it", how_to_repeat(result))
+    return (Beside(tradeoff_panel(result), (*verdict(result), *_warnings(result), beside), (Answers(rows),)),)
+
+
+def caption() -> Paragraph:
+    """Return the common caption of the trade-off plots."""
+    return Paragraph(_FIGURES, quiet=True)
+
+
+def _warnings(result: AuditResult) -> tuple[Block, ...]:
+    found = [str(item) for block in warnings(result) if isinstance(block, Items) for item in block.items]
+    shown = [f"Warning: {shortened(words)}" for words in found[:3]]
+    if more := found[len(shown) :]:
+        shown.append(f"{len(more)} more warnings are in the full report and in the result file.")
+    return (Items(tuple(shown)),) if shown else ()
 
 
 def method(result: AuditResult) -> tuple[Block, ...]:
@@ -36,8 +75,6 @@ def method(result: AuditResult) -> tuple[Block, ...]:
 
 
 _MAX_LINES = 24  # maximum number of lines of a config; the result file has all lines
-_MAX_WIDTH = 400  # maximum number of characters in a line of a config
-_MAX_ATTACKS = 4  # maximum number of attacks, by weight
 _FULL = "The option --full of the command dpaudit report gives every audit the pages of a report of one audit."
 
 
@@ -85,13 +122,12 @@ def _details(result: AuditResult, rows: Sequence[tuple[str, Text]]) -> tuple[Blo
 def _listing(config: str) -> Listing:
     lines = config.splitlines()
     most = _MAX_LINES if len(lines) > _MAX_LINES + 1 else len(lines)  # a note on one more line is no shorter
-    shown = [line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…" for line in lines[:most]]
+    shown = [shortened(line) for line in lines[:most]]
     more = len(lines) - len(shown)
     return Listing("\n".join([*shown, *([f"# {count(more)} more lines are in the result file"] if more else [])]))
 
 
 def _evidence(result: AuditResult) -> tuple[tuple[str, Text], ...]:
-    """Return the p-value, the counts of the region, the pairs and the attacks."""
     rows: list[tuple[str, Text]] = []
     if tells(result):
         rows.append(("p-value", p_value_words(result, at_most)))
@@ -110,6 +146,6 @@ def _evidence(result: AuditResult) -> tuple[tuple[str, Text], ...]:
 
 def _attacks(result: AuditResult) -> str:
     used = sorted((row for row in result.attacks if row.weight > 0), key=lambda row: -row.weight)
-    named = [f"{row.name} {percent(round(row.weight, 3), 2)}" for row in used[:_MAX_ATTACKS]]
+    named = [f"{row.name} {percent(round(row.weight, 3), 2)}" for row in used[:4]]
     more = len(used) - len(named)
     return ", ".join([*named, *([f"{count(more)} more"] if more else [])]) or "–"

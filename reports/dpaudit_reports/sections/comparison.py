@@ -7,7 +7,8 @@ from functools import partial
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import promised_together
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.rounding import count
 from dpaudit_reports.blocks import (
     Block,
     Code,
@@ -22,22 +23,18 @@ from dpaudit_reports.blocks import (
     Strong,
     Table,
     Text,
+    spans_of,
 )
 from dpaudit_reports.claimed import certified_of_claimed, label, tells
-from dpaudit_reports.confirmed import outcome
 from dpaudit_reports.figures.canvas import GAP, WIDTH
-from dpaudit_reports.figures.hints import residual_hints
-from dpaudit_reports.figures.residual import Scale, peak, residual_svg, scale_of
-from dpaudit_reports.frequencies import counted, frequencies
-from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import count
-from dpaudit_reports.rates import RegionStatus, region_status
+from dpaudit_reports.figures.residual import Scale, peak, residual_hints, residual_svg, scale_of
+from dpaudit_reports.rates import RegionStatus, counted, frequencies, region_status
 from dpaudit_reports.sections.summary import p_value
+from dpaudit_reports.verdicts import MARKS, outcome
 
 Versions = Mapping[str, AuditResult]
 Missing = Mapping[tuple[str, str], str]
 _NOT_RUN = "could not be run"
-_MAX_REASON = 300  # maximum number of characters of the reason why an audit has no result
 _ACROSS = 4  # maximum number of versions that fit as columns of a table, and of panels that fit side by side
 _HOW_TO_READ = (
     "How to read the plots: the power of an attack is the share of outputs of d1 that it recognises. The blue line "
@@ -68,25 +65,18 @@ def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool
 
 
 def _reasons(missing: Missing) -> tuple[Block, ...]:
-    """Return the reasons, each once with all of its audits."""
     by_reason: dict[str, list[str]] = {}
     for (name, version), reason in missing.items():
-        by_reason.setdefault(_brief(reason), []).append(f"{_named(name)} – {version}")
+        by_reason.setdefault(_brief(reason), []).append(f"{name.strip() or '–'} – {version}")
     return (Items(tuple(f"{', '.join(where)} {reason}" for reason, where in by_reason.items())),) if by_reason else ()
 
 
 def _brief(reason: str) -> str:
     """Return the first line of a reason; the other lines are a traceback or the output of an installer."""
-    first = one_line(next(iter(reason.strip().splitlines()), "has no result"))
-    return first if len(first) <= _MAX_REASON else f"{first[:_MAX_REASON]}…"
-
-
-def _named(name: str) -> str:
-    return name.strip() or "–"
+    return shortened(one_line(next(iter(reason.strip().splitlines()), "has no result")))
 
 
 def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
-    """Return the number of the part about each audit and version."""
     keys = ((name, version) for name, results in audits.items() for version in results)
     return {key: place for place, key in enumerate(keys)}
 
@@ -110,31 +100,28 @@ def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], places: M
     if len(versions) <= _ACROSS:
         return Table(
             (Column("Audit", grow=1.2), *(Column(version, grow=1) for version in versions)),
-            tuple((_named(name), *(cell(name, version) for version in versions)) for name in audits),
+            tuple((name.strip() or "–", *(cell(name, version) for version in versions)) for name in audits),
         )
     return Table(
         (Column("Audit", grow=1), Column("Version", grow=1), Column("Verdict", grow=2)),
-        tuple((_named(name), version, cell(name, version)) for name in audits for version in versions),
+        tuple((name.strip() or "–", version, cell(name, version)) for name in audits for version in versions),
     )
 
 
 def _numbers(result: AuditResult) -> tuple[Span, ...]:
-    """Return the certified bound, the p-value and the number of runs, for a cell of the table."""
-    bound = certified_of_claimed(result)
-    words = (bound,) if isinstance(bound, str) else bound
+    words = spans_of(certified_of_claimed(result))
     p = f", p\u00a0{p_value(result)}" if tells(result) else ""
     return (": ", *words, f"{outcome(result)}{p}, {count(result.trials_used)}\u00a0runs")
 
 
 def _audit(name: str, results: Versions, versions: Sequence[str]) -> tuple[Block, ...]:
-    """Return the plots of an audit, one for each version that has a result, on one scale."""
     if not results:
-        return Heading(_named(name)), Paragraph("This audit could not be run on any version.")
+        return Heading(name.strip() or "–"), Paragraph("This audit could not be run on any version.")
     scale = scale_of(results.values())
     columns = _columns(len(results))
     width = (WIDTH - GAP * (columns - 1)) / columns
     panels = tuple(_panel(version, results[version], scale, width) for version in versions if version in results)
-    return Heading(_named(name)), Figure(panels, caption=tuple(_caption(results, versions)), columns=columns)
+    return Heading(name.strip() or "–"), Figure(panels, caption=tuple(_caption(results, versions)), columns=columns)
 
 
 def _columns(panels: int) -> int:
@@ -169,7 +156,6 @@ def _in_words(result: AuditResult) -> str:
 
 
 def _caption(results: Versions, versions: Sequence[str]) -> list[Span]:
-    """Return the claim, or that of each version if they differ, and the counts of each violation."""
     shown = [version for version in versions if version in results]
     labels = {version: label(results[version].claim) for version in shown}
     spans: list[Span] = []

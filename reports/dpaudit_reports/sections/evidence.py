@@ -7,20 +7,16 @@ from fractions import Fraction
 from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.text.rounding import at_least, at_most, count, number, percent_beyond
 from dpaudit_reports.blocks import Block, Figure, Heading, KeyValues, Math, Panel, Paragraph, Span, Text
-from dpaudit_reports.figures.distributions import distributions_svg
-from dpaudit_reports.figures.evidence import evidence_svg
-from dpaudit_reports.numbers import at_least, at_most, count, least_right, number, percent_beyond
+from dpaudit_reports.figures.evidence import distributions_svg, evidence_svg, witness_scores
+from dpaudit_reports.numbers import least_right
 from dpaudit_reports.rates import RegionStatus, region_status
-from dpaudit_reports.reasons import why_void
-from dpaudit_reports.scores import witness_scores
+from dpaudit_reports.verdicts import why_void
 
 
 def one_run(result: AuditResult) -> tuple[Block, ...]:
-    """Return the number of guesses, and how many were right, are right by chance, and would refute the claim.
-
-    Audits of pairs have no such section.
-    """
+    """Return the number of guesses, and how many were right, are right by chance, and would refute the claim."""
     guessed = result.evidence.guessed
     if guessed is None:
         return ()
@@ -34,11 +30,7 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
         ("would refute", f"{'no number of' if least is None else f'{count(least)} or more'} right {words.guesses}"),
         *((("p-value", p_value_words(result, at_most)),) if result.p_value < 1 else ()),
     )
-    return (
-        Heading(f"Guesses about the {words.unit}"),
-        KeyValues(rows),
-        Paragraph(words.guessing, quiet=True),
-    )
+    return Heading(f"Guesses about the {words.unit}"), KeyValues(rows), Paragraph(words.guessing, quiet=True)
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
@@ -68,7 +60,6 @@ def _wealth(result: AuditResult, void: str) -> Figure:
 
 
 def _scores(result: AuditResult) -> tuple[Figure, ...]:
-    """Return the distributions of the attack's score under both datasets."""
     if region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR):
         return ()
     if (scores := witness_scores(result)) is None:
@@ -102,7 +93,6 @@ def _void(reason: str) -> tuple[Span, ...]:
 
 
 def _by_p_value(result: AuditResult) -> str:
-    """Describe the evidence of a test that is made only once and therefore has no growing wealth."""
     limit = at_least(float(1 - Fraction(repr(result.confidence))), 3).partition("\u00a0")[2]
     p_value = p_value_words(result, at_most)
     return (

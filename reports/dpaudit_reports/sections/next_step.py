@@ -1,17 +1,111 @@
-"""The next steps after each verdict."""
+"""The next steps after each verdict, and how to repeat the audit."""
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 
+from dpaudit.result import RESULTS
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds
-from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
-from dpaudit_reports.confirmed import fresh
-from dpaudit_reports.reasons import why_inconclusive
-from dpaudit_reports.repeat import config_of, replay_command, saved_file
+from dpaudit_reports.blocks import Block, Code, Heading, Items, Span, Text
+from dpaudit_reports.rates import RegionStatus, region_status
+from dpaudit_reports.verdicts import fresh, why_inconclusive
+
+_OUTPUT = ("-o", "--output")  # options for the folder of results
+
+
+def how_to_repeat(result: AuditResult) -> tuple[Span, ...]:
+    """Return the commands that count the region on fresh runs and that repeat the whole audit."""
+    return (*_replay(result), *_whole(result))
+
+
+def _whole(result: AuditResult) -> tuple[Span, ...]:
+    """Return the command that repeats the whole audit; a command of another program is only quoted."""
+    command = result.provenance.command
+    if not command:
+        return ()
+    words = _own_command(command)
+    if words is None:
+        return (" The file states a command that is not one of dpaudit: “", Code(command), "”.")
+    return " The whole audit: ", Code(_repeated(words, result)), "."
+
+
+def _own_command(command: str) -> list[str] | None:
+    """Return the words of a command that starts dpaudit or pytest; None if it may do anything else."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    module = words[1:2] == ["-m"] and re.fullmatch(r"python[\d.]*", words[0])
+    program = words[2:3] if module else words[:1]
+    return words if command.isprintable() and program in (["dpaudit"], ["pytest"]) else None
+
+
+def _repeated(words: list[str], result: AuditResult) -> str:
+    """Return the command for this audit alone, without the author's folder of results and without `--quiet`."""
+    kept: list[str] = []
+    for i, word in enumerate(words):
+        folder = word in _OUTPUT or (i > 0 and words[i - 1] in _OUTPUT) or word.startswith(f"{_OUTPUT[-1]}=")
+        if not folder and word not in ("-q", "--quiet"):
+            kept.append(word)
+    several = (result.provenance.command_audits or 0) > 1
+    if several and result.name and kept[1:2] == ["run"] and "--only" not in kept:
+        kept += ["--only", result.name]
+    return shlex.join(kept)
+
+
+def config_of(result: AuditResult) -> str:
+    """Return the config in the command that made the result, for other commands; "CONFIG" if there is not one."""
+    try:
+        words = shlex.split(result.provenance.command or "")
+    except ValueError:  # anybody may have written the result file
+        words = []
+    configs = [word for word in words if word.endswith((".yaml", ".yml"))]
+    return shlex.quote(configs[0]) if len(configs) == 1 else "CONFIG"
+
+
+def saved_file(result: AuditResult) -> str:
+    """Return the result file of `dpaudit run` for a command in the config's folder, with quotation marks if needed."""
+    return shlex.quote(f"{RESULTS}/{result.name}.json")
+
+
+def replay_command(result: AuditResult) -> str:
+    """Return the command that counts the region on fresh runs; "" if the result has no region worth counting."""
+    useless = region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR)
+    if result.evidence.words.again or useless:
+        return ""
+    if result.provenance.audit is not None:
+        return f"dpaudit replay {saved_file(result)}"
+    return "dpaudit replay FILE.json" if result.provenance.test is not None else ""
+
+
+def _replay(result: AuditResult) -> tuple[Span, ...]:
+    if why_not := result.evidence.words.again:
+        return (why_not,)
+    match region_status(result):
+        case RegionStatus.NONE:
+            return ("The result has no rejection region to count on fresh outputs.",)
+        case RegionStatus.VOID:
+            return ("Nothing is certified, so counting a region on fresh outputs is not useful.",)
+        case RegionStatus.FAR:
+            return ("No counted region came near a violation, so no region is worth counting on fresh outputs.",)
+    region = "the witness's region" if result.violated else "the counted region"
+    counts = f" counts fresh outputs in {region} and tests these counts alone"
+    if command := replay_command(result):
+        if result.provenance.audit is not None:
+            return Code(command), f"{counts}. Run it in the config's folder; the file was saved beside this report."
+        where = "FILE.json is the result that the test saved, in .dpaudit by default; its message names it."
+        return Code(command), f"{counts}. {where}"
+    return (
+        Code("dpaudit.replay(result, mechanism, pairs)"),
+        f"{counts}. The result does not name a config, so the command ",
+        Code("dpaudit replay"),
+        " does not know the mechanism.",
+    )
+
 
 _DOCS = "https://github.com/dpaudit/dpaudit/blob/main/docs"
 _KEEP = ("Keep the finding as a regression test: ", Code(f"{_DOCS}/after-a-violation.md"), ".")
@@ -47,7 +141,6 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
 
 
 def _to_measure(result: AuditResult) -> tuple[Text, ...]:
-    """Return how to measure the loss if the audit has not measured it."""
     needed = result.runs_for_size
     if needed is not None and math.isfinite(needed):
         key, value = "confirm", str(int(needed))
@@ -61,15 +154,10 @@ def _to_measure(result: AuditResult) -> tuple[Text, ...]:
 
 
 def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
-    """Return the commands that show the violation without dpaudit, and that find the release that introduced it."""
     if result.provenance.audit is None or not result.name:
         return ("Then find out why the datasets differ in how often outputs fall into the witness's region.",)
     script = f"dpaudit reproduce {saved_file(result)} -o script.py"
-    first: Text = (
-        "Write a script that shows it without dpaudit, for the maintainers: ",
-        Code(script),
-        ".",
-    )
+    first: Text = ("Write a script that shows it without dpaudit, for the maintainers: ", Code(script), ".")
     name = next(iter(result.provenance.mechanism_packages or {}), "")
     if "==" not in result.provenance.audit or not name:
         return first, _KEEP

@@ -8,20 +8,89 @@ from functools import partial
 import numpy as np
 
 from dpaudit.result.model import AuditResult, allowed_rate
-from dpaudit.text.rounding import lower
+from dpaudit.text.rounding import count, lower, number
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
-from dpaudit_reports.claimed import label
-from dpaudit_reports.figures.hints import tradeoff_hints
+from dpaudit_reports.claimed import found_from, headline, label, least_found
+from dpaudit_reports.figures.bars import Bar, bars_svg
+from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
+from dpaudit_reports.figures.residual import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
-from dpaudit_reports.numbers import number
-from dpaudit_reports.rates import RegionStatus, accounted, intervals, region_status
-from dpaudit_reports.reasons import why_void
-from dpaudit_reports.second_picture import beside
+from dpaudit_reports.numbers import least_right
+from dpaudit_reports.rates import Frequencies, RegionStatus, accounted, frequencies, intervals, region, region_status
+from dpaudit_reports.verdicts import why_void
+
+_ABOVE = "Nothing is known above the proven bound."
+_WOULD = (
+    "The last bar shows the violations that an optimal attack would have found with 90\u00a0% probability if the "
+    "mechanism has exactly their trade-off curve. Smaller violations may have been missed, and larger ones with "
+    "another curve."
+)
+
+
+def beside(result: AuditResult) -> tuple[Panel | None, str]:
+    """Return the second panel and a description of its meaning; None and "" if the result has no second panel."""
+    if not result.bounds_valid:
+        return None, ""
+    if result.evidence.guessed is not None:
+        return _guesses(result)
+    found = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
+    return _bounds(result) if found is None else _counts(result, found)
+
+
+def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
+    assert result.witness is not None
+    sides = found.sides
+    rows = [_share(sides.name0, found.hits0, found.n0, ATTACK), _share(sides.name1, found.hits1, found.n1, WITNESS)]
+    if found.most is not None:
+        rows.append(_share(f"the claim allows at most {sides.name1}", found.most, found.n1, CLAIM))
+    alt = f"Outputs in the region: {_joined(rows)}."
+    title = f"The witness: {region(result.witness)}"
+    title = "The witness" if found.moving or len(title) > 48 else title
+    return Panel(partial(bars_svg, rows), alt=alt, title=title), "Bars: the share of runs with an output in the region."
+
+
+def _guesses(result: AuditResult) -> tuple[Panel, str]:
+    guessed, words = result.evidence.guessed, result.evidence.words
+    assert guessed is not None
+    least, total = least_right(result), guessed.guesses
+    rows = [
+        _share(f"right {words.guesses}", guessed.right, total, WITNESS),
+        Bar(f"by chance: about {number(guessed.by_chance, 6)}", 0.0, guessed.by_chance / max(1, total), ATTACK),
+    ]
+    if least is not None:
+        rows.append(Bar(f"would refute: {count(least)} or more", 0.0, least / max(1, total), CLAIM))
+    title = f"Guesses about the {words.unit}"
+    return Panel(partial(bars_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title), ""
+
+
+def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
+    bound, least = headline(result), None if result.violated else least_found(result)
+    if bound is None or not (math.isfinite(bound.certified) and 0 < bound.claimed < math.inf):
+        return None, ""
+    reach = 1.25 * max(bound.claimed, bound.certified, 0.0 if least is None else least.certified)
+    rows = [Bar(f"proven: {bound.certified_text()}", 0.0, bound.certified / reach, ATTACK)]
+    if not result.measurement:
+        rows.append(Bar(f"claim allows: ≤\u00a0{bound.claimed_text()}", 0.0, bound.claimed / reach, CLAIM))
+    if least is not None:
+        words = f"would have been found (90\u00a0%, best case): from {found_from(least)}"
+        rows.append(Bar(words, least.certified / reach, 1.0, WITNESS))
+    name = bound.symbol if bound.delta is None else f"{bound.symbol} at δ = {number(bound.delta)}"
+    panel = Panel(partial(bars_svg, rows), alt=f"{name}: {_joined(rows)}.", title=f"The privacy loss {name}")
+    return panel, _ABOVE + ("" if least is None else f" {_WOULD}")
+
+
+def _share(name: str, k: int, n: int, color: str) -> Bar:
+    return Bar(f"{name}: {count(k)} of {count(n)}", 0.0, k / max(1, n), color)
+
+
+def _joined(rows: list[Bar]) -> str:
+    return "; ".join(row.label for row in rows)
 
 
 def pictures(result: AuditResult) -> tuple[Block, ...]:
     """Return the figure of the first page."""
-    first = tradeoff_panel(result, _title(result))
+    apart = "How well the attack tells the datasets apart"
+    first = tradeoff_panel(result, apart if result.evidence.of_pairs else "Errors of the attack")
     second, meaning = beside(result)
     panels = (first,) if second is None else (first, second)
     return Heading("What the attack achieved"), Figure(panels, caption=(*_errors(result), f" {meaning}".rstrip()))
@@ -31,10 +100,6 @@ def tradeoff_panel(result: AuditResult, title: str = "") -> Panel:
     """Return the plot of the claim and of the attack's errors, which marks the witness."""
     hints = partial(tradeoff_hints, result)
     return Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), title=title, hints=hints)
-
-
-def _title(result: AuditResult) -> str:
-    return "How well the attack tells the datasets apart" if result.evidence.of_pairs else "Errors of the attack"
 
 
 def _errors(result: AuditResult) -> tuple[Span, ...]:
@@ -54,7 +119,6 @@ def _curve(result: AuditResult) -> str:
 
 
 def _point(result: AuditResult) -> str:
-    """Return the meaning of the diamond and its rectangle."""
     found = result.witness
     if found is None:
         return ""
@@ -69,7 +133,6 @@ def _point(result: AuditResult) -> str:
 
 
 def _best(result: AuditResult) -> str:
-    """Return the point of the attack's observed curve that is farthest from blind guessing."""
     points = observed(result)
     if not len(points):
         return ""

@@ -8,16 +8,12 @@ from collections.abc import Mapping
 from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import key
+from dpaudit.text.rounding import count, seconds
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
-from dpaudit_reports.numbers import count, seconds
 
+# Fields that are shown elsewhere or are of no use to readers, and fields that come first: the code, and its claim.
 _ELSEWHERE = ("command", "audit", "identity", "outputs", "first_outputs", "attack_seconds")
-"""Fields that are absent from the list, because they are shown elsewhere or are of no use to readers."""
-
-_MAX_LISTED = 40  # maximum number of files or packages in one list; a longer list would fill pages
 _FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "source")))
-"""The fields that are shown first: the audited code, and the author of the claim."""
-
 
 SEED = (
     "If the mechanism uses only the random generator that it receives, the same seed and versions give the same "
@@ -60,7 +56,7 @@ def _value(value: object) -> Text:
     match value:
         case None | "":
             return "–"
-        case Mapping() if len(value) > _MAX_LISTED:
+        case Mapping() if len(value) > 40:  # files or packages, which would fill pages
             return f"{count(len(value))}, listed in the JSON of the result"
         case Mapping():
             return ", ".join(f"{name} {_scalar(part)}" for name, part in value.items()) or "–"

@@ -9,15 +9,32 @@ from functools import partial
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.suite import named_together, promised_together
 from dpaudit.result.values import Verdict
-from dpaudit.text.rounding import lower, upper
-from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
-from dpaudit_reports.claim_words import found_from, least_found
-from dpaudit_reports.claimed import certified_of_claimed, headline, label, tells
-from dpaudit_reports.confirmed import outcome
-from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
-from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
-from dpaudit_reports.numbers import at_most, count, percent_at_least
-from dpaudit_reports.ranges import Ranges, ranges
+from dpaudit.text.rounding import at_most, count, lower, percent_at_least, upper
+from dpaudit_reports.blocks import (
+    Block,
+    Code,
+    Column,
+    Paragraph,
+    Picture,
+    Reference,
+    Span,
+    Strong,
+    Table,
+    Text,
+    spans_of,
+)
+from dpaudit_reports.claimed import (
+    Ranges,
+    certified_of_claimed,
+    found_from,
+    headline,
+    label,
+    least_found,
+    ranges,
+    tells,
+)
+from dpaudit_reports.figures.bars import Key, axis_svg, key_svg, scale_end, strip_svg
+from dpaudit_reports.verdicts import MARKS, WORST_FIRST, outcome, title_of
 
 _KEYS: tuple[tuple[Key, str], ...] = (
     ("certified", "certified: the loss is at least this large"),
@@ -32,11 +49,7 @@ _KEYS: tuple[tuple[Key, str], ...] = (
 
 
 def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
-    """Return a table with a line for each audit, and its legend.
-
-    Each line shows the certified, the unproven and the blind range of the privacy loss, as multiples of the loss that
-    the claim allows.
-    """
+    """Return a table with a line for each audit, and its legend."""
     places = [ranges(result) for result in results]
     end = scale_end(places)
     one = len({result.confidence for result in results}) == 1
@@ -64,18 +77,16 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 
 def _certified(result: AuditResult) -> Text:
-    """Return the certified and the claimed value, and the least detectable one; without a claim, the certified one."""
     bound = headline(result) if result.measurement and result.bounds_valid else None
     if bound is not None and not math.isnan(bound.certified):
         return bound.shown(bound.certified_text())
     least = None if result.violated else least_found(result)
-    cell = certified_of_claimed(result)
-    spans = (cell,) if isinstance(cell, str) else cell
-    return *spans, outcome(result) if least is None else f"; found from {found_from(least)}"
+    return *spans_of(certified_of_claimed(result)), outcome(
+        result
+    ) if least is None else f"; found from {found_from(least)}"
 
 
 def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:
-    """Return the ranges that occur in the strips."""
     keys: set[Key] = {"certified", "unproven"} if drawn else set()
     for result, place in drawn:
         if not result.violated:
@@ -92,7 +103,6 @@ def _legend(keys: set[Key]) -> tuple[Block, ...]:
 
 
 def _strip(result: AuditResult, place: Ranges | None, end: float) -> Text:
-    """Return the ranges of an audit as a drawing, or the reason why they have no place on the scale."""
     mark = MARKS[result.verdict]
     if place is None:
         return "no claim" if result.measurement else "this claim has no place on the scale"

@@ -7,12 +7,13 @@ from functools import partial
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import TrainingRecord
+from dpaudit.text.printable import printable
+from dpaudit.text.rounding import at_least, count, number, percent_at_least
 from dpaudit_reports.blocks import Block, Figure, Heading, Items, KeyValues, Panel, Paragraph, Text
-from dpaudit_reports.bounds import DELTAS, allowed_epsilon
+from dpaudit_reports.claimed import DELTAS, allowed_epsilon
+from dpaudit_reports.figures.bars import Bar, bars_svg
+from dpaudit_reports.figures.evidence import training_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
-from dpaudit_reports.figures.rows import Bar, bars_svg, scores_svg
-from dpaudit_reports.numbers import at_least, count, number, percent_at_least
-from dpaudit_reports.printable import printable
 
 _DELTA = 1e-5  # usual delta of the compared epsilons, as in papers about training
 
@@ -24,10 +25,7 @@ _DESIGNS = {
     "step by step": "step by step: a fair coin decided before each step whether the canary joined the batch",
 }
 _MODELS = ("models on d0", "models on d1")
-_SIDES = {
-    "many runs": _MODELS,
-    "sequential": _MODELS,
-    "fixed": _MODELS,
+_SIDES = {  # of the other designs
     "one run": ("excluded canaries", "included canaries"),
     "step by step": ("steps without canary", "steps with canary"),
 }
@@ -39,8 +37,6 @@ _INDEPENDENT = (
 )
 _ASSUMPTIONS = {
     "many runs": (*_INDEPENDENT, "The number of models was chosen before the first score was seen."),
-    "sequential": _INDEPENDENT,
-    "fixed": _INDEPENDENT,
     "one run": (
         "The coins are fair and secret: the scores depend on the coins only through the trained model.",
         "The claim is about a record that is added or removed.",
@@ -62,7 +58,7 @@ def training(result: AuditResult) -> tuple[Block, ...]:
     rows: tuple[tuple[str, Text], ...] = (
         ("design", _DESIGNS[record.design]),
         *((("training", printable(record.training)),) if record.training else ()),
-        ("datasets" if _SIDES[record.design] == _MODELS else "canaries", printable(record.canary)),
+        ("datasets" if _SIDES.get(record.design, _MODELS) == _MODELS else "canaries", printable(record.canary)),
         *((("scores", _sizes(record)),) if record.edges else ()),
     )
     compared, meaning = _compared(result)
@@ -83,7 +79,7 @@ _CAPTION = (
 
 
 def _sizes(record: TrainingRecord) -> str:
-    without, included = _SIDES[record.design]
+    without, included = _SIDES.get(record.design, _MODELS)
     return f"{count(sum(record.out))} {without}, {count(sum(record.into))} {included}"
 
 
@@ -91,12 +87,11 @@ def _scores(record: TrainingRecord) -> tuple[Panel, ...]:
     if not record.edges:
         return ()
     alt = f"Two histograms of scores: {_sizes(record)}."
-    names = ("d0", "d1") if _SIDES[record.design] == _MODELS else ("without canary", "with canary")
-    return (Panel(partial(scores_svg, record, *names), alt=alt, title="Scores"),)
+    names = ("d0", "d1") if _SIDES.get(record.design, _MODELS) == _MODELS else ("without canary", "with canary")
+    return (Panel(partial(training_svg, record, *names), alt=alt, title="Scores"),)
 
 
 def _compared(result: AuditResult) -> tuple[tuple[Panel, ...], str]:
-    """Return the panel with the certified and the claimed epsilon, and its description; () if a value is unknown."""
     if not result.bounds_valid:
         return (), "Nothing is certified, as the warnings explain."
     delta = _shown_delta(result)
@@ -135,9 +130,7 @@ def _shown_delta(result: AuditResult) -> float:
 
 
 def _assumptions(result: AuditResult, record: TrainingRecord) -> tuple[str, ...]:
-    listed = _ASSUMPTIONS[record.design]
-    if record.design != "one run":
-        return listed
+    listed = _ASSUMPTIONS.get(record.design, _INDEPENDENT)
     stated = result.evidence.words.assumption
     about = f"Not tested: {stated}." if stated else "Canaries may depend on each other in any way."
-    return (*listed, about)
+    return (*listed, about) if record.design == "one run" else listed

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, Verdict
-from dpaudit_reports.blocks import Block, Callout, Heading, Items, Span, Strong, Text, flat
-from dpaudit_reports.claim_words import claim_of, least_found_in_words
-from dpaudit_reports.claimed import headline
-from dpaudit_reports.confirmed import confirmation, shows_size
-from dpaudit_reports.frequencies import frequencies, in_words
-from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_most, count, first, least_right, percent_at_least
-from dpaudit_reports.reasons import reason, why_inconclusive
-from dpaudit_reports.unseen import assumption
+from dpaudit.text.rounding import at_most, count, percent_at_least
+from dpaudit_reports.blocks import Block, Callout, Heading, Items, Span, Strong, Text, flat, spans_of
+from dpaudit_reports.claimed import claim_of, headline, least_found_in_words
+from dpaudit_reports.numbers import first, least_right
+from dpaudit_reports.rates import frequencies, in_words
+from dpaudit_reports.verdicts import MARKS, assumption, confirmation, reason, shows_size, why_inconclusive
 
 
 def warnings(result: AuditResult) -> tuple[Block, ...]:
@@ -29,7 +26,9 @@ def verdict(result: AuditResult) -> tuple[Block, ...]:
     mark = MARKS[result.verdict]
     word = "Measurement" if result.measurement else mark.word
     word = f"{word}: {_size(result)}" if result.violated else word
-    return (Callout(mark.sign, word, (*_spans(_sentence(result)), *_assumed(result)), mark.tone),)
+    words = result.evidence.words.assumption
+    assumed = f" Assumed, not tested: {words}." if words else ""
+    return (Callout(mark.sign, word, (*spans_of(_sentence(result)), *([assumed] if assumed else [])), mark.tone),)
 
 
 def _size(result: AuditResult) -> str:
@@ -39,31 +38,23 @@ def _size(result: AuditResult) -> str:
     return f"{flat(bound.shown(bound.certified_text()))}, claimed at most {bound.claimed_text()}"
 
 
-def _assumed(result: AuditResult) -> tuple[str, ...]:
-    """Return the untestable assumption behind the verdict and the bounds; () if there is no assumption."""
-    words = result.evidence.words.assumption
-    return (f" Assumed, not tested: {words}.",) if words else ()
-
-
-def _spans(text: Text) -> tuple[Span, ...]:
-    return (text,) if isinstance(text, str) else tuple(text)
-
-
 def _sentence(result: AuditResult) -> Text:
     claim, confidence, words = claim_of(result), percent_at_least(result.confidence), result.evidence.words
     each = f" {words.claimed}" if words.claimed else ""
     if result.measurement:
-        valid = "hold" if result.bounds_valid else "do not hold"
-        return f"No claim was given, so none was tested. The bounds below {valid}. {_why(result)}".rstrip()
+        valid = "hold." if result.bounds_valid else f"do not hold. {reason(result)}"
+        return f"No claim was given, so none was tested. The bounds below {valid}".rstrip()
     match result.verdict:
         case Verdict.VIOLATION:
+            fresh = confirmation(result)
+            confirmed = f" {fresh[:1].upper()}{fresh[1:]}." if fresh else ""
             return (
                 f"{words.violates} ",
                 *claim,
                 ".",
                 *_shown(result),
                 f" Refuted at {confidence} confidence after {_spent(result)} "
-                f"(p\u00a0{p_value_words(result, at_most)}).{_confirmed(result)}",
+                f"(p\u00a0{p_value_words(result, at_most)}).{confirmed}",
             )
         case Verdict.NO_VIOLATION:
             return (
@@ -80,22 +71,12 @@ def _sentence(result: AuditResult) -> Text:
             )
 
 
-def _confirmed(result: AuditResult) -> str:
-    words = confirmation(result)
-    return f" {words[:1].upper()}{words[1:]}." if words else ""
-
-
-def _why(result: AuditResult) -> str:
-    return "" if result.bounds_valid else reason(result)
-
-
 def _spent(result: AuditResult) -> str:
     pairs = f" in total, over {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
     return f"{spent(result.evidence, result.trials_used)}{pairs}"
 
 
 def _shown(result: AuditResult) -> tuple[Span, ...]:
-    """Return the counts that show the violation, in natural frequencies."""
     guessed = result.evidence.guessed
     if guessed is not None:
         least = least_right(result)

@@ -6,13 +6,13 @@ import math
 
 from dpaudit.result.model import AuditResult, allowed_rate, p_value_words
 from dpaudit.result.values import OUTCOME, Witness
+from dpaudit.text.rounding import at_most, count, percent_at_most
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
-from dpaudit_reports.confirmed import fresh
-from dpaudit_reports.frequencies import BY_TEST, by_test
-from dpaudit_reports.numbers import at_most, count, percent_at_most
 from dpaudit_reports.rates import (
+    BY_TEST,
     RegionStatus,
     accounted,
+    by_test,
     frozen,
     interval_text,
     intervals,
@@ -21,7 +21,7 @@ from dpaudit_reports.rates import (
     region,
     region_status,
 )
-from dpaudit_reports.reasons import why_void
+from dpaudit_reports.verdicts import fresh, why_void
 
 _HEADINGS = {
     RegionStatus.NONE: "Closest to a violation",
@@ -33,10 +33,7 @@ _HEADINGS = {
 
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
-    """Return the region in words, its counts with exact intervals, and its meaning.
-
-    The section is empty if no region came near a violation.
-    """
+    """Return the region in words, its counts with exact intervals, and its meaning."""
     if not result.evidence.of_pairs or result.evidence.words.again or region_status(result) is RegionStatus.FAR:
         return ()
     kind, found = region_status(result), result.witness
@@ -85,7 +82,6 @@ def _in_words(result: AuditResult, found: Witness) -> Text:
 
 
 def _compared(result: AuditResult, found: Witness) -> str:
-    """Compare the counts with the claim, as far as the counts permit a comparison."""
     limit = allowed_rate(result)
     ends = intervals(found)
     end = "" if ends is None else percent_at_most(ends[0][1])
@@ -102,7 +98,6 @@ def _compared(result: AuditResult, found: Witness) -> str:
 
 
 def _table(result: AuditResult, found: Witness) -> Table:
-    """Return the counts, with rates if the bounds are valid, and with the claim's limit if the limit applies."""
     counts = found.counts
     hits1 = counts.n1 - counts.false_negatives
     columns = [Column("", grow=1), Column("Outputs", align="right"), Column("In the region", align="right")]
@@ -124,7 +119,6 @@ def _table(result: AuditResult, found: Witness) -> Table:
 
 
 def _origin(result: AuditResult, found: Witness) -> str:
-    """Describe the counted outputs, the choice of the region, and the meaning of the counts."""
     intervals_are = "The intervals are exact (Clopper-Pearson) for each rate alone"
     if new := fresh(result):
         alone = f"by them alone, the p-value of the claim is {at_most(new.p_value)}"

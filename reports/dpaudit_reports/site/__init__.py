@@ -1,8 +1,7 @@
 """Static pages for a set of audits: an index, one page and one badge for each audit, and a feed.
 
-`addresses` names the pages by the content of the results.  `rows`, `index`, `badge` and `feed` make the files, and
-`folder` writes them.  Result files come from strangers, so all their text is escaped, and names of files hold only
-small letters, digits and hyphens.
+`rows` and `index` make the files, and `folder` names them by the content of the results and writes them.  Result files
+come from strangers, so all their text is escaped, and names of files hold only small letters, digits and hyphens.
 """
 
 from __future__ import annotations
@@ -16,14 +15,11 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.document import document
 from dpaudit_reports.html import page
 from dpaudit_reports.sections import SECTIONS
-from dpaudit_reports.site.addresses import addresses
-from dpaudit_reports.site.feed import badge, feed
-from dpaudit_reports.site.folder import SiteFolder
-from dpaudit_reports.site.index import index
+from dpaudit_reports.site.folder import SiteFolder, addresses
+from dpaudit_reports.site.index import badge, feed, index
 from dpaudit_reports.site.rows import Entry, worst_first
 
-TITLE = "Privacy audits"
-"""The title of a site for which the user gives no title."""
+TITLE = "Privacy audits"  # unless the user gives a title
 
 
 def checked(results: Sequence[AuditResult]) -> list[AuditResult]:
@@ -40,11 +36,7 @@ def checked(results: Sequence[AuditResult]) -> list[AuditResult]:
 def write(
     results: Sequence[AuditResult], digests: Sequence[str], folder: Path, *, title: str = TITLE, url: str = ""
 ) -> list[str]:
-    """Write the site of results.  Results with equal digests are one audit.
-
-    Returns:
-        Sentences about pages of earlier calls that were removed or kept.
-    """
+    """Write the site of results.  Results with equal digests are one audit."""
     if not results:
         raise ValueError("a site needs at least one result, got none")
     site = SiteFolder.opened(folder)

@@ -1,9 +1,9 @@
-"""Writes the files of a site into a folder, and touches no other file of this folder.
+"""The files of a site: their names, and how they are written into a folder without touching any other file.
 
-A manifest lists the files that this module wrote, with their hashes.  A file is replaced or removed only if it is in
-the manifest, still has its hash, and contains the mark of a file of a site.  The mark is needed because a stranger may
-have written the manifest, and may know the hash of a file that the user published.  While a call writes, the manifest
-holds the old and the new hash of each file, so an interrupted call can be repeated.
+A page has the name of its audit and a hash of its result, so that its name stays when audits are added.  A manifest
+lists the files that this module wrote, with their hashes.  A file is replaced or removed only if it is in the manifest
+and still has its hash.  While a call writes, the manifest holds the old and the new hash of each file, so an
+interrupted call can be repeated.
 """
 
 from __future__ import annotations
@@ -16,21 +16,55 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit.result.atomic_write import link_in, open_folder, remove_placed, write_placed
+from dpaudit.result.atomic_write import link_in, refuse_link, remove_placed, write_placed
+from dpaudit.result.model import AuditResult
 from dpaudit.text.foreign_files import read_foreign
-from dpaudit_reports.site.addresses import ADDRESS
+from dpaudit.text.printable import one_line
+from dpaudit_reports.html_blocks import slug_of
+from dpaudit_reports.numbers import some_of
+
+ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"
+"""Pattern of the addresses that `addresses` returns."""
+
+
+def digest_of(result: AuditResult) -> str:
+    """Return the SHA-256 hash of the result as `to_json` writes it, in hexadecimal."""
+    try:
+        return _digest(result.to_dict())
+    except RecursionError:
+        raise ValueError(f"the result {one_line(result.name)} is nested too deeply to be written") from None
+
+
+def digest_of_file(file: Path) -> str:
+    """Return the SHA-256 hash of the content of a result file, in hexadecimal."""
+    try:
+        return _digest(json.loads(read_foreign(file)))
+    except RecursionError:
+        raise ValueError(f"{file} is nested too deeply") from None
+
+
+def _digest(values: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def addresses(names: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
+    """Return the address of each audit: its name, and the first digits of its digest."""
+    taken = dict(kept)
+    found: dict[str, str] = {}
+    for digest in sorted(names):
+        slug = slug_of(names[digest], 48) or "audit"
+        for digits in range(16, len(digest) + 1, 8):  # 64 bits, and more only if somebody makes two results collide
+            address = f"{slug}-{digest[:digits]}"
+            if taken.get(address, digest) == digest:
+                break
+        taken[address], found[digest] = digest, address
+    return found
+
 
 MANIFEST = "dpaudit-site.json"
 _FORMAT = "dpaudit-site/1"
 _MAX_BYTES = 2**26  # of the manifest, and of a page that is compared with it; a page has some 200 kB
 _OWN = re.compile(rf"index\.html|feed\.json|{ADDRESS}\.(?:html|svg)")  # names that the manifest may list
-_MARKS = {  # text that every file of a site contains, by the ending of its name
-    ".html": '<meta name="generator" content="dpaudit">',
-    ".svg": 'aria-label="privacy audit of ',
-    ".json": '"_dpaudit": {',
-}
-_HASH = re.compile("[0-9a-f]{64}")
-_MAX_NAMED = 5  # files that a message names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +88,7 @@ class Manifest:
                 raise wrong
             files = {name: _hashes(value) for name, value in dict(values["files"]).items()}
             addresses = dict(values["addresses"])
-            hashes = [*(digest for some in files.values() for digest in some), *addresses.values()]
-            fits = [_OWN.fullmatch(name) for name in files] + [re.fullmatch(ADDRESS, name) for name in addresses]
-            if not all([*fits, *(_HASH.fullmatch(digest) for digest in hashes)]):
+            if not all(map(_OWN.fullmatch, [*files, *(f"{address}.html" for address in addresses)])):
                 raise wrong
         except (ValueError, KeyError, TypeError, RecursionError):
             raise wrong from None
@@ -89,16 +121,11 @@ class SiteFolder:
     def replace(
         self, names: Sequence[str], contents: Iterable[tuple[str, str]], addresses: Mapping[str, str]
     ) -> list[str]:
-        """Write new files, and remove the files of earlier calls that are not among them.
-
-        Returns:
-            Sentences about files of earlier calls that were removed or kept.
-        """
+        """Write new files, and remove the files of earlier calls that are not among them."""
         self._refuse_other_files(names)
         made = list(contents)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open_folder(self.folder):  # refuses a link
-            pass
+        refuse_link(self.folder)
         known = {**self.manifest.addresses, **addresses}
         new = {name: (_hash(content),) for name, content in made}
         both = {name: (*hashes, *self._current(name)) for name, hashes in new.items()}
@@ -112,48 +139,32 @@ class SiteFolder:
     def _refuse_other_files(self, names: Sequence[str]) -> None:
         other = [name for name in names if os.path.lexists(self.folder / name) and not self._is_own(name)]
         if other:
-            more = f" and {len(other) - _MAX_NAMED} more" if len(other) > _MAX_NAMED else ""
             raise ValueError(
                 f"{self.folder} holds files that dpaudit did not write, or that were changed since: "
-                f"{', '.join(other[:_MAX_NAMED])}{more}; move them away, or name another folder"
+                f"{some_of(other)}; move them away, or name another folder"
             )
 
     def _is_own(self, name: str) -> bool:
-        """Whether a file is in the manifest and has a content that an earlier call wrote."""
-        content = self._content(name)
-        if content is None or _MARKS[Path(name).suffix] not in content:
-            return False
-        return _hash(content) in self.manifest.files.get(name, ())
+        return any(digest in self.manifest.files.get(name, ()) for digest in self._current(name))
 
     def _current(self, name: str) -> tuple[str, ...]:
-        """Return the hash of the content of a file; () if it is no readable file."""
-        content = self._content(name)
-        return () if content is None else (_hash(content),)
-
-    def _content(self, name: str) -> str | None:
-        """Return the content of a file; None if it is no readable file."""
         file = self.folder / name
         if file.is_symlink() or not file.is_file():
-            return None
+            return ()
         try:
-            return read_foreign(file, _MAX_BYTES)
+            return (_hash(read_foreign(file, _MAX_BYTES)),)
         except (OSError, ValueError):
-            return None
+            return ()
 
     def _removed(self, names: Sequence[str]) -> list[str]:
-        """Remove files of earlier calls.  Return sentences."""
         there = [name for name in names if os.path.lexists(self.folder / name)]
         own = [name for name in there if self._is_own(name)]
         for name in own:
             remove_placed(self.folder / name)
         pages = sum(name.endswith(".html") for name in own)
         notes = [f"removed {pages} page{'s' * (pages != 1)} of audits that are not among the results"] if pages else []
-        notes += [
-            f"{self.folder / name} was changed since dpaudit wrote it, so it was kept"
-            for name in there
-            if name not in own
-        ]
-        return notes
+        kept = (self.folder / name for name in there if name not in own)
+        return notes + [f"{file} was changed since dpaudit wrote it, so it was kept" for file in kept]
 
 
 def _hashes(value: object) -> list[str]:

@@ -3,6 +3,6 @@
 Importing this package registers all operations on claims (see `dpaudit.claims.base.operation`).
 """
 
-from dpaudit.claims.operations import compose, group, subsample, symmetrize
+from dpaudit.claims.operations import compose, group, subsample
 
-__all__ = ["compose", "group", "subsample", "symmetrize"]
+__all__ = ["compose", "group", "subsample"]

@@ -164,9 +164,6 @@ def with_slack(delta: Array) -> Array:
     The slack is min(1e-7, 1e-10 + delta / 1000).  For up to 10^6 compositions, the slack exceeds the measured
     differences from exact profiles.  In the tail of the loss, the Fourier transform causes errors of 1e-13.  For larger
     delta, the errors are smaller than the amount by which discretisation raises delta.
-
-    Returns:
-        The values with slack, at most 1; shape (n,).
     """
     return np.minimum(delta + np.minimum(1e-7, 1e-10 + 1e-3 * delta), 1.0)
 

@@ -15,24 +15,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction, operation
 from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.claims.operations.subsample import Subsampled
-from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import count
+from dpaudit.claims.standard import ApproxDP, PureDP
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 
 # maximum number of distinct outcomes of an exact composition; larger compositions use privacy-loss distributions
 MAX_OUTCOMES = 2**17
 _ROUNDING = 1e-9  # relative error bound of the binomial probabilities for n <= MAX_OUTCOMES, with a safety factor of 3
-
-
-def outcomes(counts: Sequence[int]) -> int:
-    """Return the number of distinct outcomes if the randomised response with index i is repeated counts[i] times."""
-    return math.prod(n + 1 for n in counts)
 
 
 def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Envelope:
@@ -145,7 +139,7 @@ class Composition(TradeoffFunction):
         counts = [n for _, n in self._parts]
         if counts == [1]:
             return claims[0]
-        if all(isinstance(claim, PureDP) for claim in claims) and outcomes(counts) <= MAX_OUTCOMES:
+        if all(isinstance(claim, PureDP) for claim in claims) and math.prod(n + 1 for n in counts) <= MAX_OUTCOMES:
             return composed_responses([claim.max_privacy_loss() for claim in claims], counts)
         if self._ordered:
             claims = [claim.symmetrized() for claim in claims]
@@ -259,8 +253,5 @@ def _revealing(mass: float) -> ApproxDP:
 
 
 def _extended(supporting: SupportingLines, slope: Array) -> Array:
-    """Return the profile at any slope >= 0.
-
-    Below the first slope of the profile, the result is the trivial bound 1.
-    """
+    """Return the profile at any slope >= 0; below its first slope, the trivial bound 1."""
     return np.where(slope >= supporting.slope[0], supporting.delta(slope), 1.0)

@@ -19,11 +19,7 @@ _STEP, _START, _MASS = 0.5, -1, np.array([0.25, 0.5, 0.25])
 
 
 def pld_pmf() -> Foreign:
-    """Import `dp_accounting.pld.pld_pmf` and check that its distributions have the expected attributes.
-
-    Returns:
-        The imported module `dp_accounting.pld.pld_pmf`.
-    """
+    """Import `dp_accounting.pld.pld_pmf` and check that its distributions have the expected attributes."""
     try:
         import dp_accounting  # noqa: F401  # imported first, so that an error names the missing module
         from dp_accounting.pld import pld_pmf

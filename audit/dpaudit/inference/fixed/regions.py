@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.special import expit, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.fixed.binomial import MIN_PROBABILITY
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.grid import CENTRES
 from dpaudit.inference.sequential.alternatives import UNLIKELY, alternatives
@@ -24,7 +25,6 @@ from dpaudit.numerics.arrays import Array
 Counts = npt.NDArray[np.int64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
-_MIN_PROBABILITY = 1e-100  # smaller probabilities are rounded up to this value
 _CLEARLY = 1.1  # switch regions only for a gain of 10 %: smaller gains may come from a miscalibrated score
 _AMPLE = 3.0  # standard deviations beyond the cutoff that make a refutation nearly certain
 _NOTABLE = 1.0  # standard deviations of expected evidence below which the claim may well be true
@@ -166,7 +166,7 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
         excess = (1 - beta) * less - delta
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(
-                excess > _MIN_PROBABILITY, np.log(excess) - np.log(np.maximum(alpha * less, _MIN_PROBABILITY)), -np.inf
+                excess > MIN_PROBABILITY, np.log(excess) - np.log(np.maximum(alpha * less, MIN_PROBABILITY)), -np.inf
             )
 
     def best(alpha: Array, beta: Array) -> Array:
@@ -198,7 +198,7 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
     """Return 1 minus `doubt` relative standard errors of a mass estimated from `pilot` outputs, at least 0."""
     with np.errstate(divide="ignore"):
         return np.maximum(
-            1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, _MIN_PROBABILITY) * pilot)), 0.0
+            1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, MIN_PROBABILITY) * pilot)), 0.0
         )
 
 
@@ -220,7 +220,7 @@ def _thresholds_for_mu(
     """Choose the regions of several pilots of the same size, (m, BINS) each, as `threshold_for_mu` for one pilot."""
 
     def bound(alpha: Array, beta: Array) -> Array:
-        found: Array = -ndtri(np.maximum(alpha, _MIN_PROBABILITY)) - ndtri(np.maximum(beta, _MIN_PROBABILITY))
+        found: Array = -ndtri(np.maximum(alpha, MIN_PROBABILITY)) - ndtri(np.maximum(beta, MIN_PROBABILITY))
         return found
 
     found = [otherwise] * len(counts0)
@@ -289,7 +289,7 @@ def _worth(claim: TradeoffFunction) -> Array:
     total = np.zeros(1)
     for alternative in alternatives(claim, slight=UNLIKELY, edition=1):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
-        total = total + alternative.weight * found / max(float(found.max()), _MIN_PROBABILITY)
+        total = total + alternative.weight * found / max(float(found.max()), MIN_PROBABILITY)
     return total
 
 

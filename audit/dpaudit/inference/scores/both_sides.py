@@ -45,14 +45,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaincinv, ndtr, xlog1py, xlogy
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.operations.pair_curves import Curve, pair_curves
+from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.confident import wrong_share
-from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.numerics.arrays import Array, Flags, Integers
 from dpaudit.numerics.binomials import log_choose
-from dpaudit.numerics.bisect import Flags, bisect_each
+from dpaudit.numerics.bisect import bisect_each
 from dpaudit.numerics.caches import kept, read_only
 
 _DRAWS = 40_000
@@ -60,6 +62,7 @@ _ERRORS = 3.0  # standard deviations of a normal variable; reduces a probability
 _STEPS = 50  # bisection steps for Eq. (2); the error is below 1e-15
 _KNOTS = (1 - np.cos(np.linspace(0, np.pi, 2_000))) / 2  # c is interpolated between them with an error below 1e-6
 _SEED = 8_128
+_TIES = 2305_08846  # seed of the permutation that breaks ties between scores
 
 MOST_POWER = 0.999
 """Maximum power of a plan, with some distance to 0.9998, the largest probability that a simulation can show."""
@@ -68,6 +71,23 @@ MOST_POWER = 0.999
 def cuts(m: int, guesses: int) -> tuple[int, int]:
     """Return how many scores are guessed "left out", and how many are not guessed "included"."""
     return guesses // 2, m - (guesses - guesses // 2)
+
+
+def guess(scores: Array, guesses: int) -> npt.NDArray[np.int8]:
+    """Guess "included" (1) for the highest scores and "left out" (-1) for the lowest; 0 means no guess, (m,).
+
+    Ties are broken by a fixed pseudo-random permutation.  Breaking them by position would bias the guesses if all
+    included canaries came first.
+    """
+    m = len(scores)
+    check_counts(m, guesses, 0)
+    low, high = cuts(m, guesses)
+    shuffled = np.random.default_rng(_TIES).permutation(m)
+    order = shuffled[np.argsort(scores[shuffled], kind="stable")]
+    answers = np.zeros(m, dtype=np.int8)
+    answers[order[:low]] = -1
+    answers[order[high:]] = 1
+    return answers
 
 
 @kept(1_000)  # audits with equal numbers of canaries and guesses search the same truths

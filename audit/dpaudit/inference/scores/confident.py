@@ -53,8 +53,8 @@ from scipy.special import betainc, betaincinv, ndtr, ndtri
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import Family, largest_refuted
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import Bracket, Flags, bisect_each
+from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics.bisect import Bracket, bisect_each
 from dpaudit.numerics.caches import kept, read_only
 
 _SHARE = 0.62  # share of canaries guessed; the standard error of mu is within 5 % of its minimum for mu <= 3

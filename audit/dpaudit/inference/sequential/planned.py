@@ -45,7 +45,7 @@ from dpaudit.inference.sequential.blurring import blurred, without_rounding
 
 _PARAMETERS = 7  # free parameters of a typical score
 _NATS = 3.0  # log-wealth at which a typical test ends
-_MIN_GROWTH = 3e-11  # nats per trial; smaller growth rates are rounding errors
+MIN_GROWTH = 3e-11  # nats per trial; smaller growth rates are rounding errors
 
 
 def bet_on_learned_scores(alternative: Alternative, claim: TradeoffFunction) -> Bet | None:
@@ -53,7 +53,7 @@ def bet_on_learned_scores(alternative: Alternative, claim: TradeoffFunction) -> 
     p, q = without_rounding(alternative.p, alternative.q)
     exact = Alternative(p=p, q=q, weight=alternative.weight)
     bet = best_bet(exact, claim)
-    if (growth := growth_rate(bet, claim, exact)) <= _MIN_GROWTH:
+    if (growth := growth_rate(bet, claim, exact)) <= MIN_GROWTH:
         return None
     p, q = blurred(p, q, math.sqrt(_PARAMETERS * growth / _NATS))
     return best_bet(Alternative(p=p, q=q, weight=alternative.weight), claim)

@@ -60,7 +60,7 @@ Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative margin for rounding errors of a budget, which makes e-values smaller
 _MAX_LOG_WEALTH = 700.0  # of p-values; larger exponents exceed the range of floats
-_MIN_LOG_PAYOFF = -60.0  # log payoffs are clipped at this value for estimates of variances
+MIN_LOG_PAYOFF = -60.0  # log payoffs are clipped at this value for estimates of variances
 _NULLS_SHARE = 0.02  # share of the initial wealth for bets against stronger claims
 _NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # ratio of successive parameters of stronger claims; number of parameters
 _SAMPLED_SHARE = 0.04  # share of the initial wealth for the alternatives of `sampled_noise`
@@ -170,7 +170,7 @@ class Strategy:
         trials = np.maximum(counts.sum(axis=2), 1)
         total = np.zeros(len(counts))
         for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
-            payoffs = np.maximum(log_payoffs[bets], _MIN_LOG_PAYOFF)
+            payoffs = np.maximum(log_payoffs[bets], MIN_LOG_PAYOFF)
             mean = (counts[:, side] * payoffs).sum(axis=1) / trials[:, side]
             total += (counts[:, side] * payoffs**2).sum(axis=1) / trials[:, side] - mean**2
         return np.maximum(total, 0.0)

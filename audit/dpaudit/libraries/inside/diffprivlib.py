@@ -9,8 +9,6 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
 MODULE = "diffprivlib"
@@ -36,11 +34,16 @@ SUPERVISED = ("GaussianNB", "LogisticRegression", "LinearRegression")
 """Models that learn from records with a target, which is the last value of each record."""
 
 
+def with_tuples(arguments: JsonObject) -> JsonObject:
+    """Return named arguments with tuples where diffprivlib refuses lists."""
+    tuples = ("bounds", "bounds_X", "bounds_y", "range")
+    return {name: tuple(x) if name in tuples and isinstance(x, list) else x for name, x in arguments.items()}
+
+
 def called(call: str, arguments: Foreign) -> Foreign:
     """Make a mechanism or a model, or bind the arguments of a tool."""
     name = call.rpartition(".")[2]
-    arguments = {key: tuple(value) if isinstance(value, list) and key in ("bounds", "bounds_X", "bounds_y", "range")
-                 else value for key, value in (arguments or {}).items()}  # fmt: skip
+    arguments = with_tuples(arguments or {})
     for home in _HOMES:
         found = getattr(import_module("diffprivlib." + home), name, None)
         if found is not None and not name.startswith("_"):
@@ -69,45 +72,40 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
 
 
 def _plain(value: Foreign) -> Foreign:
-    if hasattr(value, "tolist"):
-        return value.tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    return value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
-def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that runs a mechanism, a tool or a model n times.
+def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
+    """Run a mechanism, a tool or a model n times.
 
     The random state of the library stays as the user set it.  Each run of a tool or a model gets a new budget
     accountant, because the default accountant sums the budgets of all runs.
     """
     if isinstance(made, functools.partial):
-        run = functools.partial(_tool, made)
+        run = _tool
     elif not hasattr(made, "randomise"):
-        run = functools.partial(_model, made)
+        run = _model
     elif hasattr(made, "utility"):
-        run = functools.partial(_selection, made)
+        run = _selection
     else:
-        run = functools.partial(_mechanism, made)
-
-    def quiet(dataset: Dataset, n: int) -> list[Output]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return [run(dataset) for _ in range(n)]
-
-    return quiet
+        run = _mechanism
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [run(made, dataset) for _ in range(n)]
 
 
-def _mechanism(made: Foreign, value: Dataset) -> Output:
+def _mechanism(made: Foreign, dataset: Dataset) -> Output:
     """Randomise a number, a category or a matrix, which is a list of rows."""
-    return made.randomise(import_module("numpy").array(value, dtype=float) if isinstance(value, list) else value)
+    matrix = isinstance(dataset, list)
+    return made.randomise(import_module("numpy").array(dataset, dtype=float) if matrix else dataset)
 
 
-def _selection(made: Foreign, utility: Dataset) -> Output:
+def _selection(made: Foreign, dataset: Dataset) -> Output:
     """Select a candidate; the dataset is the list of utilities, which the mechanism gets when it is made."""
     names = [name for name in inspect.signature(type(made).__init__).parameters if name not in ("self", "utility")]
-    return type(made)(utility=list(utility), **{name: getattr(made, name) for name in names}).randomise()
+    return type(made)(utility=list(dataset), **{name: getattr(made, name) for name in names}).randomise()
 
 
 def _tool(made: Foreign, dataset: Dataset) -> Output:

@@ -16,12 +16,11 @@ MODULE = "opendp"
 
 _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "combinators", "meas", "trans", "comb")
 # Other public functions of OpenDP free memory or read objects, and a config may not call them.
-_CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
-_SPACES = ("input_domain", "input_metric")
+CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 CHAIN = "chain"
 """A call of a config that chains transformations and a measurement; see `called`."""
 
-_TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
+TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
 _PROFILE = [i / 16 for i in range(161)]  # epsilons at which a privacy profile is read
 _ORDERS = [1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256]  # orders at which a Renyi curve is read
 
@@ -48,7 +47,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
 def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
     """Make the objects that named arguments stand for."""
     return {
-        name: tuple(map(_built, value)) if name in _TUPLES and isinstance(value, list) else _built(value)
+        name: tuple(map(_built, value)) if name in TUPLES and isinstance(value, list) else _built(value)
         for name, value in arguments.items()
     }
 
@@ -78,7 +77,7 @@ def _chained(arguments: Foreign) -> Foreign:
 
 def _constructor(name: str) -> Callable[..., Foreign] | None:
     """Return the constructor with this name; None if the name is not that of a constructor of the release."""
-    if not isinstance(name, str) or not _CONSTRUCTOR.fullmatch(name):
+    if not isinstance(name, str) or not CONSTRUCTOR.fullmatch(name):
         return None
     for home in _HOMES:
         try:
@@ -104,8 +103,7 @@ def _built(value: Foreign) -> Foreign:
 def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
     """Return plain facts about a measurement."""
     if not hasattr(measurement, "input_metric"):
-        types = import_module("dpaudit.libraries.inside.opendp_types")
-        return {**types.facts_from_types(measurement, d_in), "name": _name(measurement)}
+        return {**_facts_from_types(measurement, d_in), "name": _name(measurement)}
     metric = _text(measurement.input_metric, "metric")
     measure = _text(measurement.output_measure, "measure")
     d_in = _distance(measurement, metric, d_in)
@@ -223,30 +221,14 @@ def _plain(value: Foreign) -> Foreign:
     return list(value) if isinstance(value, tuple) else repr(value)
 
 
-def runner(
-    measurement: Foreign, release: Callable[..., Foreign] | None = None
-) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that invokes the measurement n times."""
-    carrier = str(measurement.input_carrier_type)
-
-    def run(dataset: Dataset, n: int) -> list[Output]:
-        given = _carried(dataset, carrier, measurement)
-        if release is not None:
-            return [release(measurement(given)) for _ in range(n)]
-        return [_output(measurement(given)) for _ in range(n)]
-
-    return run
-
-
-def _carried(dataset: Dataset, carrier: str, measurement: Foreign) -> Foreign:
-    """Convert a dataset of plain values to the carrier type of the measurement."""
-    if "LazyFrame" not in carrier:
-        return dataset
-    polars = import_module("polars")
-    columns = _frame(measurement.input_domain)["columns"]
-    return polars.LazyFrame(
-        dataset, schema={name: getattr(polars, _dtype(text)) for name, (text, _) in columns.items()}
-    )
+def sample(made: Foreign, dataset: Dataset, n: int, release: Callable[..., Foreign] | None = None) -> list[Output]:
+    """Invoke the measurement n times."""
+    if "LazyFrame" in str(made.input_carrier_type):
+        polars = import_module("polars")
+        columns = _frame(made.input_domain)["columns"]
+        schema = {name: getattr(polars, _dtype(text)) for name, (text, _) in columns.items()}
+        dataset = polars.LazyFrame(dataset, schema=schema)
+    return [(release or _output)(made(dataset)) for _ in range(n)]
 
 
 def _dtype(element: str) -> str:
@@ -266,19 +248,39 @@ def _output(release: Foreign) -> Output:
     return release
 
 
-def packed(measurement: Foreign) -> str:
-    """Return the measurement as text for `unpacked`."""
-    serialize = getattr(import_module("opendp.mod"), "serialize", None)
-    if serialize is None:
-        raise TypeError("this release of OpenDP cannot serialise measurements")
-    try:
-        text: str = serialize(measurement)
-    except Exception as error:  # such as an argument that is a function
-        raise TypeError(f"OpenDP cannot serialise this measurement: {error}") from error
-    return text
+def _facts_from_types(measurement: Foreign, d_in: Foreign) -> JsonObject:
+    """Return the facts about a measurement on one bit by a release whose measurements have no domain and no metric.
+
+    Such releases have only types.  For one bit they are unambiguous: its distances are 0 and 1, and a privacy loss that
+    is one number is the epsilon of pure differential privacy.
+    """
+    types = (measurement.input_carrier_type, measurement.input_distance_type, measurement.output_distance_type)
+    release = metadata.version("opendp")
+    if tuple(map(str, types)) != ("bool", "u32", "f64"):
+        raise LookupError(
+            f"opendp {release} does not state domain and metric of its measurements, and dpaudit knows them for one "
+            "bit only; write a class with the call, the claim and the pairs (see docs/mechanisms.md)"
+        )
+    return {
+        "domain": "AtomDomain(T=bool)",
+        "metric": "DiscreteDistance()",
+        "measure": "MaxDivergence",
+        "d_in": d_in,
+        "d_out": measurement.map(d_in) if hasattr(measurement, "map") else _least_accepted(measurement, d_in),
+        "hints": [],
+        "of_population": False,
+        "version": release,
+    }
 
 
-def unpacked(text: str) -> Foreign:
-    """Return the measurement of a text."""
-    enable()
-    return import_module("opendp.mod").deserialize(text)
+def _least_accepted(measurement: Foreign, d_in: Foreign) -> float:
+    """Return the least privacy loss that the measurement accepts at a distance, up to rounding errors upwards."""
+    low, high = 0.0, 1.0
+    while not measurement.check(d_in, high):
+        low, high = high, 2 * high
+        if high > 1e6:
+            raise LookupError(f"the measurement accepts no privacy loss up to {low:.0f} at distance {d_in}")
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if measurement.check(d_in, middle) else (middle, high)
+    return high

@@ -7,8 +7,6 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
 MODULE = "pydp"
@@ -32,11 +30,7 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
     return found
 
 
-def runner(made: Foreign) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that makes the algorithm once, and runs it n times."""
+def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
+    """Make the algorithm once, and run it n times."""
     algorithm = made()
-
-    def run(dataset: Dataset, n: int) -> list[Output]:
-        return [algorithm.quick_result(list(dataset)) for _ in range(n)]
-
-    return run
+    return [algorithm.quick_result(list(dataset)) for _ in range(n)]

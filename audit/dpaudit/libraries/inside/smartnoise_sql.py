@@ -6,7 +6,7 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
@@ -34,14 +34,10 @@ class Query:
     def reader(self, dataset: Dataset) -> Foreign:
         """Return a private reader of a table of plain values."""
         snsql, pandas = import_module("snsql"), import_module("pandas")
-        frame = pandas.DataFrame(
-            {
-                name: pandas.Series(dataset.get(name, []), dtype=_TYPES[described["type"]])
-                if None not in dataset.get(name, [])
-                else pandas.Series(dataset[name], dtype="object")
-                for name, described in self.columns()
-            }
-        )
+        frame = pandas.DataFrame()
+        for name, described in self.columns():
+            entries = dataset.get(name, [])
+            frame[name] = pandas.Series(entries, dtype="object" if None in entries else _TYPES[described["type"]])
         privacy = snsql.Privacy(epsilon=self.epsilon, delta=self.delta)
         return snsql.from_df(frame, privacy=privacy, metadata=self.metadata)
 
@@ -68,11 +64,7 @@ def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
     }
 
 
-def runner(made: Query) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that makes a reader and executes the query n times."""
-
-    def run(dataset: Dataset, n: int) -> list[Output]:
-        reader = made.reader(dataset)
-        return [[tuple(row) for row in reader.execute(made.query)[1:]] for _ in range(n)]
-
-    return run
+def sample(made: Query, dataset: Dataset, n: int) -> list[Output]:
+    """Make a reader, and execute the query n times."""
+    reader = made.reader(dataset)
+    return [[tuple(row) for row in reader.execute(made.query)[1:]] for _ in range(n)]

@@ -24,13 +24,12 @@ FACTS = "dpaudit: the facts about the object"
 
 def _at_home() -> None:
     """Register bare parent packages if dpaudit is not importable."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    for name in ("dpaudit.libraries.inside", "dpaudit.libraries", "dpaudit"):
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for name in ("dpaudit", "dpaudit.libraries", "dpaudit.libraries.inside", "dpaudit.mechanisms"):
         if name not in sys.modules and "dpaudit.claims" not in sys.modules:
             package = types.ModuleType(name)
-            package.__path__ = [folder]
+            package.__path__ = [os.path.join(top, *name.split(".")[1:])]
             sys.modules[name] = package
-        folder = os.path.dirname(folder)
 
 
 class Called:
@@ -43,21 +42,18 @@ class Called:
             _at_home()
             if options.get("beside"):  # a private environment finds modules beside the config, as for `python:`
                 sys.path.append(options["beside"])
-        inside = importlib.import_module("dpaudit.libraries.inside." + library)
-        made = inside.called(call, arguments, **options)
-        self._run = inside.runner(made)
-        self.libraries = (getattr(made, "library", None) if library == "synthesizer" else inside.MODULE,)
-        self._read = inside.facts
-        self._made, self._d_in = made, d_in
+        self._inside = importlib.import_module("dpaudit.libraries.inside." + library)
+        self._made, self._d_in = self._inside.called(call, arguments, **options), d_in
+        self.libraries = (self._made.library if library == "synthesizer" else self._inside.MODULE,)
 
     def facts(self) -> JsonObject:
         """Return the facts about the object."""
-        found: JsonObject = self._read(self._made, self._d_in)
+        found: JsonObject = self._inside.facts(self._made, self._d_in)
         return found
 
     def sample(self, dataset: Dataset, n: int, rng: Generator) -> list[Output]:
         """Return n independent outputs; for the dataset `FACTS`, return the facts n times."""
         if isinstance(dataset, str) and dataset == FACTS:
             return [self.facts() for _ in range(n)]
-        outputs: list[Output] = self._run(dataset, n)
+        outputs: list[Output] = self._inside.sample(self._made, dataset, n)
         return outputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import inspect
@@ -12,14 +13,10 @@ from importlib import import_module, metadata, util
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-_runs = import_module("dpaudit.libraries.inside.separate_runs")
-
-MODULE = "dpaudit"
-"""Not used: the library differs from generator to generator, and `Generator.library` names it."""
+_raised = import_module("dpaudit.mechanisms.raised")
+_misfit = import_module("dpaudit.mechanisms.misfit")
 
 KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
 """The keys of `arguments` about the generator and its tables."""
@@ -57,7 +54,7 @@ class Generator:
 
     @property
     def library(self) -> str:
-        """The top-level module of the class."""
+        """The top-level module of the class, which is the audited library."""
         return str(getattr(self.make, "__module__", "")).partition(".")[0]
 
     @property
@@ -68,8 +65,8 @@ class Generator:
     def prepared(self, dataset: Dataset) -> Foreign:
         """Return the rows of a dataset, which are dicts, in the form that `fit` takes."""
         if self.table == "rows":
-            return [_runs.own(dict(row)) for row in dataset]
-        columns = {name: [_runs.own(row[name]) for row in dataset] for name in self.schema}
+            return [_own(dict(row)) for row in dataset]
+        columns = {name: [_own(row[name]) for row in dataset] for name in self.schema}
         return columns if self.table == "columns" else import_module("pandas").DataFrame(columns)
 
     def run(self, dataset: Dataset) -> Output:
@@ -79,28 +76,31 @@ class Generator:
         exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  A lack of memory, of
         disk space or of file handles is no output: it depends on earlier runs, whatever the dataset.
         """
-        made, table = self.make(**_runs.own(self.arguments)), self.prepared(dataset)
-        further, asked = _runs.own(self.fit_arguments), _runs.own(self.sample_arguments)
+        made, table = self.make(**_own(self.arguments)), self.prepared(dataset)
+        further, asked = _own(self.fit_arguments), _own(self.sample_arguments)
         try:
-            fit = self.fit if callable(self.fit) else functools.partial(_method, self.fit)
-            fitted = fit(made, table, **further)
+            fit = functools.partial(self.fit, made) if callable(self.fit) else getattr(made, self.fit)
+            fitted = fit(table, **further)
             # some libraries return a fitted copy
             model = fitted if fitted is not None and hasattr(fitted, str(self.sample)) else made
-            if callable(self.sample):
-                return self.sample(model, self.rows, **asked)
-            return getattr(model, self.sample)(self.rows, **asked)
+            sample = functools.partial(self.sample, model) if callable(self.sample) else getattr(model, self.sample)
+            return sample(self.rows, **asked)
         except ImportError:  # the environment lacks a package, which says nothing about the dataset
             raise
         except BaseException as error:
-            cancelled = type(error).__name__ == "CancelledError"
-            outcome = isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
-            if self.raises or not outcome or _runs.of_machine(error):
+            if self.raises or not _raised.of_code(error) or _raised.of_machine(error):
                 raise
-            return {"raised": type(error).__name__, "message": _runs.text_of(error)[:200]}
+            return {"raised": type(error).__name__, "message": _raised.message_of(error)[:200]}
 
 
-def _method(name: str, made: Foreign, table: Foreign, **further: Foreign) -> Foreign:
-    return getattr(made, name)(table, **further)
+def _own(value: Foreign) -> Foreign:
+    """Return a copy of nested lists and dicts, so that a run cannot change what the next run gets.
+
+    Other objects are not copied: copies of a random generator would draw the same numbers in each run.
+    """
+    if type(value) is dict:
+        return {name: _own(part) for name, part in value.items()}
+    return [_own(part) for part in value] if type(value) is list else value
 
 
 def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
@@ -112,7 +112,7 @@ def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False
     found = _module(module, beside)
     if not hasattr(found, name):
         raise LookupError(module + " has no " + name)
-    if str(getattr(getattr(found, name), "__module__", "")).split(".")[0] in getattr(sys, "stdlib_module_names", ()):
+    if _misfit.is_standard(str(getattr(getattr(found, name), "__module__", ""))):
         raise LookupError(name + " belongs to Python's standard library, so it could run arguments as code")
     own, search = given.pop("make", None), {key: given.pop(key) for key in SEARCH if key in given}
     return Generator(getattr(found, name), given.pop("schema"), own, search=search, raises=raises, **given)
@@ -134,11 +134,6 @@ def check_keys(given: JsonObject) -> None:
         raise LookupError("arguments must have schema, and may have " + ", ".join(known[1:]) + f"; got {sorted(given)}")
 
 
-def file_call(module: str) -> str:
-    """Return the value of `call` for a module that is a file beside the config."""
-    return "call: " + module.replace(".", "/") + ".py:CLASS"
-
-
 def _module(name: str, beside: str) -> Foreign:
     """Import a module, or run a file.  The name of the file's module depends on its content, as the file may change."""
     if not name.endswith(".py"):
@@ -147,13 +142,14 @@ def _module(name: str, beside: str) -> Foreign:
         except ModuleNotFoundError as error:
             if not beside or error.name != name.split(".")[0]:
                 raise
+            place = name.replace(".", "/") + ".py"
             raise LookupError(
-                f"there is no module {name}, but a file beside the config; write {file_call(name)}"
+                f"there is no module {name}, but a file beside the config; write call: {place}:CLASS"
             ) from None
     path = os.path.abspath(os.path.join(beside, name))
     if not os.path.isfile(path):
         raise LookupError("the file " + name + " does not exist in " + (beside or os.getcwd()))
-    if all(os.path.isfile(os.path.join(os.path.dirname(path), mark)) for mark in ("os.py", "site.py", "timeit.py")):
+    if _misfit.is_standard_file(path):
         raise LookupError(name + " is a file of Python's standard library, so it could run arguments as code")
     with open(path, "rb") as file:
         digest = hashlib.sha256(os.fsencode(path) + b"\0" + file.read()).hexdigest()[:16]
@@ -174,24 +170,19 @@ def _module(name: str, beside: str) -> Foreign:
 
 def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
     """Return plain facts about a generator."""
-    thing = made.make(**_runs.own(made.arguments))
+    thing = made.make(**_own(made.arguments))
     problems: list[str] = []
     epsilon = _parameter(made, thing, "epsilon", problems)
     delta = _parameter(made, thing, "delta", problems)
     return {
         "schema": {name: list(entries) for name, entries in made.schema.items()},
         "search": made.search,
-        "name": _class_name(made, thing),
+        "name": type(thing).__name__ if made.name == "<lambda>" else made.name,
         "epsilon": epsilon,
         "delta": delta,
         "unreadable": "; ".join(problems),
         "version": _version(made.library),
     }
-
-
-def _class_name(made: Generator, thing: object) -> str:
-    """Return the name of the class or function; of a function without a name, the class of its object."""
-    return type(thing).__name__ if made.name == "<lambda>" else made.name
 
 
 def _parameter(made: Generator, thing: object, name: str, problems: list[str]) -> float | None:
@@ -203,11 +194,8 @@ def _parameter(made: Generator, thing: object, name: str, problems: list[str]) -
     defaults = _defaults(made.make)
     if made.make is not type(thing):  # a function may pass any value to the class
         defaults = {**dict.fromkeys(_defaults(type(thing))), **defaults}
-    places: list[tuple[str, Foreign]] = [
-        ("argument", made.arguments),
-        ("attribute", _Attributes(thing)),
-        ("default of the argument", defaults),
-    ]
+    attributes = {name: getattr(thing, name)} if hasattr(thing, name) else {}
+    places = [("argument", made.arguments), ("attribute", attributes), ("default of the argument", defaults)]
     unreadable = ""
     for place, values in places:
         if name not in values:
@@ -238,19 +226,6 @@ def _upper(value: Foreign) -> float:
         return exact
 
 
-class _Attributes:
-    """The attributes of an object as a mapping."""
-
-    def __init__(self, thing: object) -> None:
-        self._thing = thing
-
-    def __contains__(self, name: str) -> bool:
-        return hasattr(self._thing, name)
-
-    def __getitem__(self, name: str) -> Foreign:
-        return getattr(self._thing, name)
-
-
 def _defaults(make: Foreign) -> JsonObject:
     """Return the defaults of the parameters of a class or function; None for a parameter without a default."""
     try:
@@ -270,10 +245,14 @@ def _version(module: str) -> str:
         return os.path.basename(file) if file else module or "unknown"
 
 
-def runner(made: Generator) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that fits and samples n times."""
+def sample(made: Generator, dataset: Dataset, n: int) -> list[Output]:
+    """Fit and sample n times."""
+    return [_copied(made.run(dataset)) for _ in range(n)]
 
-    def run(dataset: Dataset, n: int) -> list[Output]:
-        return [_runs.copied(made.run(dataset)) for _ in range(n)]
 
-    return run
+def _copied(output: Output) -> Output:
+    """Return a copy of an output, as the next run may overwrite a buffer in which the output lies."""
+    try:
+        return copy.deepcopy(output)
+    except Exception:  # the caller refuses what cannot be copied, or detaches a tensor
+        return output

@@ -13,7 +13,7 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
 
@@ -40,7 +40,6 @@ _CONSTRUCTOR = re.compile(
 # Tumult Core evaluates texts in place of numbers as Python code.  Without brackets, such a text calls nothing.
 _TEXT = re.compile(r"[\w .+/-]{0,100}", re.ASCII)
 _HUGE = re.compile(r"[\d.][eE][+-]?\d{4}")  # in a text without the underscores of 1e1_000
-_ENUM = "noise_mechanism"  # an argument whose text is the name of a member of the enumeration NoiseMechanism
 _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
 
@@ -51,7 +50,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
     if isinstance(arguments, list):
         return make(*map(_built, arguments))
-    return make(**{_checked(name): _argument(name, value) for name, value in (arguments or {}).items()})
+    return make(**_named(arguments or {}))
 
 
 def _checked(text: str) -> str:
@@ -77,20 +76,21 @@ def _constructor(name: str) -> Foreign:
     return None
 
 
-def _argument(name: str, value: Foreign) -> Foreign:
-    if name == _ENUM and isinstance(value, str):
-        return import_module("tmlt.core.measurements.aggregations").NoiseMechanism[value]
-    return _built(value)
+def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
+    """Make the objects that named arguments stand for; one of them names a member of an enumeration."""
+    found = {_checked(name): _built(value) for name, value in arguments.items()}
+    if isinstance(chosen := found.get("noise_mechanism"), str):
+        found["noise_mechanism"] = import_module("tmlt.core.measurements.aggregations").NoiseMechanism[chosen]
+    return found
 
 
 def _built(value: Foreign) -> Foreign:
     if isinstance(value, list):
         return [_built(part) for part in value]
     if isinstance(value, dict):
-        if len(value) == 1:
-            ((name, arguments),) = value.items()
-            if _constructor(name) is not None:
-                return called(name, arguments)
+        name = next(iter(value)) if len(value) == 1 else ""
+        if _constructor(name) is not None:
+            return called(name, value[name])
         return {name: _built(part) for name, part in value.items()}
     return _checked(value) if isinstance(value, str) else value
 
@@ -161,15 +161,10 @@ def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
     return found
 
 
-def runner(measurement: Foreign) -> Callable[[Dataset, int], list[Output]]:
-    """Return a function `(dataset, n)` that calls the measurement n times."""
-    domain = measurement.input_domain
-
-    def run(dataset: Dataset, n: int) -> list[Output]:
-        given = _carried(dataset, domain)
-        return [_output(measurement(given)) for _ in range(n)]
-
-    return run
+def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
+    """Call the measurement n times."""
+    given = _carried(dataset, made.input_domain)
+    return [_output(made(given)) for _ in range(n)]
 
 
 def _carried(dataset: Dataset, domain: Foreign) -> Foreign:

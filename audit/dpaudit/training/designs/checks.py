@@ -1,4 +1,8 @@
-"""Finds signs that an audit of training proves nothing: diverged models, dependent runs, or too few scores."""
+"""Finds signs that an audit of training proves nothing.
+
+Models may have diverged, runs may depend on each other, there may be too few scores, or the training ignores its
+dataset, or the scores do not show the canary.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +17,49 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.plan_scores import fewest_scores
-from dpaudit.engine.pools import few_in_all, pool_of
+from dpaudit.engine.pools import not_whole, pool_words
+from dpaudit.engine.provenance import training_words
 from dpaudit.engine.score_guesses import Independence
-from dpaudit.engine.seen import not_whole, shown
-from dpaudit.engine.training_record import training_words
+from dpaudit.engine.seen import shown
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import Design, TrainingRecord, histograms, numbers
+from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, Reason, is_about
 from dpaudit.values.content import key
 
 _MAX_TESTED = 4000  # maximum number of runs on each dataset that are tested for dependence, as in `audit`
-_MAX_COLUMNS = 16  # maximum number of an output's components that are tested for dependence
-_MAX_STRETCHED = 600  # maximum number of runs among which stretches of equal outputs are counted
 _SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
 
-ALL_DIVERGED = "all scores are nan, so every model diverged: use a smaller learning rate, or check the loss"
+MODELS, CANARIES = ("on d0", "on d1"), ("without the canary", "with the canary")
+"""Names of the two sides of scores, for `no_effect`."""
 
-LOWEST = -np.inf
-"""The score of a diverged model.  This score depends neither on the dataset nor on a coin, so guarantees hold."""
+_CLEAR = 6.0  # a training at the limit of its claim must have at least this expected rank statistic
+_HARDLY = 3.0  # below this rank statistic, scores are hardly higher with the canary
+_MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
 
 
-def with_warnings(result: AuditResult, found: Iterable[str]) -> AuditResult:
-    """Put further warnings before the warnings of the result.
+def described(
+    result: AuditResult,
+    found: Iterable[str],
+    design: Design,
+    train: object,
+    canary: str,
+    out: Sequence[object] | AnyArray,
+    into: Sequence[object] | AnyArray,
+) -> AuditResult:
+    """Add warnings to a result, and the record of the audited training with its scores.
 
-    The last warning must remain the reason of an inconclusive verdict.
+    The last warning of the result must remain the reason of an inconclusive verdict.
     """
-    return dataclasses.replace(result, warnings=(*map(Reason.of, found), *result.warnings))
+    values, others = numbers(out), numbers(into)
+    edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
+    words = training_words(train)
+    record = TrainingRecord(design=design, training=words, canary=canary, edges=edges, out=first, into=second)
+    return dataclasses.replace(result, warnings=(*map(Reason.of, found), *result.warnings), training=record)
 
 
 def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
@@ -62,26 +79,6 @@ def too_few(result: AuditResult, given: int, what: str, independence: Independen
     return (
         f"{given:,} {what} could not refute {result.claim.label}, whatever their scores: "
         f"at {result.confidence} confidence {needed}",
-    )
-
-
-def record_of(
-    design: Design,
-    train: object,
-    canary: str,
-    out: Sequence[object] | AnyArray,
-    into: Sequence[object] | AnyArray,
-) -> TrainingRecord:
-    """Return the record of the audit for its result."""
-    values, others = numbers(out), numbers(into)
-    edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
-    return TrainingRecord(
-        design=design,
-        training=training_words(train),
-        canary=canary,
-        edges=edges,
-        out=first,
-        into=second,
     )
 
 
@@ -113,10 +110,6 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
         A union bound over five tests, each with a fifth of the level: `dependence` on d0 and on d1, `coupling` of runs
         with the same number, `coupling` of each run on d0 with the preceding run on d1, and `_stretches`.  The number
         of models is fixed, so each test is made only once.
-
-    Args:
-        outputs0: Outputs of the models on d0 in the order of their runs, (n, ...).
-        outputs1: Outputs of the models on d1, in the same form.
     """
     sides = (outputs0, outputs1)
     if all(np.all(side == side[:1]) for side in sides) and any(not_whole(side[0]) for side in sides):
@@ -143,20 +136,18 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
     (`engine.pools`), not a test with a level.
     """
     sides, datasets = [list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1)
-    pool = pool_of(sides, datasets)
-    if pool is None or not pool.strong:
-        pool = few_in_all(sides, datasets)
-    if pool is None:
+    found = pool_words(sides, datasets)
+    if not found:
         return ()
     words = (
-        f"{pool.words}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
+        f"{found}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
         "training has no noise"
     )
     return (Reason.that(words, About.DEPENDENT),)
 
 
 def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:
-    """Test whether equal outputs follow each other too often.
+    """Test whether equal outputs follow each other too often among the first 600 runs on each dataset.
 
     The p-values of the two datasets are combined, so that the test has power with few models.
 
@@ -164,7 +155,7 @@ def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significanc
         If p and q are p-values that are independent, P[p q <= x] <= x (1 - log x).
     """
     product, equal = 1.0, 0
-    for keys in (keys0[:_MAX_STRETCHED], keys1[:_MAX_STRETCHED]):
+    for keys in (keys0[:600], keys1[:600]):
         follows = sum(one == other for one, other in pairwise(keys))
         if follows:
             product *= few_stretches(len(keys) - follows, list(Counter(keys).values()))
@@ -175,9 +166,9 @@ def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significanc
 
 
 def _columns(outputs: AnyArray) -> Array:
-    """Return the first numbers of each output, (n, k); if outputs are not numbers, return the ranks of their texts."""
+    """Return the first 16 numbers of each output, (n, k), or the ranks of the texts of outputs that are no numbers."""
     if outputs.dtype.kind in "biuf":
-        return outputs.reshape(len(outputs), -1)[:, :_MAX_COLUMNS].astype(np.float64)
+        return outputs.reshape(len(outputs), -1)[:, :16].astype(np.float64)
     ranks = np.unique([repr(key(output)) for output in outputs], return_inverse=True)[1]
     return ranks.reshape(-1, 1).astype(np.float64)
 
@@ -207,11 +198,94 @@ def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
 
 
 def without_nan(scores: Array, side: int) -> tuple[Array, tuple[str, ...]]:
-    """Return the scores, with the lowest score for diverged models, and a warning if any model diverged."""
+    """Return the scores, with the lowest score for diverged models, and a warning if any model diverged.
+
+    The lowest score depends neither on the dataset nor on a coin, so guarantees hold.
+    """
     diverged = np.isnan(scores)
     if not diverged.any():
         return scores, ()
-    return np.where(diverged, LOWEST, scores), (
+    return np.where(diverged, -np.inf, scores), (
         f"{int(diverged.sum()):,} of {len(scores):,} models on d{side} diverged (their score is nan) and got "
         "the lowest score; a smaller learning rate avoids this",
     )
+
+
+def enough_equal(claim: TradeoffFunction | None, most: int) -> int:
+    """Return how many models with equal seeds must have equal outputs on d0 and d1, so that chance does not explain it.
+
+    Theorem:
+        Let t be the total variation distance of a pair of laws with the trade-off function `claim`.  If the laws of the
+        outputs on d0 and d1 have this distance, k pairs of models with equal seeds all have equal outputs with
+        probability at most (1 - t)^k, however a seed determines an output.
+
+    Proof:
+        Two random variables with these laws differ with probability at least t, in every joint distribution.
+
+    The result is the smallest k with (1 - t)^k <= 10^-6; 0 if k exceeds `most`, or there is no claim.
+    """
+    distance = 0.0 if claim is None else float(claim.delta(0.0))
+    if distance <= 0:
+        return 0
+    needed = 1 if distance >= 1 else math.ceil(math.log(1e-6) / math.log1p(-distance))
+    return needed if needed <= most else 0
+
+
+def equal_outputs(outputs0: AnyArray, outputs1: AnyArray) -> bool:
+    """Return whether models on both datasets, trained with equal seeds, have equal outputs."""
+    return np.array_equal(outputs0, outputs1, equal_nan=outputs0.dtype.kind == "f")
+
+
+def same_outputs(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
+    """Return a warning if models on both datasets, trained with equal seeds, have equal outputs."""
+    if not equal_outputs(outputs0, outputs1):
+        return ()
+    return (
+        f"with the same seed, {len(outputs0)} models have the same output on d0 as on d1: the training may ignore "
+        "its dataset, or the canary has no gradient or is in no batch.  If the canary is rarely in a batch, train for "
+        "more steps",
+    )
+
+
+def ignored(models: int, claim: TradeoffFunction) -> str:
+    """Return the reason why an audit is inconclusive if `models` models with equal seeds have equal outputs."""
+    return (
+        f"with the same seed, all {models} compared models have the same output on d0 as on d1.  If the scores were at "
+        f"the limit of {claim.label}, the probability of this would be below one in a million.  So the training seems "
+        "to ignore its dataset, or its score does not show the canary, and the claim was not tested"
+    )
+
+
+def no_effect(result: AuditResult, out: AnyArray, into: AnyArray, sides: tuple[str, str]) -> tuple[str, ...]:
+    """Return a warning if scores are hardly higher with the canary, although the claim allows a clear difference.
+
+    The rank statistic is the share of pairs of scores in the right order, minus one half, in standard errors of equal
+    laws.  At the limit of a symmetric claim, the likelihood ratio puts a share of 1 minus the area below the trade-off
+    curve in the right order.  The warning is given if this share is worth at least 6 standard errors, and the scores
+    have less than 3.  A training that protects its records better than claimed may have such scores too.
+    """
+    sizes = len(out), len(into)
+    if result.verdict is Verdict.VIOLATION or result.measurement or result.mu_lower > 0 or min(sizes) == 0:
+        return ()
+    if any(side.ndim != 1 or side.dtype.kind not in "biuf" for side in (out, into)):
+        return ()
+    error = math.sqrt((sum(sizes) + 1) / 12 / (sizes[0] * sizes[1]))
+    share = _in_order(out.astype(np.float64), into.astype(np.float64))
+    if (share - 0.5) / error >= _HARDLY:
+        return ()
+    limit = 1 - float(np.mean(result.claim.symmetrized().beta(_MIDDLES)))
+    if (limit - 0.5) / error < _CLEAR:
+        return ()
+    return (
+        f"scores are hardly higher {sides[1]} than {sides[0]}: {100 * share:.0f} % of all pairs of scores are in "
+        "this order, and chance gives 50 %.  Check that the training uses the canary, and that a higher score is "
+        f"evidence for runs {sides[1]}",
+    )
+
+
+def _in_order(out: Array, into: Array) -> float:
+    """Return the share of pairs of a score of each side in which the score of `into` is larger; ties count half."""
+    out, into = (np.where(np.isnan(side), -np.inf, side) for side in (out, into))
+    ordered = np.sort(out)
+    below = np.searchsorted(ordered, into, side="left") + np.searchsorted(ordered, into, side="right")
+    return float(below.mean() / 2 / len(out))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,21 +21,24 @@ from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
+from dpaudit.training.claims import is_whole
 from dpaudit.training.designs.checks import (
-    ALL_DIVERGED,
+    MODELS,
     dependent,
+    described,
     doubts_of,
+    enough_equal,
+    equal_outputs,
+    ignored,
+    no_effect,
     pooled,
-    record_of,
     relation_doubts,
+    same_outputs,
     shared_seeds,
     too_few,
-    with_warnings,
     without_nan,
 )
-from dpaudit.training.designs.effect import MODELS, enough_equal, equal_outputs, ignored, no_effect, same_outputs
-from dpaudit.training.designs.models import PROBES, TrainingProgress, train_models
-from dpaudit.training.ranges import is_whole
+from dpaudit.training.designs.models import TrainingProgress, train_models
 
 
 def many_runs(
@@ -112,7 +114,7 @@ def many_runs(
     found = list(relation_doubts(pair, claim))
     found += doubts_of(train, pair.d0, pair.d1)
     enough = enough_equal(claim, models // 2)
-    trained = train_models(train, pair, models // 2, seed, settings, max(PROBES, enough))
+    trained = train_models(train, pair, models // 2, seed, settings, enough)
     compared = len(trained.probes[0])
     unused = equal_outputs(*trained.probes) and 0 < enough <= compared
     sides = [_single(side) for side in trained.outputs]
@@ -120,7 +122,9 @@ def many_runs(
     found += [*trained.words, *same, *shared_seeds(*sides)]
     if all(side.ndim == 1 and side.dtype.kind in "biuf" for side in sides):
         if all(np.isnan(side).all() for side in sides):
-            raise ValueError(ALL_DIVERGED)
+            raise ValueError(
+                "all scores are nan, so every model diverged: use a smaller learning rate, or check the loss"
+            )
         for side, scores in enumerate(sides):
             sides[side], diverged = without_nan(scores.astype(np.float64), side)
             found += diverged
@@ -137,8 +141,7 @@ def many_runs(
     )
     found += too_few(result, models, "models", "runs")
     found += () if unused or same else no_effect(result, sides[0], sides[1], MODELS)
-    record = record_of("many runs", train, str(pair), *sides)
-    return dataclasses.replace(with_warnings(result, found), training=record)
+    return described(result, found, "many runs", train, str(pair), *sides)
 
 
 def _single(outputs: AnyArray) -> AnyArray:

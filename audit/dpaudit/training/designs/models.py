@@ -21,7 +21,7 @@ from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolv
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.training.designs.effect import equal_outputs
+from dpaudit.training.designs.checks import equal_outputs
 from dpaudit.values import RawOutputs
 
 PROBES = 2
@@ -55,7 +55,9 @@ class TrainingProgress:
         line = f"{self.models:,} of {self.allowed:,} models"
         if math.isnan(self.seconds_per_model):
             return line
-        return f"{line} · {self.seconds_per_model:.2g} s per model · {_duration(self.seconds_left)} left"
+        minutes, seconds = divmod(round(self.seconds_left), 60)
+        left = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        return f"{line} · {self.seconds_per_model:.2g} s per model · {left} left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,9 +69,7 @@ class Models:
     words: tuple[str, ...]
 
 
-def train_models(
-    train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int = PROBES
-) -> Models:
+def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int) -> Models:
     """Train `each` models on both datasets, and `PROBES` further models on both datasets with equal seeds.
 
     If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
@@ -193,8 +193,3 @@ def _arrays(first: RawOutputs, second: RawOutputs) -> tuple[AnyArray, AnyArray]:
         if any(output is None for output in outputs):
             raise ValueError(f"train must return a score, got None on d{side}")
     return np.asarray(first), np.asarray(second)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

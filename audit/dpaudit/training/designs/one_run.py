@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +19,9 @@ from dpaudit.sampling.store import seed_of
 from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
-from dpaudit.training.designs.checks import doubts_of, record_of, too_few, with_warnings
-from dpaudit.training.designs.effect import CANARIES, no_effect
+from dpaudit.training.claims import is_whole
+from dpaudit.training.designs.checks import CANARIES, described, doubts_of, no_effect, too_few
 from dpaudit.training.designs.models import opened, repeated
-from dpaudit.training.ranges import is_whole
 
 Train = Callable[[Flags, np.random.Generator], npt.ArrayLike]
 """A function `(included, rng)` that trains one model and returns the score of each canary, (m,)."""
@@ -100,16 +98,10 @@ def one_run(
         name=name,
         began=began,
     )
-    few = too_few(result, canaries, "canaries", independence)
-    effect = no_effect(result, scores[~included], scores[included], CANARIES)
-    record = record_of(
-        "one run",
-        train,
-        f"{canaries:,} canaries, {included.sum():,} of them included",
-        scores[~included],
-        scores[included],
-    )
-    return dataclasses.replace(with_warnings(result, (*doubts_of(train), *words, *few, *effect)), training=record)
+    sides = scores[~included], scores[included]
+    found = (*doubts_of(train), *words, *too_few(result, canaries, "canaries", independence))
+    canary = f"{canaries:,} canaries, {included.sum():,} of them included"
+    return described(result, (*found, *no_effect(result, *sides, CANARIES)), "one run", train, canary, *sides)
 
 
 def _parts(canaries: int, independence: Independence, guesses: int | None) -> dict[str, str]:

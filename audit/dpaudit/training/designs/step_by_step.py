@@ -18,9 +18,8 @@ from dpaudit.learning.attack import Attack
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import shown
-from dpaudit.training.designs.checks import doubts_of, record_of, with_warnings
-from dpaudit.training.designs.effect import CANARIES, no_effect
-from dpaudit.training.ranges import is_whole
+from dpaudit.training.claims import is_whole
+from dpaudit.training.designs.checks import CANARIES, described, doubts_of, no_effect
 
 Step = Callable[[int], float]
 """A function that makes one step for a given coin, 0 or 1, and returns the score of this step."""
@@ -100,8 +99,7 @@ def step_by_step(
         result = dataclasses.replace(result, detectable=limit)
     found += no_effect(result, np.array(scores[0]), np.array(scores[1]), CANARIES)
     canary = f"one canary, in the batches of {len(scores[1]):,} of {audit.steps:,} steps"
-    record = record_of("step by step", step, canary, *scores)
-    return dataclasses.replace(with_warnings(result, found), training=record)
+    return described(result, found, "step by step", step, canary, *scores)
 
 
 def _number(score: object) -> float:

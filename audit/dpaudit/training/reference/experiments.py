@@ -11,9 +11,7 @@ from dpaudit.claims.comparison import violates
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.training.claims import claim
 from dpaudit.training.reference.records import Records, records_of, unshared
-from dpaudit.training.reference.run import NOBODY, Run
-from dpaudit.training.reference.state import keys_of
-from dpaudit.training.reference.trainer import Trainer
+from dpaudit.training.reference.trainer import NOBODY, Run, Trainer, keys_of
 from dpaudit.training.views import View, along
 from dpaudit.values import Dataset
 
@@ -59,7 +57,9 @@ class Training:
         run = Run(self.trainer, second, keys_of(np.random.default_rng(0), 1))  # `Run` checks the records
         moved = self.trainer.clipped(second, run.start) - self.trainer.clipped(first, run.start)
         gradient = _no_gradient(self.trainer, float(np.linalg.norm(moved)))
-        return (*_far_apart(first, second), *gradient, *_not_sampled(self.trainer))
+        only0, only1 = unshared(first, second)
+        words = f"{_difference(only0, only1)}, but neighbours differ by one record, and claims are about neighbours"
+        return (*([words] if max(only0, only1) > 1 else []), *gradient, *_not_sampled(self.trainer))
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
         """Raise ValueError if the trainer's claim does not cover two datasets, and `claim` is at least as strong.
@@ -183,14 +183,6 @@ def _as_strong(claim: TradeoffFunction, own: TradeoffFunction) -> bool:
 
 def _difference(only0: int, only1: int) -> str:
     return f"d0 has {only0} records that d1 lacks, and d1 has {only1} that d0 lacks"
-
-
-def _far_apart(first: Records, second: Records) -> tuple[str, ...]:
-    """Return a warning if two datasets differ by more than one record that is added, removed or replaced."""
-    only0, only1 = unshared(first, second)
-    if max(only0, only1) <= 1:
-        return ()
-    return (f"{_difference(only0, only1)}, but neighbours differ by one record, and claims are about neighbours",)
 
 
 def _no_gradient(trainer: Trainer, norm: float) -> tuple[str, ...]:

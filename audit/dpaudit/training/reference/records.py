@@ -1,15 +1,18 @@
-"""Datasets of the reference trainer: labelled examples, and Dirac records."""
+"""Datasets of the reference trainer (labelled examples and Dirac records), and the batches of its steps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.numerics.arrays import Array, Flags, Integers
+from dpaudit.training.claims import is_positive, is_whole
+from dpaudit.training.reference.model import numbers
 from dpaudit.values import Dataset
 
 FAR = 1e6
@@ -50,13 +53,13 @@ class Records:
         diracs: npt.ArrayLike = (),
         sizes: npt.ArrayLike | None = None,
     ) -> None:
-        x = _numbers("features", features)
+        x = numbers("features", features)
         x = x.reshape(0, 0) if x.size == 0 and x.ndim != 2 else x
         marks = _indices("diracs", diracs)
         object.__setattr__(self, "features", x)
         object.__setattr__(self, "labels", _indices("labels", labels))
         object.__setattr__(self, "diracs", marks)
-        object.__setattr__(self, "sizes", np.full(len(marks), FAR) if sizes is None else _numbers("sizes", sizes))
+        object.__setattr__(self, "sizes", np.full(len(marks), FAR) if sizes is None else numbers("sizes", sizes))
         if x.ndim != 2 or len(x) != len(self.labels):
             raise ValueError(f"features must be (n, d) with n labels, got {x.shape} and {len(self.labels)} labels")
         if len(self.sizes) != len(marks):
@@ -104,15 +107,7 @@ def _contents(data: Records) -> Iterator[tuple[bytes | float, int]]:
 
 
 def records_of(dataset: Dataset) -> Records:
-    """Return a dataset as `Records`.
-
-    Args:
-        dataset: `Records`, or a mapping with the arguments of `Records` as a config holds it.
-
-    Raises:
-        TypeError: If the dataset is neither `Records` nor a mapping.
-        ValueError: If the mapping has a key that is not an argument of `Records`.
-    """
+    """Return a dataset as `Records`; a config holds a mapping with their arguments."""
     if isinstance(dataset, Records):
         return dataset
     if isinstance(dataset, Mapping):
@@ -120,15 +115,6 @@ def records_of(dataset: Dataset) -> Records:
             raise ValueError(f"a key of a dataset of records must be one of {', '.join(_PARTS)}; got {unknown[0]!r}")
         return Records(**dataset)
     raise TypeError(f"the dataset must be Records, or a mapping with the keys {', '.join(_PARTS)}; got {dataset!r:.80}")
-
-
-def _numbers(name: str, given: npt.ArrayLike) -> Array:
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except OverflowError:
-        raise ValueError(f"{name} must be numbers that a float can hold, at most 1.8e308 in size") from None
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers, got {given!r:.60}") from None
 
 
 def _indices(name: str, given: npt.ArrayLike) -> Integers:
@@ -141,3 +127,80 @@ def _indices(name: str, given: npt.ArrayLike) -> Integers:
     if np.any(whole != values) or np.any(whole < 0):
         raise ValueError(f"{name} must be whole numbers >= 0, got {values[(whole != values) | (whole < 0)][0]}")
     return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Every record is in every batch: DP-GD."""
+
+    name: ClassVar[Literal["full"]] = "full"
+    rate: ClassVar[None] = None
+    """The sampling rate for the claim: None, because every record is in every batch."""
+
+    def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
+        """Yield for each step which of the n records are in the batch of each model, (m, n)."""
+        everything = np.ones((len(rngs), n), dtype=np.bool_)
+        while True:
+            yield everything
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Each record is in a batch with probability `probability`, independently.
+
+    Args:
+        probability: In (0, 1].
+    """
+
+    probability: float
+    name: ClassVar[Literal["poisson"]] = "poisson"
+
+    def __post_init__(self) -> None:
+        if not is_positive(self.probability) or self.probability > 1:
+            raise ValueError(f"the sampling probability must lie in (0, 1], got {self.probability!r}")
+
+    def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
+        """Yield for each step which of n records are in the batch of each model, (m, n)."""
+        while True:
+            yield np.array([rng.random(n) < self.probability for rng in rngs]).reshape(len(rngs), n)
+
+    @property
+    def rate(self) -> float | None:
+        """The sampling rate."""
+        return self.probability
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """Each epoch splits a random permutation of the records into `parts` batches of nearly equal size.
+
+    Args:
+        parts: Number of batches in an epoch, >= 1.
+    """
+
+    parts: int
+    name: ClassVar[Literal["shuffled"]] = "shuffled"
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.parts):
+            raise ValueError(
+                f"parts, the number of batches in an epoch, must be a whole number >= 1, got {self.parts!r}"
+            )
+
+    def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
+        """Yield for each step which of n records are in the batch of each model, (m, n)."""
+        part = np.repeat(np.arange(self.parts), [len(a) for a in np.array_split(np.arange(n), self.parts)])
+        while True:
+            assigned = np.array([rng.permutation(part) for rng in rngs]).reshape(len(rngs), n)
+            for batch in range(self.parts):
+                yield assigned == batch
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the records in a batch."""
+        return 1 / self.parts
+
+
+Sampling = Full | Poisson | Shuffled
+
+FULL = Full()

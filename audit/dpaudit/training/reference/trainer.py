@@ -11,16 +11,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.training.claims import claim
-from dpaudit.training.ranges import is_positive, is_whole
-from dpaudit.training.reference.gradients import PerExample
-from dpaudit.training.reference.model import Model
-from dpaudit.training.reference.records import Records
-from dpaudit.training.reference.sampling import FULL, Sampling
-from dpaudit.training.reference.state import State
+from dpaudit.numerics.arrays import AnyArray, Array, Flags, Integers
+from dpaudit.training.claims import claim, is_positive, is_whole
+from dpaudit.training.reference.model import Model, PerExample
+from dpaudit.training.reference.records import FULL, Records, Sampling
 
 _DENSE = 0.3  # if a batch holds a larger share of the examples, the gradients of all examples are computed
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """The state that an algorithm may read and keep between steps, apart from the weights."""
+
+    keys: AnyArray  # 128-bit key of each model's stream, (m, 2)
+    rngs: list[np.random.Generator]  # one for each model
+    carried: Array | None = None  # values that an algorithm keeps from step to step, such as momentum
+
+    @classmethod
+    def of(cls, keys: AnyArray) -> State:
+        """Return the state before the first step."""
+        return cls(keys, streams(keys))
+
+
+def keys_of(rng: np.random.Generator, models: int) -> AnyArray:
+    """Draw the keys of the models' streams, (models, 2)."""
+    return rng.integers(0, 2**64, size=(models, 2), dtype=np.uint64)
+
+
+def streams(keys: AnyArray) -> list[np.random.Generator]:
+    """Return a Philox generator for each model, each with its own key."""
+    return [np.random.Generator(np.random.Philox(key=key)) for key in keys]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,3 +173,95 @@ def _packed(chosen: Flags) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int6
     packed = np.zeros((len(chosen), int(counts.max(initial=0))), dtype=np.int64)
     packed[models, rank] = places
     return packed, np.arange(packed.shape[1]) < counts[:, None]
+
+
+NOBODY = Records()
+
+
+class Run:
+    """The state of m models while they are trained on the same records.
+
+    Each model draws its batches and its noise from its own Philox stream.  Hence a model does not depend on the other
+    models.
+
+    Args:
+        trainer: The algorithm.
+        records: The dataset.
+        keys: The 128-bit key of each model's stream, (m, 2), from `state.keys_of`.
+
+    Raises:
+        ValueError: If the records do not fit the model.
+    """
+
+    def __init__(self, trainer: Trainer, records: Records, keys: AnyArray) -> None:
+        _check(trainer, records)
+        self.trainer, self.records, self.state = trainer, records, State.of(keys)
+        start = trainer.model.initial() if trainer.start is None else np.asarray(trainer.start, dtype=np.float64)
+        self.start = np.tile(start, (len(keys), 1))  # (m, P)
+        self.weights = self.start.copy()
+        self.before = self.start  # weights before the latest step
+        self.released = np.zeros_like(self.start)  # release of the latest step
+        # For each model and record, the number of batches that held the record.
+        self.taken: Integers = np.zeros((len(keys), len(records)), dtype=np.int64)
+        self._batches = trainer.sampling.batches(len(records), self.state.rngs)
+
+    def step(self, guests: Records = NOBODY) -> None:
+        """Make one step.
+
+        Args:
+            guests: Further records that are in the batch of this step, for every model.
+        """
+        taken = next(self._batches)
+        self.taken += taken
+        records = self.records
+        if len(guests):
+            n, m = len(records.labels), len(taken)
+            here = np.ones((m, len(guests)), dtype=np.bool_)
+            split = len(guests.labels)
+            taken = np.concatenate([taken[:, :n], here[:, :split], taken[:, n:], here[:, split:]], axis=1)
+            records = records.joined(guests)
+        trainer = self.trainer
+        with np.errstate(over="ignore", invalid="ignore"):  # models may diverge, which the designs report
+            self.released = trainer.release(trainer.gradients(self.weights, records, taken), self.state)
+            self.before, self.weights = self.weights, self.weights - trainer.learning_rate * self.released
+
+
+def _check(trainer: Trainer, records: Records) -> None:
+    model = trainer.model
+    if len(records.labels) and records.features.shape[1] != model.sizes[0]:
+        raise ValueError(f"the model takes {model.sizes[0]} features, but the records have {records.features.shape[1]}")
+    if len(records.labels) and int(records.labels.max()) >= model.sizes[-1]:
+        raise ValueError(f"the model has {model.sizes[-1]} classes, but a record has the label {records.labels.max()}")
+    if len(records.diracs) and int(records.diracs.max()) >= model.spare:
+        raise ValueError(
+            f"a Dirac record needs spare weight {records.diracs.max()}, but the model has {model.spare} spare weights; "
+            f"use Model(..., spare={records.diracs.max() + 1})"
+        )
+
+
+def fitted(model: Model, records: Records, *, penalty: float = 1.0) -> Array:
+    """Fit a model without privacy, by L-BFGS on the total loss plus a squared penalty.
+
+    Args:
+        model: The model.
+        records: Examples that the audited training does not use.
+        penalty: Factor of the penalty, > 0.  The penalty is half this factor times the squared norm of the weights.
+
+    Returns:
+        The weights, (P,).
+    """
+    from scipy.optimize import minimize
+
+    if not penalty > 0:
+        raise ValueError(f"penalty must be > 0, got {penalty}")
+    trainer = Trainer(model=model, noise_multiplier=1.0, steps=1)
+    everything = np.ones((1, len(records)), dtype=np.bool_)
+
+    def objective(weights: Array) -> tuple[float, Array]:
+        at = weights[None]
+        loss = model.losses(at, records.features, records.labels).sum() + penalty / 2 * weights @ weights
+        gradient = trainer.gradients(at, records, everything)
+        return float(loss), gradient.weighted_sum(gradient.taken)[0] + penalty * weights
+
+    found = minimize(objective, model.initial(), jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    return np.asarray(found.x, dtype=np.float64)

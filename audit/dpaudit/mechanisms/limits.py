@@ -1,0 +1,169 @@
+"""Limits the time and the memory of foreign code.
+
+A timeout in this process uses SIGALRM, so it works only in the main thread of a POSIX system.  It cannot interrupt code
+that is stuck in a compiled library.  Such code should run in another process: as a command, or with `requires:`.
+
+The operating system enforces memory limits (RLIMIT_AS) on the address space of each single process.  They stop
+accidents, such as an array that is too large, but are not a sandbox, because a program can start further processes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.worker import limit_memory
+from dpaudit.settings.limits import memory_text
+
+_LONGEST = 1e6  # seconds (11 days), because timers have a maximum
+_GRACE = 0.1  # seconds between the first interruptions, so that the code can clean up
+_PATIENCE = 3  # number of interruptions at intervals of `_GRACE`; later interruptions are far more frequent
+_SECONDS_BETWEEN = 1e-4  # mean interval between later interruptions, in seconds
+_SHELL = "/bin/sh"
+_LIMITED = 'ulimit -v "$1" || exit 126; shift; exec "$@"'
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class RunTimeout(BaseException):
+    """Raised inside a run that takes too long.  Not an Exception, because mechanisms often catch Exception."""
+
+
+class Timeout:
+    """Calls functions, and raises RunTimeout inside a function that takes too long; see `timeout_after`."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._armed = False
+        self._interruptions = 0
+
+    def __call__(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call a function and return its result."""
+        if self._seconds is None:
+            return function(*args, **kwargs)
+        self._interruptions = 0
+        self._armed = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, _LONGEST), _GRACE)
+            result = function(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            if self._interruptions:
+                raise self._expired from None
+            raise
+        finally:
+            self._armed = False  # stays the first statement, because Python handles signals only at calls and jumps
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._interruptions:
+            raise self._expired
+        return result
+
+    @property
+    def _expired(self) -> RunTimeout:
+        return RunTimeout(f"took longer than {self._seconds:g} s")
+
+    def interrupt(self, _: int, __: FrameType | None) -> None:
+        """Handle SIGALRM.
+
+        A mechanism that catches all exceptions, such as `while True: try: ... except: pass`, ignores an interruption.
+        Further interruptions follow at random times, until an interruption occurs outside the `try` block.
+        """
+        if not self._armed:
+            return
+        self._interruptions += 1
+        if self._interruptions > _PATIENCE:
+            signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN * _jitter.uniform(0.02, 2), _GRACE)
+        raise self._expired
+
+
+_jitter = random.Random()  # a separate generator, so that runs keep their randomness
+
+
+@contextmanager
+def timeout_after(seconds: float | None) -> Iterator[Timeout]:
+    """Provide a timeout for calls inside the `with` block, and restore an alarm of other code at its end."""
+    if seconds is None:
+        yield Timeout(None)
+        return
+    if threading.current_thread() is not threading.main_thread():
+        raise ValueError("timeout works only in the main thread; run the audit there, or without timeout")
+    timeout, began, hook = Timeout(seconds), time.monotonic(), sys.unraisablehook
+
+    def only_others(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, RunTimeout):  # an interruption may occur inside a `__del__`
+            hook(unraisable)
+
+    theirs, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    before = signal.signal(signal.SIGALRM, timeout.interrupt)
+    sys.unraisablehook = only_others
+    try:
+        yield timeout
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGALRM, before)
+        if theirs:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-3, theirs - (time.monotonic() - began)), interval)
+
+
+def check_supported() -> None:
+    """Check that this system enforces memory limits."""
+    if sys.platform != "linux" or not os.access(_SHELL, os.X_OK) or not os.path.exists("/proc/self/statm"):
+        raise MechanismError(
+            f"memory limits need Linux with /proc and {_SHELL}, and this system ({sys.platform}) does not enforce "
+            "them: remove `memory`, or run the audit on Linux, for example in a container"
+        )
+
+
+def advice(memory: int) -> str:
+    """Return the sentence that explains a memory limit and states the remedy."""
+    return (
+        f"the memory is limited to {memory_text(memory)}: raise `memory`, or let the mechanism use less memory, "
+        "for example with smaller datasets or batches"
+    )
+
+
+@contextmanager
+def memory_limited(memory: int | None) -> Iterator[None]:
+    """Limit the memory that this process may add while the `with` block runs.
+
+    An allocation beyond the limit raises MemoryError, or ends the process if compiled code does not handle the failure.
+    """
+    if memory is None:
+        yield
+        return
+    check_supported()
+    before = limit_memory(memory)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def limited_command(
+    command: Sequence[str], memory: int, *, cwd: Path | None, env: Mapping[str, str] | None
+) -> list[str]:
+    """Return a command by which a shell sets a limit, and then replaces itself by the program."""
+    check_supported()
+    program = command[0]
+    path = (env or {}).get("PATH", os.environ.get("PATH"))
+    found = str((cwd or Path()).absolute() / program) if "/" in program else shutil.which(program, path=path)
+    if found is None or not os.path.exists(found):
+        raise FileNotFoundError(2, "No such file or directory", program)
+    if not os.access(found, os.X_OK) or os.path.isdir(found):
+        raise PermissionError(13, "Permission denied", program)
+    first = found if program.startswith("-") else program  # the shell would read a leading "-" as an option
+    return [_SHELL, "-c", _LIMITED, _SHELL, str(memory // 1024), first, *command[1:]]

@@ -1,4 +1,0 @@
-"""Sizes of paper."""
-
-PAPERS = ("a4", "letter")
-"""The sizes of paper for PDF documents; the first is the default."""

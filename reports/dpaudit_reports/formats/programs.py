@@ -1,0 +1,208 @@
+"""The formats for programs: JSON, CSV, GitHub annotations, JUnit XML and SARIF."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from dpaudit.result.values import Verdict
+from dpaudit.text.printable import one_line
+from dpaudit.text.version import __version__
+from dpaudit_reports.document import newest
+from dpaudit_reports.formats.facts import Audited, Fact, Run, Screen, facts, sentence
+
+_FORMULA = ("=", "+", "-", "@")  # a spreadsheet reads a cell that begins with one of these characters as a formula
+
+
+def json_text(run: Run, screen: Screen) -> str:
+    """Return an array with one object and one line for each audit, in ASCII, which keeps foreign text harmless."""
+    rows = ",\n".join(json.dumps(facts(audited), ensure_ascii=True, allow_nan=False) for audited in run.audits)
+    return f"[\n{rows}\n]\n" if rows else "[]\n"
+
+
+def csv_text(run: Run, screen: Screen) -> str:
+    """Return the rows.  One cell holds all warnings, separated by " | "."""
+    stream = io.StringIO()
+    header = list(facts(Audited(name="")))
+    rows = csv.writer(stream, lineterminator="\n")
+    rows.writerow(header)
+    rows.writerows([_cell(value) for value in facts(audited).values()] for audited in run.audits)
+    return stream.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    words = one_line(" | ".join(value) if isinstance(value, list) else str(value))
+    return f"'{words}" if words.startswith(_FORMULA) else words  # an apostrophe marks the cell as text
+
+
+_LEVELS = {Verdict.VIOLATION: "error", Verdict.NO_VIOLATION: "notice", Verdict.INCONCLUSIVE: "warning"}  # of GitHub
+
+
+def github_text(run: Run, screen: Screen) -> str:
+    """Return one line for each audit: error, warning or notice.  A failed audit gets an error."""
+    return "".join(f"{_command(audited)}\n" for audited in run.audits)
+
+
+def _command(audited: Audited) -> str:
+    failed = "error" if audited.failed else "warning"
+    level = failed if audited.result is None else _LEVELS[audited.result.verdict]
+    properties = {"title": f"{audited.sign.sign} {audited.name}"}
+    if audited.file is not None:
+        properties = {"file": audited.file.as_posix(), "line": str(audited.line), **properties}
+    named = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{level} {named}::{_data(sentence(audited))}"
+
+
+def _data(words: str) -> str:
+    """Escape a message as GitHub's toolkit does, so that foreign text cannot begin another command."""
+    return one_line(words).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(words: str) -> str:
+    return _data(words).replace(":", "%3A").replace(",", "%2C")
+
+
+def junit_text(run: Run, screen: Screen) -> str:
+    """Return one test suite with one test case for each audit, in ASCII with character references."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", _attributes(run.audits))
+    ElementTree.SubElement(suite, "properties")
+    for audited in run.audits:
+        _add_case(suite, audited)
+    lines = [f"{audited.sign.sign} {one_line(audited.name)}: {sentence(audited)}" for audited in run.audits]
+    ElementTree.SubElement(suite, "system-out").text = "\n".join([*lines, *filter(None, [one_line(run.together)])])
+    ElementTree.SubElement(suite, "system-err")
+    ElementTree.indent(root)
+    written: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return written.decode("ascii") + "\n"
+
+
+def _attributes(audits: Sequence[Audited]) -> dict[str, str]:
+    results = [audited.result for audited in audits if audited.result is not None]
+    failures = sum(result.violated for result in results)
+    errors = sum(result.verdict is Verdict.INCONCLUSIVE for result in results) + len(audits) - len(results)
+    date = newest(results) or datetime.now(UTC)
+    return {
+        "name": "dpaudit",
+        "package": "dpaudit",
+        "id": "0",
+        "timestamp": f"{date:%Y-%m-%dT%H:%M:%S}",
+        "hostname": "localhost",
+        "tests": str(len(audits)),
+        "failures": str(failures),
+        "errors": str(errors),
+        "time": f"{sum(result.elapsed_s for result in results):.3f}",
+    }
+
+
+def _add_case(suite: ElementTree.Element, audited: Audited) -> None:
+    result = audited.result
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        name=one_line(audited.name),
+        classname=one_line(audited.file.as_posix()) if audited.file else "dpaudit",
+        time=f"{0.0 if result is None else result.elapsed_s:.3f}",
+    )
+    if result is not None and result.verdict is Verdict.NO_VIOLATION:
+        return
+    kind = "failure" if result is not None and result.violated else "error"
+    words = sentence(audited)
+    ElementTree.SubElement(case, kind, type=audited.sign.word, message=words).text = words
+
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+_RULES = {
+    Verdict.VIOLATION: ("violation", "fail", "error", "The audit refuted the claim of differential privacy."),
+    Verdict.NO_VIOLATION: (
+        "no-violation-found",
+        "informational",
+        "none",
+        "The audit found no violation.  This does not prove the claim.",
+    ),
+    Verdict.INCONCLUSIVE: ("inconclusive", "open", "none", "The audit cannot decide whether the claim holds."),
+}
+
+
+def sarif_text(run: Run, screen: Screen) -> str:
+    """Return a log with one run, in ASCII."""
+    results = [_result(audited) for audited in run.audits if audited.result is not None]
+    unanswered = [a for a in run.audits if a.result is None or a.result.verdict is Verdict.INCONCLUSIVE]
+    invocation: dict[str, object] = {
+        "executionSuccessful": not any(audited.result is None for audited in run.audits),
+        "toolExecutionNotifications": [_notification(audited) for audited in unanswered],
+    }
+    driver = {
+        "name": "dpaudit",
+        "version": __version__,
+        "informationUri": "https://github.com/dpaudit/dpaudit",
+        "rules": [
+            {"id": rule, "shortDescription": {"text": words}, "defaultConfiguration": {"level": level}}
+            for rule, _, level, words in _RULES.values()
+        ],
+    }
+    ran: dict[str, object] = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "results": results,
+        **({"properties": {"together": one_line(run.together)}} if run.together else {}),
+    }
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [ran]}
+    return json.dumps(log, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _result(audited: Audited) -> dict[str, object]:
+    assert audited.result is not None
+    rule, kind, level, _ = _RULES[audited.result.verdict]
+    properties = {key: _printable(value) for key, value in facts(audited).items()}
+    return {
+        "ruleId": rule,
+        "ruleIndex": list(_RULES).index(audited.result.verdict),
+        "kind": kind,
+        "level": level,
+        "message": {"text": _message(audited)},
+        **_locations(audited),
+        "partialFingerprints": {"dpauditName/v1": _hash(audited.name)},
+        "properties": {key: value for key, value in properties.items() if value is not None},
+    }
+
+
+def _hash(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _printable(value: Fact) -> Fact:
+    if isinstance(value, list):
+        return [one_line(words) for words in value]
+    return one_line(value) if isinstance(value, str) else value
+
+
+def _notification(audited: Audited) -> dict[str, object]:
+    level = "error" if audited.failed else "warning"
+    return {"level": level, "message": {"text": _message(audited)}, **_locations(audited)}
+
+
+def _message(audited: Audited) -> str:
+    return f"{one_line(audited.name)}: {sentence(audited)}"
+
+
+def _locations(audited: Audited) -> dict[str, object]:
+    if audited.file is None:
+        return {}
+    file = audited.file
+    artifact = {"uri": file.as_uri() if file.is_absolute() else quote(os.fsencode(file.as_posix()))}
+    return {"locations": [{"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": audited.line}}}]}

@@ -1,0 +1,182 @@
+"""What a report says about a verdict: its mark, its reasons, its confirmation, and what could not be seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from dpaudit.result.confirmation import Confirmation, confirmation_words
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
+from dpaudit.result.words import quotation
+from dpaudit.text.reasons import About, FromFile, is_about, nothing_holds, quoted, sign
+from dpaudit.text.rounding import at_least, at_most, percent_at_most, upper
+from dpaudit.text.signs import SIGNS
+from dpaudit_reports.blocks import Math, Span, Tone
+from dpaudit_reports.claimed import enlarged, least_found_in_words
+from dpaudit_reports.numbers import bare
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The sign, word and tone of a verdict."""
+
+    sign: str
+    word: str
+    tone: Tone
+
+
+MARKS = {
+    verdict: Mark(SIGNS[verdict.value].sign, SIGNS[verdict.value].title, SIGNS[verdict.value].tone)
+    for verdict in Verdict
+}
+
+WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
+
+
+def title_of(result: AuditResult) -> str:
+    """Return the name of the result, or a substitute because documents, parts and links need a title."""
+    return result.name if result.name.strip() else "audit without a name"
+
+
+def fresh(result: AuditResult) -> Confirmation | None:
+    """Return the fresh runs that counted the region of a violation; None if there are none."""
+    found = result.confirmation
+    return found if result.violated and found is not None and found.counts is not None else None
+
+
+def outcome(result: AuditResult) -> str:
+    """Return what the fresh runs say about a violation in a word, after a semicolon; "" if there is no violation."""
+    found = result.confirmation
+    return f"; {found.outcome}" if result.violated and found is not None else ""
+
+
+def confirmation(result: AuditResult) -> str:
+    """Return what the fresh runs say about a violation, as part of a sentence; "" if the result does not record it."""
+    found = result.confirmation
+    if not result.violated or found is None:
+        return ""
+    words = confirmation_words(replace(found, reason=quotation(found.reason)))
+    return words.replace(f"p <= {upper(found.p_value)}", f"p\u00a0{at_most(found.p_value)}")
+
+
+def shows_size(result: AuditResult) -> bool:
+    """Return whether the bounds come from fresh runs and exceed the claim."""
+    return fresh(result) is not None and result.runs_for_size is None
+
+
+_STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
+
+
+def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
+    """Return the warnings that made the audit inconclusive."""
+    if result.verdict is not Verdict.INCONCLUSIVE:
+        return ()
+    if found := tuple(filter(nothing_holds, result.warnings)):
+        return found
+    for about in (_STOPPED.get(result.stopped_by), About.TOO_FEW):
+        if about and (found := tuple(warning for warning in result.warnings if is_about(warning, about))):
+            return found
+    return result.warnings[-1:]
+
+
+def reason(result: AuditResult) -> str:
+    """Return the reason why the audit is inconclusive, in sentences; "" if it is conclusive or recorded no warning."""
+    found = why_inconclusive(result)
+    if _foreign(found):
+        return f"{_capital(quoted('; '.join(found)))}."
+    signs = [sign(warning) for warning in found if nothing_holds(warning)]
+    if signs:
+        return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
+    return " ".join(f"{_capital(warning).rstrip('.')}." for warning in found)
+
+
+def _foreign(warnings: tuple[str, ...]) -> bool:
+    return any(isinstance(warning, FromFile) for warning in warnings)
+
+
+def _capital(words: str) -> str:
+    """Return the words with a capital letter, unless they begin with d0 or d1, which are names."""
+    return words if words.startswith(("d0 ", "d1 ")) else f"{words[:1].upper()}{words[1:]}"
+
+
+def why_void(result: AuditResult) -> str:
+    """Return the reason why the counts prove nothing, as part of a sentence; "" if bounds are certified."""
+    if result.bounds_valid:
+        return ""
+    if any(map(nothing_holds, result.warnings)):
+        return "the runs depend on each other"
+    short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, although the number was fixed beforehand"
+    if result.evidence.frozen and result.stopped_by == "interruption":
+        return f"the audit was interrupted after {short}"
+    if result.evidence.frozen and result.stopped_by == "failure":
+        return f"the mechanism failed after {short}"
+    if result.evidence.frozen and result.trials_used < result.trials_allowed:
+        return f"the audit ended after {short}"
+    found = why_inconclusive(result)
+    words = "; ".join(found).rstrip(".") or "the reason was not recorded"
+    words = quoted(words) if _foreign(found) else words
+    return words if len(words) <= 90 else "the verdict at the top states the reason"
+
+
+_ON_BITS = ("float_bits", "last_bit", "reachable_floats")  # attacks that "auto" uses for external programs only
+
+
+def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
+    """Return the limits of the audit in sentences."""
+    *first, last = _sentences(result, short=short)
+    return (*first, last.rstrip() if isinstance(last, str) else last)
+
+
+def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
+    if void := why_void(result):
+        return (f"Unknown, since nothing is certified: {void}.",)
+    untried = () if short else (result.evidence.words.untried,)
+    if result.detectable.rule_of_three_rate >= 1:
+        return "No event could be seen, since no output was counted. ", *untried
+    loss, rate = _loss(result), _rate(result)
+    if result.measurement:
+        return *rate, *loss, *untried
+    if result.violated:
+        return f"The proof says nothing about {result.evidence.words.others}. ", *loss
+    return *_size(result, short=short), *rate, *loss, *(() if short else _bits(result)), *untried
+
+
+def _bits(result: AuditResult) -> tuple[str, ...]:
+    if not (result.attacks and result.evidence.of_pairs) or any(row.name in _ON_BITS for row in result.attacks):
+        return ()
+    return ("The last bits of floats were not tested. ",)
+
+
+def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
+    if not result.detectable.claim:
+        few = "one run" if result.evidence.once else "this number of runs"
+        return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
+    others = f"Larger ones may have been missed, too, with {result.evidence.words.others}, or with another curve. "
+    words = "" if short else assumption(result)
+    best = (f"The best case, which may not hold: {words.removeprefix('if ')}. ",) if words else ()
+    return "Violations smaller than ", *least_found_in_words(result), f" may have been missed. {others}", *best
+
+
+def assumption(result: AuditResult) -> str:
+    """Return the assumption behind the smallest detectable violation; "" if there is no assumption."""
+    return enlarged(result.detectable.assumption.replace("e^epsilon", "e^ε"))
+
+
+def _rate(result: AuditResult) -> tuple[str, ...]:
+    rate = result.detectable.rule_of_three_rate
+    if math.isnan(rate):
+        return ()
+    runs = bare(at_least(1 / rate, 2)) if 0 < rate < 0.1 else ""
+    odds = f"1 in {runs} runs" if runs else f"{percent_at_most(rate, 2)} of runs"
+    where = " on the pair with the most runs, and more frequent outputs on other pairs" if len(result.pairs) > 1 else ""
+    return (f"Outputs that are rarer than {odds} may have been missed{where}. ",)
+
+
+def _loss(result: AuditResult) -> tuple[Span, ...]:
+    epsilon = result.detectable.largest_epsilon
+    if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
+        return ()
+    limit = f" = {bare(at_most(epsilon, 4))} at "
+    few = "One run proves" if result.evidence.once else "This number of runs proves"
+    return f"{few} no more than ", Math("ε"), limit, Math("δ = 0"), ", however large the loss is. "
