@@ -1,0 +1,181 @@
+"""Bounds from two lists of scores, beside textbook bounds, and how often they are wrong.
+
+    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--file FILE]
+    python benchmarks/score_bounds.py validity [--draws 1000] [--sizes 100 500] [--file FILE]
+
+`power` prints medians of bounds of epsilon at delta = 1e-5 and 95 % confidence, from the same scores:
+
+    independent   `RankTest` for independent canaries or runs
+    coins         `RankTest` for canaries that may depend on each other; only if coins decided
+    thresholds    Clopper-Pearson bounds at ten quantiles of all scores, in both directions, with Bonferroni's correction
+    half          one threshold, chosen with half of the scores, and Clopper-Pearson bounds with the other half
+    published     the bound of Steinke, Nasr & Jagielski 2023 for one run, in its exact form, with m^0.75 guesses
+
+`validity` prints the share of bounds above the true epsilon or mu for claims that are exactly true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from audit_store import Store
+from scipy.special import expit
+from scipy.stats import beta
+
+from dpaudit.inference import one_run
+from dpaudit.inference.scores.rank_bounds import Path as Claims
+from dpaudit.inference.scores.rank_bounds import RankTest
+from dpaudit.inference.scores.ranks import Blocks
+from dpaudit.inference.scores.several import default_guesses
+from dpaudit.numerics.arrays import Array
+
+DELTA, LEVEL = 1e-5, 0.05
+Law = Callable[[np.random.Generator, int, int], tuple[Array, Array]]  # scores of n0 and of n1
+
+
+def gaussian(mu: float) -> Law:
+    return lambda rng, n0, n1: (rng.normal(size=n0), rng.normal(mu, 1, size=n1))
+
+
+def laplace(shift: float) -> Law:
+    return lambda rng, n0, n1: (rng.laplace(size=n0), rng.laplace(shift, 1, size=n1))
+
+
+def memorised(share: float) -> Law:
+    return lambda rng, n0, n1: (rng.normal(size=n0), rng.normal(size=n1) + 8 * (rng.random(n1) < share))
+
+
+def response(epsilon: float) -> Law:
+    """Exactly (epsilon, DELTA)-DP: surely right with probability DELTA, and otherwise a randomised response."""
+
+    def draw(rng: np.random.Generator, n: int, sure: float, p: float) -> Array:
+        return np.where(rng.random(n) < DELTA, sure, np.where(rng.random(n) < p, 1.0, -1.0))
+
+    return lambda rng, n0, n1: (draw(rng, n0, -2.0, 1 - expit(epsilon)), draw(rng, n1, 2.0, expit(epsilon)))
+
+
+def levels(rng: np.random.Generator, n0: int, n1: int) -> tuple[Array, Array]:
+    return rng.integers(0, 3, n0).astype(float), rng.integers(0, 3, n1).astype(float)
+
+
+def heavy(rng: np.random.Generator, n0: int, n1: int) -> tuple[Array, Array]:
+    return rng.standard_cauchy(n0), rng.standard_cauchy(n1)
+
+
+SHIFTS = {
+    **{f"gaussian {mu:g}": gaussian(mu) for mu in (0.5, 1, 2, 3, 4)},
+    **{f"laplace {shift:g}": laplace(shift) for shift in (1, 3)},
+    "memorised 5 %": memorised(0.05),
+}
+TRUE: dict[str, tuple[Law, float | None, float | None]] = {  # law, true epsilon, true mu
+    "no effect": (gaussian(0), 0.0, 0.0),
+    "three levels": (levels, 0.0, 0.0),
+    "heavy tails": (heavy, 0.0, 0.0),
+    **{f"response {e:g}": (response(e), e, None) for e in (0.5, 1, 2, 3.3)},
+    **{f"gaussian {mu:g}": (gaussian(mu), None, mu) for mu in (0.5, 1, 2)},
+}
+
+
+def scores_of(law: Law, n: int, design: str, seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng([seed, n, design == "coins"])
+    included = int(rng.binomial(2 * n, 0.5)) if design == "coins" else n
+    return law(rng, 2 * n - included, included)
+
+
+def rank_test(scores0: Array, scores1: Array, assumption: str, delta: float | None, seed: int) -> RankTest:
+    both = np.concatenate([scores0, scores1])
+    order = np.random.default_rng(seed).permutation(len(both))
+    of_d1 = (order >= len(scores0))[np.argsort(-both[order], kind="stable")]
+    top = len(scores1) if assumption == "independent" else len(both) // 2
+    blocks = Blocks(top, len(both) - top)
+    return RankTest(blocks, tuple(blocks.right(of_d1).tolist()), assumption, Claims(delta), LEVEL)  # type: ignore[arg-type]
+
+
+def clopper_pearson(scores0: Array, scores1: Array, cuts: Array, level: float) -> Array:
+    """Return bounds of epsilon at each cut, in the better of both directions; each side has half of the level."""
+    n0, n1 = len(scores0), len(scores1)
+    high0, high1 = ((scores[None] > cuts[:, None]).sum(axis=1) for scores in (scores0, scores1))
+    found = [np.zeros(len(cuts))]
+    for few, n, many, m in ((high0, n0, high1, n1), (n1 - high1, n1, n0 - high0, n0)):
+        most = np.where(few < n, beta.ppf(1 - level / 2, few + 1, np.maximum(n - few, 1e-9)), 1.0)
+        least = np.where(many > 0, beta.ppf(level / 2, np.maximum(many, 1e-9), m - many + 1), 0.0)
+        found.append(np.log(np.maximum(least - DELTA, 1e-300) / most))
+    return np.max(found, axis=0)
+
+
+def thresholds(scores0: Array, scores1: Array) -> float:
+    cuts = np.quantile(np.concatenate([scores0, scores1]), np.linspace(0.05, 0.99, 10))
+    return float(clopper_pearson(scores0, scores1, cuts, LEVEL / 20).max())
+
+
+def half(scores0: Array, scores1: Array, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    first, second = rng.permutation(scores0), rng.permutation(scores1)
+    n0, n1 = len(first) // 2, len(second) // 2
+    cuts = np.quantile(np.concatenate([scores0, scores1]), np.linspace(0.02, 0.995, 60))
+    best = cuts[np.argmax(clopper_pearson(first[:n0], second[:n1], cuts, 0.3))]
+    return float(clopper_pearson(first[n0:], second[n1:], np.array([best]), LEVEL / 2)[0])
+
+
+def published(scores0: Array, scores1: Array) -> float:
+    m = len(scores0) + len(scores1)
+    r = default_guesses(m)
+    order = np.argsort(-np.concatenate([scores0, scores1]), kind="stable")
+    right = int((order[: r - r // 2] >= len(scores0)).sum() + (order[m - r // 2 :] < len(scores0)).sum())
+    return one_run.epsilon_lower_exact(m, r, right, delta=DELTA, significance=LEVEL)
+
+
+def power(n: int, name: str, design: str, seed: int) -> dict[str, float]:
+    scores = scores_of(SHIFTS[name], n, design, seed)
+    found = {
+        "independent": rank_test(*scores, "independent", DELTA, seed).epsilon_lower(DELTA),
+        "thresholds": thresholds(*scores),
+        "half": half(*scores, seed),
+    }
+    if design == "coins":
+        found["coins"] = rank_test(*scores, "coins", DELTA, seed).epsilon_lower(DELTA)
+        found["published"] = published(*scores)
+    return found
+
+
+def validity(n: int, name: str, design: str, seed: int) -> dict[str, float]:
+    """Return for each bound whether it exceeds the truth."""
+    law, epsilon, mu = TRUE[name]
+    scores, found = scores_of(law, n, design, seed), {}
+    for assumption in ("independent", "coins")[: 1 + (design == "coins")]:
+        if epsilon is not None:
+            test = rank_test(*scores, assumption, DELTA, seed)
+            found[assumption] = float(test.epsilon_lower(DELTA) > epsilon)
+        if mu is not None and assumption == "independent":
+            found["mu"] = float(rank_test(*scores, assumption, None, seed).mu_lower() > mu)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("power", "validity"))
+    parser.add_argument("--draws", type=int)
+    parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--file", type=Path)
+    options = parser.parse_args()
+    measure, laws = (power, SHIFTS) if options.what == "power" else (validity, TRUE)
+    draws = options.draws or (101 if options.what == "power" else 1000)
+    store = Store(options.file)
+    for n in options.sizes or ((100, 500, 1000, 5000) if options.what == "power" else (100, 500)):
+        for name in laws:
+            for design in ("fixed", "coins"):
+                rows = [
+                    store.row(f"{options.what} {n} {name} {design} {seed}", lambda seed=seed: measure(n, name, design, seed))
+                    for seed in range(draws)
+                ]
+                middle = np.median if options.what == "power" else np.mean
+                each = "  ".join(f"{kind} {middle([row[kind] for row in rows]):.3f}" for kind in rows[0])
+                print(f"{n:5}  {name:14} {design:6} {each}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
