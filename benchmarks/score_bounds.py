@@ -169,7 +169,9 @@ def main() -> None:
         for name in laws:
             for design in ("fixed", "coins"):
                 rows = [
-                    store.row(f"{options.what} {n} {name} {design} {seed}", lambda seed=seed: measure(n, name, design, seed))
+                    store.row(
+                        f"{options.what} {n} {name} {design} {seed}", lambda seed=seed: measure(n, name, design, seed)
+                    )
                     for seed in range(draws)
                 ]
                 middle = np.median if options.what == "power" else np.mean

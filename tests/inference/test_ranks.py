@@ -37,8 +37,10 @@ def test_blocks_count_every_right_guess_once(top: int, bottom: int) -> None:
 @pytest.mark.parametrize(("top", "bottom"), [(30, 30), (50, 12), (7, 40)])
 def test_the_statistic_does_not_fall_when_guesses_become_better(top: int, bottom: int, reference: str) -> None:
     rng, blocks = np.random.default_rng(top), Blocks(top, bottom)
-    used = statistic(blocks, 0.7) if reference == "epsilon" else Statistic.of(
-        blocks, blocks.prior + posteriors(blocks, 0.7)[0]
+    used = (
+        statistic(blocks, 0.7)
+        if reference == "epsilon"
+        else Statistic.of(blocks, blocks.prior + posteriors(blocks, 0.7)[0])
     )
     for _ in range(100):
         of_d1 = rng.random(top + bottom) < rng.random()
@@ -100,7 +102,9 @@ def test_the_law_of_independent_scores_is_that_of_sorted_numbers(claim: Tradeoff
     used = statistic(blocks, 0.8)
     for level in (0.5, 0.1, 0.02):
         t = np.quantile(used.log(slow), 1 - level)
-        assert np.mean(used.log(quick) >= t) == pytest.approx(np.mean(used.log(slow) >= t), abs=6 * (level / draws) ** 0.5)
+        assert np.mean(used.log(quick) >= t) == pytest.approx(
+            np.mean(used.log(slow) >= t), abs=6 * (level / draws) ** 0.5
+        )
 
 
 def test_the_law_of_pure_claims_is_exact() -> None:
@@ -165,9 +169,7 @@ def _coin_law(blocks: Blocks, used: Statistic, q: float, t: float) -> float:
 def _largest(event: np.ndarray, coins: list, outputs: int, epsilon: float, delta: float) -> float:
     """Return the largest probability of an event under (epsilon, delta)-DP of every coin."""
     place = {x: i for i, x in enumerate(coins)}
-    pairs = [
-        (place[x], place[x[:k] + (not x[k],) + x[k + 1 :]]) for x in coins for k in range(len(x))
-    ]
+    pairs = [(place[x], place[x[:k] + (not x[k],) + x[k + 1 :]]) for x in coins for k in range(len(x))]
     size = len(coins) * outputs
     variables = size + len(pairs) * outputs
     rows, bounds = [], []
