@@ -7,9 +7,9 @@
 
     independent   `RankTest` for independent canaries or runs
     coins         `RankTest` for canaries that may depend on each other; only if coins decided
-    thresholds    Clopper-Pearson bounds at ten quantiles of all scores, in both directions, with Bonferroni's correction
+    thresholds    Clopper-Pearson bounds at ten quantiles of all scores, in both directions, corrected by Bonferroni
     half          one threshold, chosen with half of the scores, and Clopper-Pearson bounds with the other half
-    published     the bound of Steinke, Nasr & Jagielski 2023 for one run, in its exact form, with m^0.75 guesses
+    published     the bound of Steinke, Nasr & Jagielski 2023 for one run, made exact, with m^0.75 guesses
 
 `validity` prints the share of bounds above the true epsilon or mu for claims that are exactly true.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -168,12 +169,9 @@ def main() -> None:
     for n in options.sizes or ((100, 500, 1000, 5000) if options.what == "power" else (100, 500)):
         for name in laws:
             for design in ("fixed", "coins"):
-                rows = [
-                    store.row(
-                        f"{options.what} {n} {name} {design} {seed}", lambda seed=seed: measure(n, name, design, seed)
-                    )
-                    for seed in range(draws)
-                ]
+                make = partial(measure, n, name, design)
+                keys = {seed: f"{options.what} {n} {name} {design} {seed}" for seed in range(draws)}
+                rows = [store.row(key, partial(make, seed)) for seed, key in keys.items()]
                 middle = np.median if options.what == "power" else np.mean
                 each = "  ".join(f"{kind} {middle([row[kind] for row in rows]):.3f}" for kind in rows[0])
                 print(f"{n:5}  {name:14} {design:6} {each}", flush=True)

@@ -1,33 +1,32 @@
 """Bounds from the order of scores: one test for each reference, inverted upwards, and one p-value for all claims.
 
-A path is a nested family of claims f_x, which weaken as x > 0 grows, such as (x, delta) for one delta.  References
-x_1 < x_2 < ... are fixed.  T_j is the statistic of `ranks` whose reference is f_{x_j}.  The claim f_x with
-x_{j-1} < x <= x_j is tested with T_j: it is refuted if the worst-case probability of `rank_laws` that T_j is at least as
-large as observed is at most s.  References are tried in their order until one is not refuted, the i-th say.  The bound S
-is the largest x < x_i that is refuted.
+A path is a nested family of claims f_x, which weaken as x > 0 grows, such as (x, delta) for one delta.  References x_1
+< x_2 < ... are fixed.  T_j is the statistic of `ranks` whose reference is f_{x_j}.  The claim f_x with x_{j-1} < x <=
+x_j is tested with T_j: it is refuted if the worst-case probability of `rank_laws` that T_j is at least as large as
+observed is at most s.  References are tried in their order until one is not refuted, the i-th say.  The bound S is the
+largest x < x_i that is refuted.
 
 **Theorem (bound).**  If f_x is true, P[S > x] <= s.
 *Proof.*  Let x_{j-1} < x <= x_j.  If S > x, then T_j has refuted f_y for some y >= x.  The worst-case probability of
 f_x is at most that of f_y, so T_j would refute f_x, which has probability at most s.
 
-**Theorem (all claims).**  For every claim f, the worst-case probability under f that T_i is at least as large as observed
-is a p-value.  The claims that these p-values refute at s are all false with probability at least 1 - s, together with
-the claims f_x for x < S and all that promise more.
+**Theorem (all claims).**  For every claim f, the worst-case probability under f that T_i is at least as large as
+observed is a p-value.  The claims that these p-values refute at s are all false with probability at least 1 - s,
+together with the claims f_x for x < S and all that promise more.
 
 *Proof.*  Order the possible outcomes by (i, T_i), first by i.  Let U be the event that an outcome is at least the
 observed one.  A larger i means that T_i refutes f_{x_i}, which it does not, so T_i is then larger than observed.  So U
 implies that T_i is at least as large as observed, and the worst-case probability of U, which is a p-value of f, is at
-most the probability above.  It does not fall as f falls.  So a true claim is refuted only if the trade-off function F of
-the mechanism is.  For the other claims, note that if f_x with x < S is true, F >= f_x, and U implies that all
-references before i are refuted: if x <= x_{i-1}, T_j refutes f_x; otherwise, T_i does.  In both cases the p-value of F by
-U is at most s.
+most the probability above.  It does not fall as f falls.  So a true claim is refuted only if the trade-off function F
+of the mechanism is.  For the other claims, note that if f_x with x < S is true, F >= f_x, and U implies that all
+references before i are refuted: if x <= x_{i-1}, T_j refutes f_x; otherwise, T_i does.  In both cases the p-value of F
+by U is at most s.
 
-Like T, the order of outcomes does not fall when a d1 is exchanged with a d0 just above it, or when a wrong guess becomes
-right.  So the worst cases of `rank_laws` are those of U.
+Like T, the order of outcomes does not fall when a d1 is exchanged with a d0 just above it, or when a wrong guess
+becomes right.  So the worst cases of `rank_laws` are those of U.
 
-**Direction of errors.**  Simulated probabilities are upper bounds.  They are monotone in the observed value, because the
-sequence of simulations is fixed.
-"""
+**Direction of errors.**  Simulated probabilities are upper bounds.  They are monotone in the observed value, because
+the sequence of simulations is fixed."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ A reference gives the log odds of a right guess in each block.  The statistic is
 where q are the probabilities of the reference, and the log odds of p_k are those of q plus l_k.  Here l_k >= 0 does not
 rise from the end of a part inwards.  The alternatives are of two kinds:
 
-1. (weight 0.6) Scores N(mu, 1) and N(0, 1), for 14 values of mu: the log odds are the posterior ones at the rank if they
-   exceed those of the reference, but at most those of 4 m scores to 1 before the prior odds.
+1. (weight 0.6) Scores N(mu, 1) and N(0, 1), for 14 values of mu: the log odds are the posterior ones at the rank if
+   they exceed those of the reference, but at most those of 4 m scores to 1 before the prior odds.
 2. (weight 0.4) In the first blocks of both parts, or of one, l_k is a constant that makes right guesses 2.5 standard
    deviations more frequent, but leaves 0.3 wrong guesses.
 
-**Theorem.**  T does not fall when a d1 is exchanged with a d0 just above it, and does not fall when a wrong guess becomes
-right.
+**Theorem.**  T does not fall when a d1 is exchanged with a d0 just above it, and does not fall when a wrong guess
+becomes right.
 
 *Proof.*  Let l_i be the value of l_k at rank i.  The exchange of ranks i and i + 1 multiplies the
 product by e^(l_i - l_{i+1}) at the top, by e^(l_{i+1} - l_i) at the bottom, and by e^(l_i + l_{i+1}) at the border.
