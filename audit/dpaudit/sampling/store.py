@@ -111,6 +111,13 @@ class Store:
         except (ValueError, TypeError, KeyError, RecursionError):
             raise damaged(self.path, "the identity of the audit is missing") from None
         self._not_compared = not_compared(public(identity))
+        if self._not_compared and not anyway:
+            raise StoreError(
+                f"{self.path}: the content of some objects cannot be compared, so that another mechanism could continue "
+                f"the store: {'; '.join(self._not_compared)}.  Put the mechanism into a file and name it in a "
+                "config as FILE.py:OBJECT, run the audit without a store, or use resume=anyway (--resume=anyway); the "
+                "result then says so"
+            )
         here, runs = keyed(identity, salt), sum(self.trials.values())
         names = differing(there, here) if self._places else []
         if names and not (anyway and mixable(names)):
