@@ -113,8 +113,8 @@ class Store:
         self._not_compared = not_compared(public(identity))
         if self._not_compared and not anyway:
             raise StoreError(
-                f"{self.path}: the content of some objects cannot be compared, so that another mechanism could continue "
-                f"the store: {'; '.join(self._not_compared)}.  Put the mechanism into a file and name it in a "
+                f"{self.path}: the content of some objects cannot be compared, so another mechanism could continue the "
+                f"store: {'; '.join(self._not_compared)}.  Put the mechanism into a file and name it in a "
                 "config as FILE.py:OBJECT, run the audit without a store, or use resume=anyway (--resume=anyway); the "
                 "result then says so"
             )
