@@ -5,10 +5,10 @@
 
 A mutant is the code of dpaudit with one operator, number or condition changed.  The mutants are drawn from claims,
 inference, learning, mechanisms and sampling, each with the same probability.  A mutant is killed if one of the test
-files that import the changed module fails; these files are run with those first that import the fewest modules of
-dpaudit, and stop at the first failure or after `--seconds`.  `--against` takes the file of an earlier command, and the
-exit code is 1 if a mutant that was killed then is not killed now.  Mutants are named by their function and change, so
-that a function may move.
+files that import the changed module, or a name of its package, fails; files that import the module are run first, and
+then those that import the fewest modules of dpaudit, until the first failure or for `--seconds`.  `--against` takes the
+file of an earlier command, and the exit code is 1 if a mutant that was killed then is not killed now.  Mutants are
+named by their function and change, so that a function may move.
 """
 
 from __future__ import annotations
@@ -106,15 +106,12 @@ def _changes(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def tests_of(module: str) -> list[str]:
-    """Return the test files that import a module, or a name of its package, those with the fewest imports first."""
+    """Return the test files that import a module or its package, first those of the module with the fewest imports."""
     package, _, last = module.rpartition(".")
     direct = re.compile(rf"\b{re.escape(module)}\b|from {re.escape(package)} import .*\b{last}\b")
-    texts = _texts_of_tests()
-    ranked = sorted((text.count("dpaudit"), path) for path, text in texts.items() if direct.search(text))
-    if not ranked:  # through its users
-        users = re.compile(rf"\b{re.escape(package)}\b")
-        ranked = sorted((text.count("dpaudit"), path) for path, text in texts.items() if users.search(text))
-    return [path for _, path in ranked]
+    users = re.compile(rf"\b{re.escape(package)}\b")
+    texts = {path: text for path, text in _texts_of_tests().items() if direct.search(text) or users.search(text)}
+    return sorted(texts, key=lambda path: (not direct.search(texts[path]), texts[path].count("dpaudit"), path))
 
 
 @cache

@@ -269,22 +269,24 @@ def test_the_same_program_has_the_same_fingerprints_in_another_process(monkeypat
     assert "frozenset()" in one  # everything was compared
 
 
-def test_what_cannot_be_compared_is_named_and_not_refused(tmp_path: Path) -> None:
-    """The seed is fixed."""
-    with (tmp_path / "log").open("w") as log:
+def test_a_store_that_another_mechanism_could_continue_is_refused(tmp_path: Path) -> None:
+    """Both mechanisms have the same code, and differ only in an object that cannot be pickled; the seed is fixed."""
 
-        def writing(dataset: list[float], rng: np.random.Generator) -> float:
-            log.write("called")
-            return float(dataset[0] + rng.normal())
+    def of(scale: float) -> Callable[[list[float], np.random.Generator], float]:
+        scales = (scale for _ in iter(int, 1))
+        return lambda dataset, rng: float(dataset[0] + rng.normal(0, next(scales)))
 
-        first = stored(writing, tmp_path / "s")
-        assert not any("could not compare" in words for words in first.warnings)
-        again = stored(writing, tmp_path / "s", trials=80)
-        words = "the store could not compare all of the content of the mechanism (_io.TextIOWrapper): the guarantee"
-        assert any(str(one).startswith(words) for one in again.warnings)
-        found = replay(first, writing, PAIR, attacks="median_clipped", trials=40, seed=1)
+    for scale in (0.1, 10.0):
+        with pytest.raises(ValueError, match=r"cannot be compared.* content of the mechanism \(builtins.generator\)"):
+            stored(of(scale), tmp_path / "s")
+    first = stored(of(0.1), tmp_path / "s", resume="anyway")
+    assert not any("could not compare" in words for words in first.warnings)
+    again = stored(of(0.1), tmp_path / "s", trials=80, resume="anyway")
+    words = "the store could not compare all of the content of the mechanism (builtins.generator): the guarantee"
+    assert any(str(one).startswith(words) for one in again.warnings)
+    found = replay(first, of(0.1), PAIR, attacks="median_clipped", trials=40, seed=1)
     assert not found.changes
-    assert "not compared with the audit: content of the mechanism (_io.TextIOWrapper)" in found.warnings
+    assert "not compared with the audit: content of the mechanism (builtins.generator)" in found.warnings
 
 
 # --- datasets, settings and versions

@@ -18,7 +18,7 @@ from dpaudit.cli.app import main
 from .mutations import CONTROL, FORGED, HOSTILE, SCRAPS, VALUES, Random, encoded, of_text, with_hostile_text
 from .target import Target, Wrong
 
-_STYLE = re.compile(r"\x1b\[(?!8m)[0-9;]*m|\r\x1b\[2K|\r(?=[-\\|/] (?:loading|reading|testing|simulating))")
+_STYLE = re.compile(r"\x1b\[(?!8m)[0-9;]*m|\r\x1b\[2K|\r[a-z ]+ \.\.\.\x1b\[K")
 _DIRECTIONS = set("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 # documented exit codes; other commands have the exit codes 0 and 2
 _DOCUMENTED = {"run": {0, 1, 2, 3}, "replay": {0, 1, 2, 3}, "scores": {0, 1, 2, 3}}

@@ -151,7 +151,7 @@ def test_a_claim_about_an_added_record_is_not_tested_on_a_replaced_one() -> None
     assert right.verdict is not Verdict.VIOLATION
     assert warned(right, r"a record was replaced.  A claim about an added or removed record.*does not cover this pair")
     removed = audited(train, TRAINER.claim, Pair(PAIR.d1, PAIR.d0), confidence=SURE)
-    assert all("hardly higher on d1" in warning for warning in removed.warnings)  # d1 has no canary
+    assert not warned(removed, "neighbours|replaced|added")  # d1 has no canary: the scores warn of that
     far = Pair(DATA, DATA.joined(canaries.dirac(1)).joined(canaries.dirac(1)))
     assert warned(audited(train, "gaussian(mu=2)", far), "d1 has 2 that d0 lacks, but neighbours differ by one record")
 

@@ -1,4 +1,4 @@
-"""Reads the two arrays of scores, or of outputs of any kind, that `audit_scores` receives, and detects copies."""
+"""Reads the scores, or outputs of any kind, that `audit_scores` receives, and detects copies and losses."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from dpaudit.text.rounding import upper
 FEWEST = 2  # minimum number of scores in each array
 MOSTLY = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes
 _COPIED = 1e-6  # maximum probability with which independent scores are called copied
+_LOWER = -4.75  # standard errors, below which a share is by chance with probability 1e-6
+_CURVE_ERROR = 0.003  # of the area below a curve of a few hundred points
 SCORE_ADVICE = (
     "a score must be a number; give such runs a score by a rule that uses neither their dataset nor their coin"
 )
@@ -174,4 +176,29 @@ def copied(given: Given) -> tuple[str, ...]:
         f"scores seem to be copied: only {different:,} of {all_:,} differ, and independent scores with one common law "
         f"repeat in this way with probability at most {upper(p_value)}, whatever this law is; a file may have been "
         "concatenated with itself, or a run recorded several times; give one score for each run or canary",
+    )
+
+
+def lower_on_d1(alpha: Array, beta: Array, sizes: tuple[int, int], *, runs: bool) -> tuple[str, ...]:
+    """Return the reason why nothing was tested if scores of d1, or of included canaries, are lower than the others.
+
+    Theorem:
+        If scores do not depend on the dataset or on the inclusion, a reason is returned with probability below about
+        1e-6: the share of pairs in order (Mann & Whitney 1947) is nearly normal.
+
+    Args:
+        alpha: Type I errors of the observed curve, from 1 to 0.
+        beta: Type II errors.
+        sizes: Numbers of scores of both sides.
+        runs: Whether the scores are of runs, and not of canaries.
+    """
+    n0, n1 = sizes
+    power = 1 - beta
+    share = float(-np.diff(alpha) @ (power[:-1] + power[1:])) / 2
+    if not (n0 and n1) or share >= 0.5 - _CURVE_ERROR + _LOWER * math.sqrt((n0 + n1 + 1) / (12 * n0 * n1)):
+        return ()
+    lower = "runs on d1 score lower than runs on d0" if runs else "included canaries score lower than excluded ones"
+    return (
+        f"{lower}: is the score a loss?  Then negate it.  A higher score must be stronger evidence, but only "
+        f"{100 * share:.0f} % of all pairs of scores are in this order, and chance gives 50 %",
     )

@@ -16,7 +16,7 @@ from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.read_scores import Given, copied, read_scores
+from dpaudit.engine.read_scores import Given, copied, lower_on_d1, read_scores
 from dpaudit.engine.rows import detectable, observed_curve
 from dpaudit.engine.score_guesses import (
     Guesses,
@@ -40,6 +40,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
+from dpaudit.result.words import OF_RUNS
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
@@ -266,6 +267,9 @@ def _result(
     found_least = _detectable(evidence, claim, fewest, confidence)
     mu_lower = evidence.mu_lower(confidence=confidence)
     few = f"{evidence.canaries} scores are too few to see any violation of {claim.label}"
+    inverted: tuple[str, ...] = ()
+    if mu_lower <= 0 and counted.rows == (GIVEN,):
+        inverted = lower_on_d1(counted.alpha, counted.beta, counted.sizes, runs=evidence.words is OF_RUNS)
     found = ruling(
         Facts(
             fixed=True,
@@ -275,8 +279,8 @@ def _result(
             dependent=counted.dependent,
             doubts=(*_unfair(evidence, counted), *counted.copied),
             notes=(*counted.notes, *((evidence.number_note,) if evidence.number_note else ())),
-            ignored=counted.ignored if mu_lower <= 0 else (),
-            unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
+            ignored=() if mu_lower > 0 else (*counted.ignored, *inverted),
+            unclaimed="; ".join((MEASUREMENT, *inverted)) if claim == NO_CLAIM else "",
             too_few="" if found_least.claim else Reason(few, About.TOO_FEW),
         )
     )

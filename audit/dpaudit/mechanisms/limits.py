@@ -27,7 +27,7 @@ from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.worker import limit_memory
 from dpaudit.settings.limits import memory_text
 
-_LONGEST = 1e6  # seconds (11 days), because timers have a maximum
+_MAX_SECONDS = 1e6  # seconds (11 days), because timers have a maximum
 _GRACE = 0.1  # seconds between the first interruptions, so that the code can clean up
 _PATIENCE = 3  # number of interruptions at intervals of `_GRACE`; later interruptions are far more frequent
 _SECONDS_BETWEEN = 1e-4  # mean interval between later interruptions, in seconds
@@ -57,7 +57,7 @@ class Timeout:
         self._interruptions = 0
         self._armed = True
         try:
-            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, _LONGEST), _GRACE)
+            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, _MAX_SECONDS), _GRACE)
             result = function(*args, **kwargs)
         except KeyboardInterrupt:
             raise

@@ -127,10 +127,19 @@ def _text(found: Fingerprint) -> str:
     return f"sha256 {found.sha256}{without}"
 
 
-def not_compared(parts: Mapping[str, str]) -> list[str]:
+def not_compared(parts: Identity) -> list[str]:
     """Return, for each part that could not be compared completely, the part and the types of objects in it."""
-    split = [(name, text.partition(_NOT_COMPARED)[2]) for name, text in parts.items()]
+    split = [(name, text.partition(_NOT_COMPARED)[2]) for name, text in public(parts).items()]
     return [f"{name} ({types})" for name, types in split if types]
+
+
+def uncertain(parts: Sequence[str]) -> str:
+    """Return why a store is refused whose identity leaves out parts, as `not_compared` names them."""
+    return (
+        "the content of some objects cannot be compared, so another mechanism could continue the store: "
+        f"{'; '.join(parts)}.  Put the mechanism into a file and name it in a config as FILE.py:OBJECT, run the audit "
+        "without a store, or use resume=anyway (--resume=anyway); the result then says so"
+    )
 
 
 def differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:

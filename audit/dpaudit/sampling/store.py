@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
-from dpaudit.sampling.identity import Identity, differing, in_words, keyed, mixable, not_compared, public, what_to_do
+from dpaudit.sampling.identity import Identity, differing, in_words, keyed, mixable, not_compared, uncertain, what_to_do
 from dpaudit.sampling.output_fingerprint import encoded
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.streams import fresh_seed
@@ -110,7 +110,9 @@ class Store:
             salt, there = bytes.fromhex(about["salt"]), dict(about["identity"])
         except (ValueError, TypeError, KeyError, RecursionError):
             raise damaged(self.path, "the identity of the audit is missing") from None
-        self._not_compared = not_compared(public(identity))
+        self._not_compared = not_compared(identity)
+        if self._not_compared and not anyway:
+            raise StoreError(f"{self.path}: {uncertain(self._not_compared)}")
         here, runs = keyed(identity, salt), sum(self.trials.values())
         names = differing(there, here) if self._places else []
         if names and not (anyway and mixable(names)):
@@ -168,7 +170,6 @@ class Store:
         if (pair, start) not in self._places:
             return None
         place = self._places[pair, start]
-
         first, second = self._sides(place, slice(place.size))
         lengths = [(len(one),) if isinstance(one, list) else getattr(one, "shape", ())[:1] for one in (first, second)]
         if lengths != [(place.stop - start,)] * 2:

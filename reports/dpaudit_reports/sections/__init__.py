@@ -1,7 +1,7 @@
-"""The sections of a report about one audit: each section is one function in one file.
+"""The sections of a report about one audit: each section is one function.
 
-To add a section, write `sections/NAME.py` with a function from a result to blocks that begin with a `Heading`.  Insert
-the function into `SECTIONS` at its place in the report.  The function must accept results with values that are empty,
+To add a section, write a function from a result to blocks that begin with a `Heading`, and insert it into `SECTIONS` at
+its place in the report.  The function must accept results with values that are empty,
 None, nan or infinite, and returns no blocks for results to which the section does not apply.  `foreign` loads the
 sections of other packages.
 """

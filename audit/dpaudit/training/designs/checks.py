@@ -39,6 +39,7 @@ MODELS, CANARIES = ("on d0", "on d1"), ("without the canary", "with the canary")
 
 _CLEAR = 6.0  # a training at the limit of its claim must have at least this expected rank statistic
 _HARDLY = 3.0  # below this rank statistic, scores are hardly higher with the canary
+_LOSS = -5.0  # below this rank statistic, `engine.scores` asks whether the score is a loss
 _MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
 
 
@@ -271,7 +272,7 @@ def no_effect(result: AuditResult, out: AnyArray, into: AnyArray, sides: tuple[s
         return ()
     error = math.sqrt((sum(sizes) + 1) / 12 / (sizes[0] * sizes[1]))
     share = _in_order(out.astype(np.float64), into.astype(np.float64))
-    if (share - 0.5) / error >= _HARDLY:
+    if not _LOSS < (share - 0.5) / error < _HARDLY:
         return ()
     limit = 1 - float(np.mean(result.claim.symmetrized().beta(_MIDDLES)))
     if (limit - 0.5) / error < _CLEAR:
