@@ -6,7 +6,8 @@
 `power` prints medians of bounds of epsilon at delta = 1e-5 and 95 % confidence, from the same scores:
 
     independent   `RankTest` for independent canaries or runs
-    coins         `RankTest` for canaries that may depend on each other; only if coins decided
+    coins         `RankTest` for canaries that may depend on each other, if coins decided
+    number        the same, if a fixed number was included
     thresholds    Clopper-Pearson bounds at ten quantiles of all scores, in both directions, corrected by Bonferroni
     half          one threshold, chosen with half of the scores, and Clopper-Pearson bounds with the other half
     published     the bound of Steinke, Nasr & Jagielski 2023 for one run, made exact, with m^0.75 guesses
@@ -17,6 +18,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -30,11 +32,12 @@ from scipy.stats import beta
 from dpaudit.inference import one_run
 from dpaudit.inference.scores.rank_bounds import Path as Claims
 from dpaudit.inference.scores.rank_bounds import RankTest
+from dpaudit.inference.scores.rank_laws import Inclusion, Independent
 from dpaudit.inference.scores.ranks import Blocks
-from dpaudit.inference.scores.several import default_guesses
 from dpaudit.numerics.arrays import Array
 
 DELTA, LEVEL = 1e-5, 0.05
+LINES = {"coins": "coins", "fixed": "number"}
 Law = Callable[[np.random.Generator, int, int], tuple[Array, Array]]  # scores of n0 and of n1
 
 
@@ -87,13 +90,14 @@ def scores_of(law: Law, n: int, design: str, seed: int) -> tuple[Array, Array]:
     return law(rng, 2 * n - included, included)
 
 
-def rank_test(scores0: Array, scores1: Array, assumption: str, delta: float | None, seed: int) -> RankTest:
+def rank_test(scores0: Array, scores1: Array, line: str, delta: float | None, seed: int) -> RankTest:
     both = np.concatenate([scores0, scores1])
     order = np.random.default_rng(seed).permutation(len(both))
     of_d1 = (order >= len(scores0))[np.argsort(-both[order], kind="stable")]
-    top = len(scores1) if assumption == "independent" else len(both) // 2
+    top = len(both) // 2 if line == "coins" else len(scores1)
     blocks = Blocks(top, len(both) - top)
-    return RankTest(blocks, tuple(blocks.right(of_d1).tolist()), assumption, Claims(delta), LEVEL)  # type: ignore[arg-type]
+    law = Independent(blocks) if line == "independent" else Inclusion(blocks, fixed=line == "number")
+    return RankTest(law, tuple(blocks.right(of_d1).tolist()), Claims(delta), LEVEL)
 
 
 def clopper_pearson(scores0: Array, scores1: Array, cuts: Array, level: float) -> Array:
@@ -124,21 +128,26 @@ def half(scores0: Array, scores1: Array, seed: int) -> float:
 
 def published(scores0: Array, scores1: Array) -> float:
     m = len(scores0) + len(scores1)
-    r = default_guesses(m)
+    r = min(m, max(math.ceil(m**0.75), 30))
     order = np.argsort(-np.concatenate([scores0, scores1]), kind="stable")
     right = int((order[: r - r // 2] >= len(scores0)).sum() + (order[m - r // 2 :] < len(scores0)).sum())
     return one_run.epsilon_lower_exact(m, r, right, delta=DELTA, significance=LEVEL)
 
 
+def bound(scores: tuple[Array, Array], line: str, seed: int) -> float:
+    return rank_test(*scores, line, DELTA, seed).epsilon_lower(DELTA, significance=LEVEL)
+
+
 def power(n: int, name: str, design: str, seed: int) -> dict[str, float]:
     scores = scores_of(SHIFTS[name], n, design, seed)
     found = {
-        "independent": rank_test(*scores, "independent", DELTA, seed).epsilon_lower(DELTA),
+        "independent": bound(scores, "independent", seed),
         "thresholds": thresholds(*scores),
         "half": half(*scores, seed),
     }
+    line = LINES[design]
+    found[line] = bound(scores, line, seed)
     if design == "coins":
-        found["coins"] = rank_test(*scores, "coins", DELTA, seed).epsilon_lower(DELTA)
         found["published"] = published(*scores)
     return found
 
@@ -147,12 +156,12 @@ def validity(n: int, name: str, design: str, seed: int) -> dict[str, float]:
     """Return for each bound whether it exceeds the truth."""
     law, epsilon, mu = TRUE[name]
     scores, found = scores_of(law, n, design, seed), {}
-    for assumption in ("independent", "coins")[: 1 + (design == "coins")]:
+    for line in ("independent", LINES[design]):
         if epsilon is not None:
-            test = rank_test(*scores, assumption, DELTA, seed)
-            found[assumption] = float(test.epsilon_lower(DELTA) > epsilon)
-        if mu is not None and assumption == "independent":
-            found["mu"] = float(rank_test(*scores, assumption, None, seed).mu_lower() > mu)
+            found[line] = float(bound(scores, line, seed) > epsilon)
+        if mu is not None:
+            test = rank_test(*scores, line, None, seed)
+            found[f"{line}, mu"] = float(test.mu_lower(significance=LEVEL) > mu)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.scores.rank_bounds import Path, RankTest
-from dpaudit.inference.scores.rank_laws import drawn_independent, levels, tail
+from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Observed, draw_independent, levels, tail
 from dpaudit.inference.scores.ranks import Blocks, Statistic, posteriors
 
 CLAIMS = [ApproxDP(epsilon=1.0, delta=0.1), GaussianDP(1.5), parse_claim("laplace(epsilon=1.2)")]
@@ -95,7 +96,7 @@ def sorted_numbers(claim: TradeoffFunction, n0: int, n1: int, draws: int, rng: n
 def test_the_law_of_independent_scores_is_that_of_sorted_numbers(claim: TradeoffFunction, n0: int, n1: int) -> None:
     """Compare means of 20,000 draws; one of 22 differs by six standard errors with chance below 1e-6."""
     blocks, rng, draws = Blocks(n1, n0), np.random.default_rng(1), 20_000
-    quick = drawn_independent(blocks, claim, draws, rng)
+    quick = draw_independent(blocks, *levels(claim), draws, rng)
     slow = np.array([blocks.right(of_d1) for of_d1 in sorted_numbers(claim, n0, n1, draws, rng)])
     error = np.sqrt((quick.var(axis=0) + slow.var(axis=0)) / draws)
     assert np.all(np.abs(quick.mean(axis=0) - slow.mean(axis=0)) <= 6 * error + 2e-3)
@@ -126,10 +127,10 @@ def test_the_law_of_pure_claims_is_exact() -> None:
             )
             chances[of_d1] = chances.get(of_d1, 0.0) + chance / len(orders)
     values = {of_d1: float(used.log(blocks.right(np.array(of_d1)))) for of_d1 in chances}
-    drawn = partial(drawn_independent, blocks, ApproxDP(epsilon=epsilon, delta=0.0))
+    drawn = partial(draw_independent, blocks, *levels(ApproxDP(epsilon=epsilon, delta=0.0)))
     for t in sorted(set(values.values()))[::5]:
         exact = sum(chances[of_d1] for of_d1, value in values.items() if value >= t - 1e-9)
-        bound = tail(drawn, used, t, enough=0.0, draws=20_000)
+        bound = tail(drawn, Observed(used, t), enough=0.0, draws=20_000)
         assert exact <= bound <= exact + 0.03
 
 
@@ -157,7 +158,7 @@ def _permutations(m: int) -> list[tuple[int, ...]]:
     return list(permutations(range(m)))
 
 
-def _coin_law(blocks: Blocks, used: Statistic, q: float, t: float) -> float:
+def _coin_law(blocks: Blocks, used: Statistic, q: Any, t: float) -> float:
     ranges = [range(size + 1) for size in blocks.sizes]
     total = 0.0
     for right in product(*ranges):
@@ -166,7 +167,9 @@ def _coin_law(blocks: Blocks, used: Statistic, q: float, t: float) -> float:
     return total
 
 
-def _largest(event: np.ndarray, coins: list, outputs: int, epsilon: float, delta: float) -> float:
+def _largest(
+    event: np.ndarray, coins: list, outputs: int, epsilon: float, delta: float, chance: np.ndarray | None = None
+) -> float:
     """Return the largest probability of an event under (epsilon, delta)-DP of every coin."""
     place = {x: i for i, x in enumerate(coins)}
     pairs = [(place[x], place[(*x[:k], not x[k], *x[k + 1 :])]) for x in coins for k in range(len(x))]
@@ -188,16 +191,46 @@ def _largest(event: np.ndarray, coins: list, outputs: int, epsilon: float, delta
     for i in range(len(coins)):
         equal[i, i * outputs : (i + 1) * outputs] = 1
     goal = np.zeros(variables)
-    goal[:size] = -event.astype(float).ravel() / len(coins)
+    weight = np.full(len(coins), 1 / len(coins)) if chance is None else chance
+    goal[:size] = -(event * weight[:, None]).ravel()
     found = linprog(goal, np.array(rows), bounds, equal, np.ones(len(coins)))
     return float(-found.fun)
 
 
-@pytest.mark.parametrize("assumption", ["independent", "coins"])
-def test_bounds_reach_what_one_run_allows(assumption: str) -> None:
+@pytest.mark.parametrize(
+    ("m", "included", "epsilon", "delta"), [(3, 1, 0.5, 0.05), (3, 2, 1.0, 0.0), (4, 1, 0.4, 0.02)]
+)
+def test_no_mechanism_exceeds_the_bound_for_biased_coins(m: int, included: int, epsilon: float, delta: float) -> None:
+    """As above, for coins with the probability included / m."""
+    coins, orders = list(product((False, True), repeat=m)), _permutations(m)
+    law = Inclusion(Blocks(included, m - included), fixed=True)
+    used = statistic(law.blocks, 0.3)
+    values = np.array([[used.log(law.blocks.right(np.array(x)[list(order)])) for order in orders] for x in coins])
+    share = included / m
+    chance = np.array([share ** sum(x) * (1 - share) ** (m - sum(x)) for x in coins])
+    q = expit(law.log_odds(epsilon))
+    for t in np.unique(np.round(values, 9)):
+        best = _largest(values >= t - 1e-9, coins, len(orders), epsilon, delta, chance)
+        assert best <= _coin_law(law.blocks, used, q, t) + law.spent(epsilon, delta) / law.factor + 1e-7
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_the_mean_of_the_statistic_is_that_of_its_law(fixed: bool) -> None:
+    law = Inclusion(Blocks(4, 3), fixed=fixed)
+    used, q = statistic(law.blocks, 0.6), expit(law.log_odds(0.4))
+    total = 0.0
+    for right in product(*[range(size + 1) for size in law.blocks.sizes]):
+        total += float(np.exp(used.log(np.array(right))) * np.prod(binom.pmf(right, law.blocks.sizes, q)))
+    assert np.exp(used.log_mean(q)) == pytest.approx(total)
+    if not fixed:
+        assert used.log_mean(expit(law.blocks.prior + 0.6)) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("law", [Independent, partial(Inclusion, fixed=False)])
+def test_bounds_reach_what_one_run_allows(law: Any) -> None:
     """N(2, 1) against N(0, 1), 500 each: above 2.4, the bound of ten Clopper-Pearson thresholds."""
     rng = np.random.default_rng(0)
     blocks = Blocks(500, 500)
     of_d1 = np.argsort(-np.concatenate([rng.normal(size=500), rng.normal(2, 1, 500)])) >= 500
-    test = RankTest(blocks, tuple(blocks.right(of_d1).tolist()), assumption, Path(1e-5), 0.05)
-    assert 2.9 < test.epsilon_lower(1e-5) < 4.5
+    test = RankTest(law(blocks), tuple(blocks.right(of_d1).tolist()), Path(1e-5), 0.05)
+    assert 2.9 < test.epsilon_lower(1e-5, significance=0.05) < 4.5

@@ -27,15 +27,15 @@ def coins_p_value(n0: int, n1: int) -> float:
     return float(min(1.0, 2 * bdtr(min(n0, n1), n0 + n1, 0.5)))
 
 
-def number_factor(m: int, included: int) -> float:
+def number_factor(m: int, included: int, share: float = 0.5) -> float:
     """Return the factor of p-values that allows for a number of included canaries that was fixed beforehand.
 
     Fair coins rarely include exactly half of the canaries, but many designs always include half.  Coins with a fixed
     sum depend on each other, so a few right guesses reveal information about the other coins.
 
-    **Theorem.**  Let p be a p-value that is valid if independent fair coins decide which canaries are included.  If a
+    **Theorem.**  Let p be a p-value that is valid if independent coins decide which canaries are included.  If a
     uniformly random set of `included` canaries is included instead, P[p / P[B = included] <= s] <= s for every s, with
-    B ~ Binomial(m, 1/2).
+    B ~ Binomial(m, share).
 
     *Proof.*  The random set has the law of the coins, given that `included` canaries are included.  The conditional
     probability of an event is at most its probability under coins, divided by the probability of the condition.
@@ -45,11 +45,13 @@ def number_factor(m: int, included: int) -> float:
     Args:
         m: Number of canaries that guesses are about.
         included: Number of them that were included.
+        share: Probability with which each coin includes its canary, in (0, 1).
 
     Returns:
         1 / P[B = included], rounded up.
     """
-    return math.exp(m * math.log(2) - float(log_choose(m, included))) * (1 + 1e-9 + 1e-14 * m)
+    log_chance = float(log_choose(m, included)) + included * math.log(share) + (m - included) * math.log1p(-share)
+    return max(1.0, math.exp(-log_chance) * (1 + 1e-9 + 1e-14 * m))
 
 
 def half_included(n0: int, n1: int) -> bool:

@@ -25,29 +25,32 @@ by U is at most s.
 Like T, the order of outcomes does not fall when a d1 is exchanged with a d0 just above it, or when a wrong guess
 becomes right.  So the worst cases of `rank_laws` are those of U.
 
+**One count.**  For significances that simulations cannot resolve, the p-value is that of a number of right guesses,
+which also tests all claims jointly.  Without an assumption, a mixture of normal scores is a weak alternative for curved
+claims, so it is the p-value for these, too; and for others, the order of scores gets a share of 0.95 of the
+significance, and the count the rest.  The path and the significance decide, so nothing depends on the scores.
+
 **Direction of errors.**  Simulated probabilities are upper bounds.  They are monotone in the observed value, because
 the sequence of simulations is fixed."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.claims.envelope import Envelope
-from dpaudit.inference.scores.rank_laws import Assumption, drawn_coins, drawn_independent, draws_for, tail
-from dpaudit.inference.scores.ranks import Blocks, Statistic, posteriors
-from dpaudit.numerics.caches import kept
+from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.inference.scores.rank_laws import FINEST, Independent, Law, Observed, draws_for
+from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
 
 _EPSILONS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.26, 0.32, 0.4, 0.48, 0.57, *np.geomspace(0.66, 24, 48).tolist())
 _MUS = tuple(np.geomspace(0.02, 12, 80).tolist())
 _PARTS = 8  # of the distance between two references, in which the bound is searched
-_GUARANTEES = 24  # (epsilon, delta) that stand for a claim
 _FREE = 0.5  # share of the significance for deltas, above which a reference is left out
+_RANKS = 0.95  # share of the significance for the order of scores, if the count has the rest
 
 
 @dataclass(frozen=True)
@@ -77,94 +80,91 @@ class RankTest:
     """A test of all claims from the right guesses about sorted scores.
 
     Attributes:
-        blocks: The blocks.
+        law: The assumption about the scores.
         right: The number of right guesses of each block.
-        assumption: "independent" or "coins"; see `rank_laws`.
         path: The claims that define S.
-        significance: Significance, in (0, 1).
+        significance: The significance that defines S, in (0, 1).
     """
 
-    blocks: Blocks
+    law: Law
     right: tuple[int, ...]
-    assumption: Assumption
     path: Path
     significance: float
 
     @cached_property
-    def _end(self) -> tuple[float, Statistic, float]:
-        """S, the statistic T_j that S implies something about, and its value that S implies."""
+    def _share(self) -> float:
+        """The share of every significance for the order of scores; the count has the rest."""
+        if isinstance(self.law, Independent):
+            return 1.0 if self.significance >= FINEST else 0.0
+        return _RANKS if self.path.delta is not None and self.significance >= FINEST * self.law.factor else 0.0
+
+    @cached_property
+    def _counts(self) -> Counts:
+        return np.array(self.right)
+
+    @cached_property
+    def _end(self) -> tuple[float, Observed]:
+        """S, and the statistic T_i with its value."""
+        level = self._share * self.significance
         refuted = 0.0
         for e in self.path.references:
-            used = _statistic(self.blocks, self.path, e)
-            if self.path.delta is not None and self._spent(e, self.path.delta) > _FREE * self.significance:
+            if self.path.delta is not None and self.law.spent(e, self.path.delta) > _FREE * level:
                 continue
-            log_t = float(used.log(np.array(self.right)))
-            refutes = partial(self._refutes, used, log_t)
-            if refutes(e):
+            used = _statistic(self.law.blocks, self.path, e)
+            t = Observed(used, float(used.log(self._counts)))
+            if self._refutes(t, e, level):
                 refuted = e
                 continue
             inside, outside = 0, _PARTS
             while outside - inside > 1:
                 part = (inside + outside) // 2
-                if refutes(refuted + (e - refuted) * part / _PARTS):
+                if self._refutes(t, refuted + (e - refuted) * part / _PARTS, level):
                     inside = part
                 else:
                     outside = part
-            return refuted + (e - refuted) * inside / _PARTS, used, log_t
-        return refuted, used, log_t
+            return refuted + (e - refuted) * inside / _PARTS, t
+        return refuted, t
 
-    def _refutes(self, used: Statistic, log_t: float, epsilon: float) -> bool:
-        claim = self.path.claim(epsilon)
-        return self._tail(used, log_t, claim, self.significance) <= self.significance
+    def _refutes(self, t: Observed, x: float, level: float) -> bool:
+        return self._tail(t, self.path.claim(x), level) <= level
 
-    def _spent(self, epsilon: float, delta: float) -> float:
-        return self.blocks.scores * delta / (1 + math.exp(epsilon)) if self.assumption == "coins" else 0.0
-
-    def _tail(self, used: Statistic, log_t: float, claim: TradeoffFunction, enough: float) -> float:
-        draws = draws_for(self.significance)
-        if self.assumption == "independent":
-            return tail(partial(drawn_independent, self.blocks, claim), used, log_t, enough=enough, draws=draws)
-        least = 1.0
-        for epsilon, delta in _profile(claim):
-            spent = self._spent(epsilon, delta)
-            if spent < min(least, enough or 1.0):
-                left = max(enough - spent, 0.0)
-                found = tail(partial(drawn_coins, self.blocks, epsilon), used, log_t, enough=left, draws=draws)
-                least = min(least, found + spent)
-        return least
+    def _tail(self, t: Observed, claim: TradeoffFunction, enough: float) -> float:
+        draws = draws_for(self.significance / self.law.factor)
+        return self.law.tail(claim.symmetrized(), t, enough=enough, draws=draws)
 
     def p_value(self, claim: TradeoffFunction, *, enough: float = 0.0) -> float:
-        """Return a p-value of a claim."""
-        _, used, log_t = self._end
-        return self._tail(used, log_t, claim.symmetrized(), enough)
+        """Return a p-value of a claim, as precisely as a comparison with `enough` needs; 0 means any comparison."""
+        share = self._share
+        found = 1.0
+        if share < 1:
+            found = min(1.0, self.law.of_count(claim.symmetrized(), self._counts) / (1 - share))
+        if share > 0 and found > enough:
+            found = min(found, self._tail(self._end[1], claim, share * enough) / share)
+        return found
 
-    def refutes(self, claim: TradeoffFunction) -> bool:
-        return self.p_value(claim, enough=self.significance) <= self.significance
-
-    def epsilon_lower(self, delta: float) -> float:
-        """Return a lower bound of epsilon at a delta."""
-        known = self._end[0] if self.path.delta is not None and delta <= self.path.delta else 0.0
-        if delta == self.path.delta:
+    def epsilon_lower(self, delta: float, *, significance: float) -> float:
+        """Return a lower bound of epsilon at a delta, in nats."""
+        path = self.path.delta is not None and delta <= self.path.delta
+        known = self._end[0] if path and self._share and significance == self.significance else 0.0
+        if known and delta == self.path.delta and self._share == 1:
             return known
-        return max(known, self.parameter_lower(lambda epsilon: ApproxDP(epsilon=epsilon, delta=delta)))
+        return max(known, self.parameter_lower(lambda x: ApproxDP(epsilon=x, delta=delta), significance=significance))
 
-    def mu_lower(self) -> float:
-        return self._end[0] if self.path.delta is None else self.parameter_lower(GaussianDP)
+    def mu_lower(self, *, significance: float) -> float:
+        """Return a lower bound of mu."""
+        if self.path.delta is None and self._share == 1 and significance == self.significance:
+            return self._end[0]
+        return self.parameter_lower(GaussianDP, significance=significance)
 
-    def parameter_lower(self, family: Callable[[float], TradeoffFunction], precision: float = 5e-3) -> float:
-        low, high = 0.0, 1.0
-        while self.refutes(family(high)):
-            low, high = high, 2 * high
-            if high > 64:
-                return low
-        while high - low > precision:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.refutes(family(middle)) else (low, middle)
-        return low
-
-
-@kept(256)
-def _profile(claim: TradeoffFunction) -> list[tuple[float, float]]:
-    """Return epsilons and deltas of a claim."""
-    steep = Envelope.of(claim.symmetrized()).steep.thinned(_GUARANTEES)
-    return list(zip(steep.slope.tolist(), steep.gap.tolist(), strict=True))
+    def parameter_lower(
+        self, family: Callable[[float], TradeoffFunction], *, significance: float, precision: float = 3e-3
+    ) -> float:
+        """Return the largest refuted parameter of a nested family; see `families.largest_refuted`."""
+        return largest_refuted(
+            family,
+            lambda claim: self.p_value(claim, enough=significance),
+            significance=significance,
+            precision=precision,
+            guess=max(self._end[0], 0.1) if self._share else 1.0,
+            step=0.1,
+        )

@@ -12,45 +12,178 @@ coins or a random set of fixed size.
 The same holds for each f' <= f.  If f' is a polygon, the uniform numbers fall into its segments.  Likelihood ratios are
 constant on a segment, so the order inside it is that of a random permutation.
 
-**Theorem (any dependence).**  Let each of m canaries be included by a fair coin, and let everything else depend on the
-coins in any way that is (epsilon, delta)-DP for each canary.  The guesses depend on the output only, and half of them
-are "included", rounded down.  With q = logistic(epsilon) and independent right guesses of probability q under P_q,
+**Theorem (any dependence).**  Let each of m canaries be included by an independent coin with probability pi, and let
+everything else depend on the coins in any way that is (epsilon, delta)-DP for each canary.  The guesses depend on the
+output only, and a fixed number of them is "included".  Let the logit of q be epsilon + logit(pi) for these guesses, and
+epsilon - logit(pi) for the others.  Let the right guesses be independent with these probabilities under P_q.  Then
 
-    P[T >= t] <= P_q[T >= t] + m delta / (1 + e^epsilon).
+    P[T >= t] <= P_q[T >= t] + m delta (pi (1 - q_in) + (1 - pi) (1 - q_out)),
+
+and this is at most E_q[T] / t plus the same term, by Markov's inequality.
 
 *Proof.*  Let A be the event T >= t, x_k = 1 if the guess at rank k is right, and D_k = P_q[A | x_1 ... x_{k-1}, 1] -
-P_q[A | x_1 ... x_{k-1}, 0], which is in [0, 1].  A telescoping sum gives 1_A - P_q[A] = sum_k (x_k - q) D_k =
-(1 - q) sum_k (x_k - e^epsilon (1 - x_k)) D_k.  D_k depends on the output and on the coins of other canaries only.  Take
-one canary, and split its D into the outcomes in which it is guessed to be included and those in which it is not.  For
-each part, the claim bounds the expectation of (x - e^epsilon (1 - x)) D by delta / 2, because the coin is fair.
+P_q[A | x_1 ... x_{k-1}, 0], which is in [0, 1].  A telescoping sum gives 1_A - P_q[A] = sum_k (x_k - q_k) D_k = sum_k
+(1 - q_k) (x_k - o_k (1 - x_k)) D_k, where o_k are the odds of q_k.  D_k depends on the output and on the coins of other
+canaries only.  Take one canary, and split its D into the outcomes in which it is guessed to be included and those in
+which it is not.  In the first part, x means included, which has the odds pi / (1 - pi) beforehand.  So the claim bounds
+the expectation of (x - o (1 - x)) D by pi delta, and in the second part by (1 - pi) delta.
+
+**Corollary (fixed number).**  If a fixed number n1 of canaries is included at random, the bound for coins with pi =
+n1 / m, divided by their probability of including n1, is valid.  *Proof.*  A random set has the law of the coins, given
+their number.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaincinv, expit
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.envelope import Envelope
+from dpaudit.inference import one_run
+from dpaudit.inference.scores import runs
+from dpaudit.inference.scores.dependence import half_included, number_factor
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.caches import kept, read_only
 
-Assumption = Literal["independent", "coins"]
 Draw = Callable[[int, np.random.Generator], Counts]
 
 UNSURE = 1e-7  # probability with which a simulated bound is too small at one look; the sequence of simulations is fixed
+FINEST = 1e-4
+"""Smallest significance that the simulations resolve."""
+
 _LINES = 48  # of a polygon in each direction
 _FIRST = 1_000  # draws after which most questions are answered
+_POWER = 0.75  # exponent of the number of guesses
+_GUARANTEES = 24  # (epsilon, delta) that stand for a claim
 
 
-def drawn_independent(blocks: Blocks, claim: TradeoffFunction, draws: int, rng: np.random.Generator) -> Counts:
-    """Draw right guesses, (draws, blocks), in the worst case of independent scores, top of d1 and bottom of d0."""
-    of_d0, of_d1 = levels(claim)
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """A statistic and its observed logarithm."""
+
+    statistic: Statistic
+    log: float
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Scores that are independent given how many are of d1; `blocks.top` of them are."""
+
+    blocks: Blocks
+    factor: ClassVar[float] = 1.0
+
+    def spent(self, epsilon: float, delta: float) -> float:
+        return 0.0
+
+    def tail(self, claim: TradeoffFunction, t: Observed, *, enough: float, draws: int) -> float:
+        """Bound the probability of T under a symmetric claim, as precisely as a comparison with `enough` needs."""
+        return tail(partial(draw_independent, self.blocks, *levels(claim)), t, enough=enough, draws=draws)
+
+    def of_count(self, claim: TradeoffFunction, right: Counts) -> float:
+        """Return the p-value of the number of right guesses at the top."""
+        blocks = self.blocks
+        return runs.p_value(claim, blocks.bottom, blocks.top, blocks.top, int(right[blocks.high].sum()))
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """Canaries that were included at random, and whose scores depend on each other in any way.
+
+    Attributes:
+        blocks: Blocks of ranks; if `fixed`, as many canaries as at the top were included.
+        fixed: Whether their number was fixed beforehand; if not, fair coins decided.
+    """
+
+    blocks: Blocks
+    fixed: bool
+
+    @property
+    def share(self) -> float:
+        """The probability pi of the coins."""
+        return self.blocks.top / self.blocks.scores if self.fixed else 0.5
+
+    @property
+    def factor(self) -> float:
+        """1 / P[coins include this number], rounded up; 1 if coins decided."""
+        return number_factor(self.blocks.scores, self.blocks.top, self.share) if self.fixed else 1.0
+
+    def log_odds(self, epsilon: float) -> Array:
+        """Return the log odds of right guesses in each block."""
+        return epsilon + (self.blocks.prior if self.fixed else np.zeros(len(self.blocks.sizes)))
+
+    def spent(self, epsilon: float, delta: float) -> float:
+        """Return the term of the theorem with delta."""
+        wrong = expit(-self.log_odds(epsilon))
+        return self.factor * self.blocks.scores * delta * float(self.share * wrong[0] + (1 - self.share) * wrong[-1])
+
+    def tail(self, claim: TradeoffFunction, t: Observed, *, enough: float, draws: int) -> float:
+        """As `Independent.tail`."""
+        least = 1.0
+        for epsilon, delta in guarantees(claim):
+            spent = self.spent(epsilon, delta)
+            if spent >= min(least, enough or 1.0):
+                continue
+            q = expit(self.log_odds(epsilon))
+            found = self.factor * math.exp(min(t.statistic.log_mean(q) - t.log, 0.0)) * (1 + 1e-9)
+            if found + spent > enough:
+                left = max(enough - spent, 0.0) / self.factor
+                drawn = tail(partial(draw_guesses, self.blocks, q), t, enough=left, draws=draws)
+                found = min(found, self.factor * drawn)
+            least = min(least, found + spent)
+        return least
+
+    def of_count(self, claim: TradeoffFunction, right: Counts) -> float:
+        """Return the p-value of the number of right guesses about the most extreme scores.
+
+        Theorem:
+            If coins decided, it is that of `inference.one_run`.  If a number was fixed, the guesses are about the rarer
+            side, whose share is pi.  (1) of that module then holds with epsilon + logit(pi) and pi delta, because
+            the probability of a coin's flip has these odds; and `p_value_exact` follows from its first inequality.
+        """
+        b, sides = self.blocks, (right[self.blocks.high], right[~self.blocks.high])
+        m, fewest = b.scores, min(b.top, b.bottom)
+        both = not self.fixed or half_included(b.top, b.bottom)
+        wanted = max(math.ceil((2 * fewest) ** _POWER), 30)
+        chosen = (0, 1) if both else (0,) if b.top < b.bottom else (1,)
+        last = [int(np.searchsorted(ends, max(1, wanted // len(chosen)), "right")) - 1 for ends in b.ends]
+        r = sum(int(b.ends[side][last[side]]) for side in chosen)
+        v = sum(int(sides[side][: last[side]].sum()) for side in chosen)
+        if both:
+            factor = number_factor(m, b.top) if self.fixed else 1.0
+            return min(1.0, factor * one_run.p_value(claim, m, r, v))
+        shape, rare = one_run.shape_of(claim), fewest / m
+        found = one_run.p_value_exact(shape.epsilon + math.log(rare / (1 - rare)), rare * shape.delta, m, r, v)
+        return min(1.0, self.factor * float(np.min(found)))
+
+
+Law = Independent | Inclusion
+
+
+@kept(256)
+def guarantees(claim: TradeoffFunction) -> list[tuple[float, float]]:
+    """Return epsilons and deltas of a claim."""
+    steep = Envelope.of(claim).steep.thinned(_GUARANTEES)
+    return list(zip(steep.slope.tolist(), steep.gap.tolist(), strict=True))
+
+
+def draw_independent(blocks: Blocks, of_d0: Array, of_d1: Array, draws: int, rng: np.random.Generator) -> Counts:
+    """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
+
+    Args:
+        blocks: The blocks; their top is the number of scores of d1.
+        of_d0: Probabilities of the likelihood ratios under d0, from the largest ratio on.
+        of_d1: The same under d1.
+        draws: Number of draws.
+        rng: Generator of the draws.
+    """
     zeros = rng.multinomial(blocks.bottom, of_d0, size=draws).T.copy()
     ones = rng.multinomial(blocks.top, of_d1, size=draws).T.copy()
     right = np.empty((len(blocks.sizes), draws), dtype=np.int64)
@@ -72,15 +205,15 @@ def drawn_independent(blocks: Blocks, claim: TradeoffFunction, draws: int, rng: 
     return right.T
 
 
-def drawn_coins(blocks: Blocks, epsilon: float, draws: int, rng: np.random.Generator) -> Counts:
-    """Draw independent right guesses with probability logistic(epsilon), (draws, blocks)."""
-    return rng.binomial(blocks.sizes, expit(epsilon), size=(draws, len(blocks.sizes)))
+def draw_guesses(blocks: Blocks, q: Array, draws: int, rng: np.random.Generator) -> Counts:
+    """Draw independent right guesses with a probability for each block, (draws, blocks)."""
+    return rng.binomial(blocks.sizes, q, size=(draws, len(blocks.sizes)))
 
 
 @kept(256)
 def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
-    """Return the probabilities of the segments of a polygon below f, under d0 and d1, from the largest ratio on."""
-    whole = Envelope.of(claim.symmetrized())
+    """Return the probabilities of the segments of a polygon below a symmetric f, from the largest ratio on."""
+    whole = Envelope.of(claim)
     envelope = Envelope(whole.steep.thinned(_LINES), whole.flat.thinned(_LINES))
     steep, flat = envelope.steep, envelope.flat
     alpha, beta = envelope.crossing()
@@ -91,18 +224,18 @@ def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
     return read_only(of_d0[some] / of_d0.sum()), read_only(of_d1[some] / of_d1.sum())
 
 
-def tail(drawn: Draw, statistic: Statistic, log_t: float, *, enough: float, draws: int) -> float:
-    """Bound P[log T >= log_t] by simulation.
+def tail(drawn: Draw, t: Observed, *, enough: float, draws: int) -> float:
+    """Bound the probability of at least the observed T by simulation.
 
     The result is a Clopper-Pearson upper bound, wrong with probability below 1e-6.  The simulation
     ends as soon as it is clear on which side of `enough` the probability is; 0 means that all draws are made.
     """
-    blocks = statistic.blocks
+    blocks = t.statistic.blocks
     rng = np.random.default_rng([blocks.top, blocks.bottom])
     made = reached = 0
     while made < draws:
         more = min(3 * made or _FIRST, draws - made, 10**7 // len(blocks.sizes))
-        reached += int(np.count_nonzero(statistic.log(drawn(more, rng)) >= log_t - 1e-9))
+        reached += int(np.count_nonzero(t.statistic.log(drawn(more, rng)) >= t.log - 1e-9))
         made += more
         if enough and not lower(reached, made) <= enough < upper(reached, made):
             break
