@@ -27,8 +27,9 @@ becomes right.  So the worst cases of `rank_laws` are those of U.
 
 **One count.**  For significances that simulations cannot resolve, the p-value is that of a number of right guesses,
 which also tests all claims jointly.  Without an assumption, a mixture of normal scores is a weak alternative for curved
-claims, so it is the p-value for these, too; and for others, the order of scores gets a share of 0.95 of the
-significance, and the count the rest.  The path and the significance decide, so nothing depends on the scores.
+claims, so the count is the p-value for these, too.  For others, the order of scores gets a share of 0.95 of the
+significance (0.5 for a fixed number, where deltas cost the order of scores more), and the count the rest.  All of this
+depends on the path, the significance and the numbers of canaries, but not on the scores.
 
 **Direction of errors.**  Simulated probabilities are upper bounds.  They are monotone in the observed value, because
 the sequence of simulations is fixed."""
@@ -46,11 +47,11 @@ from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import FINEST, Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
 
-_EPSILONS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.26, 0.32, 0.4, 0.48, 0.57, *np.geomspace(0.66, 24, 48).tolist())
-_MUS = tuple(np.geomspace(0.02, 12, 80).tolist())
-_PARTS = 8  # of the distance between two references, in which the bound is searched
+_EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 32).tolist())
+_MUS = tuple(np.geomspace(0.03, 12, 48).tolist())
+_PARTS = 16  # of the distance between two references, in which the bound is searched
 _FREE = 0.5  # share of the significance for deltas, above which a reference is left out
-_RANKS = 0.95  # share of the significance for the order of scores, if the count has the rest
+_RANKS, _RANKS_FIXED = 0.95, 0.5  # shares of the significance for the order of scores, if the count has the rest
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ class RankTest:
         """The share of every significance for the order of scores; the count has the rest."""
         if isinstance(self.law, Independent):
             return 1.0 if self.significance >= FINEST else 0.0
-        return _RANKS if self.path.delta is not None and self.significance >= FINEST * self.law.factor else 0.0
+        if self.path.delta is None or self.significance < FINEST * self.law.factor:
+            return 0.0
+        return _RANKS_FIXED if self.law.fixed else _RANKS
 
     @cached_property
     def _counts(self) -> Counts:
@@ -157,7 +160,7 @@ class RankTest:
         return self.parameter_lower(GaussianDP, significance=significance)
 
     def parameter_lower(
-        self, family: Callable[[float], TradeoffFunction], *, significance: float, precision: float = 3e-3
+        self, family: Callable[[float], TradeoffFunction], *, significance: float, precision: float = 1e-2
     ) -> float:
         """Return the largest refuted parameter of a nested family; see `families.largest_refuted`."""
         return largest_refuted(

@@ -59,8 +59,8 @@ UNSURE = 1e-7  # probability with which a simulated bound is too small at one lo
 FINEST = 1e-4
 """Smallest significance that the simulations resolve."""
 
-_LINES = 48  # of a polygon in each direction
-_FIRST = 1_000  # draws after which most questions are answered
+_LINES = 32  # of a polygon in each direction
+_FIRST = 400  # draws after which most questions are answered
 _POWER = 0.75  # exponent of the number of guesses
 _GUARANTEES = 24  # (epsilon, delta) that stand for a claim
 
