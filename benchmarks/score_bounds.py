@@ -30,6 +30,7 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from dpaudit.inference import one_run
+from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.inference.scores.rank_bounds import Path as Claims
 from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent
@@ -96,7 +97,9 @@ def rank_test(scores0: Array, scores1: Array, line: str, delta: float | None, se
     of_d1 = (order >= len(scores0))[np.argsort(-both[order], kind="stable")]
     top = len(both) // 2 if line == "coins" else len(scores1)
     blocks = Blocks(top, len(both) - top)
-    law = Independent(blocks) if line == "independent" else Inclusion(blocks, fixed=line == "number")
+    share = top / len(both)
+    factor = number_factor(len(both), top, share) if line == "number" else 1.0
+    law = Independent(blocks) if line == "independent" else Inclusion(blocks, 0.5 if line == "coins" else share, factor)
     return RankTest(law, tuple(blocks.right(of_d1).tolist()), Claims(delta), LEVEL)
 
 

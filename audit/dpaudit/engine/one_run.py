@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.read_scores import Given
-from dpaudit.engine.score_guesses import Guesses, Inclusion, check_design
+from dpaudit.engine.score_design import Inclusion, check_design
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.result.model import AuditResult
@@ -23,10 +23,9 @@ _BY_CHANCE = 1e-6  # runs that included the same canaries are called dependent i
 def audit_one_run(
     scores: npt.ArrayLike,
     included: npt.ArrayLike,
-    claim: TradeoffFunction | str,
+    claim: TradeoffFunction | str | None = None,
     *,
     confidence: float = DEFAULTS.confidence,
-    guesses: Guesses = None,
     included_at_random: Inclusion = "coins",
     run: Any = None,
     seed: int | None = DEFAULTS.seed,
@@ -41,14 +40,9 @@ def audit_one_run(
             suggestion; +-inf is allowed.
         included: (m,), booleans: whether each canary was included.  The scores may depend on the inclusion only through
             the output.
-        claim: The claim to test, or text for `parse_claim`.  The claim is about adding or removing one canary; see
+        claim: The claim to test, or text for `parse_claim`; None to measure only.  The claim is about adding or removing one canary; see
             `inference.one_run` for the theorems.
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
-        guesses: Number of guesses, in each run if there are several.  The guesses are about the canaries with the most
-            extreme scores.  Choose the number before you see the output.  The default is m^0.75, but at least 30.
-            Several numbers, such as [100, 350], are one test: the right guesses are counted for each number, and the
-            p-value is that of the sum of these counts.  Several numbers are allowed for coins and one run only; see
-            `inference.scores.weighted`.
         included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
             number of canaries was drawn at random, without replacement.
         run: (m,), the name or number of each canary's run, if the canaries come from several independent runs.  Each
@@ -60,8 +54,8 @@ def audit_one_run(
         The result, without a certified trade-off curve, because a single run bounds no curve.
 
     Raises:
-        ValueError: If a score is NaN, there are no scores, the arrays differ in length, or the confidence or the
-            number of guesses is not allowed.
+        ValueError: If a score is NaN, no canary was included or all were, the arrays differ in length, or the
+            confidence is not allowed.
     """
     began = time.perf_counter()
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
@@ -76,7 +70,7 @@ def audit_one_run(
         run = (labels[~into], labels[into])
     inclusion = check_design(None, included_at_random)
     given = Given(([], []), (values[~into], values[into]))
-    design = Design(independence=None, inclusion=inclusion, guesses=guesses, run=run)
+    design = Design(independence=None, inclusion=inclusion, run=run)
     return audit_given(
         given,
         claim,

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.score_guesses import (
+from dpaudit.engine.score_design import (
+    Coins,
     Inclusion,
     Independence,
     check_design,
-    default_of,
+    check_independence,
+    coins_of,
     evidence_of,
-    has_levels,
 )
-from dpaudit.engine.scores import LEFT_OUT, check_independence
-from dpaudit.inference.scores import both_sides
+from dpaudit.inference.power import larger_violation
 from dpaudit.inference.scores.dependence import half_by_chance
+from dpaudit.inference.scores.rank_power import MOST_POWER
 from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.result.base_evidence import ScoresGuesses
-from dpaudit.result.evidence import CanaryLevelsEvidence, RunScoresEvidence
+from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
+
+LARGER = 1.2
+"""Factor of the claim's parameter for which `scores_needed` says how many scores find the violation."""
 
 MAX_SCORES = 262_144
 """Maximum number of scores that a plan tries."""
@@ -33,7 +38,7 @@ def plan_scores(
     claim: TradeoffFunction | str,
     truth: TradeoffFunction | str,
     *,
-    independence: Independence = LEFT_OUT,
+    independence: Independence = None,
     included_at_random: Inclusion = "coins",
     confidence: float = DEFAULTS.confidence,
     power: float = POWER,
@@ -58,8 +63,7 @@ def plan_scores(
         independence: As in `audit_scores`.
         included_at_random: As in `audit_scores`; a fixed number is taken to be half of the canaries.
         confidence: As in `audit_scores`.
-        power: Probability, in (0, 1), with which the number of scores is enough; at most 0.999 for canaries, because
-            their right guesses are simulated.
+        power: Probability, in (0, 0.99], with which the number of scores is enough.  It is simulated.
 
     Returns:
         The number of runs on both datasets together, half of them on each; or the number of canaries.  None if
@@ -67,55 +71,60 @@ def plan_scores(
 
     Raises:
         TypeError: If an argument has a wrong type.
-        ValueError: If `independence` is left out, a number is out of its range, or no pair of datasets is known that
-            attains `truth`.
+        ValueError: If a number is out of its range, or no pair of datasets is known that attains `truth`.
     """
     check_independence(independence)
     inclusion = check_design(independence, included_at_random)
     check_confidence(confidence)
-    if not 0 < power < 1:
-        raise ValueError(f"power must lie in (0, 1), got {power}")
-    if independence != "runs" and power > both_sides.MOST_POWER:
-        raise ValueError(f"power must be at most {both_sides.MOST_POWER} for canaries, got {power}")
+    if not 0 < power <= MOST_POWER:
+        raise ValueError(f"power must lie in (0, {MOST_POWER}], got {power}")
     claimed, true = claim_of("claim", claim), claim_of("truth", truth)
     pair_curves(true)  # raises the error before the search
 
     if not violates(true, claimed):
         return None
 
-    def chance(evidence: ScoresGuesses) -> float:
-        least = evidence.least_right(claimed, confidence=confidence)
-        return 0.0 if least is None else evidence.attained(true, least)
-
     def enough(n: int) -> bool:
-        usual = chance(planned_evidence(n, claimed, independence, inclusion))
-        by_chance = 0.0 if independence == "runs" or inclusion == "fixed_number" else half_by_chance(n)
-        if usual < power or not by_chance:
-            return usual >= power
-        # `usual` ignores that the evidence is weaker if coins include half.  This case contributes at most
-        # `by_chance` to `usual`, so `by_chance` is subtracted, and the power with the weaker evidence is added.
-        halved = by_chance * chance(planned_evidence(n, claimed, independence, inclusion, half=True))
-        return usual - by_chance + halved >= power
+        usual, half = _evidence(n, claimed, independence, inclusion, confidence)
+        found = usual.chance_to_refute(claimed, true)
+        if half is None or found < power:
+            return found >= power
+        by_chance = half_by_chance(n)
+        return (1 - by_chance) * found + by_chance * half.chance_to_refute(claimed, true) >= power
 
     return _fewest(enough)
 
 
 def fewest_scores(
-    claim: TradeoffFunction | str,
-    *,
-    independence: Independence = LEFT_OUT,
-    confidence: float = DEFAULTS.confidence,
+    claim: TradeoffFunction | str, *, independence: Independence = None, confidence: float = DEFAULTS.confidence
 ) -> int | None:
     """Compute the smallest number of scores with which `audit_scores` refutes a claim if every guess is right."""
     check_independence(independence)
     check_confidence(confidence)
     claimed = claim_of("claim", claim)
+    return _fewest(lambda n: _evidence(n, claimed, independence, "coins", confidence)[0].can_refute(claimed))
 
-    def enough(n: int) -> bool:
-        evidence = planned_evidence(n, claimed, independence, "coins")
-        return evidence.least_right(claimed, confidence=confidence) is not None
 
-    return _fewest(enough)
+def scores_needed(evidence: ScoresEvidence, claim: TradeoffFunction) -> str:
+    """Say how many scores like these would find a violation whose parameter is 20 % above the claim's."""
+    truth = larger_violation(claim, LARGER)
+    if truth is None or not violates(truth, claim):
+        return ""
+    m, factor = evidence.scores, 1.0
+
+    def enough(factor: float) -> bool:
+        n0, n1 = (max(2, round(factor * n)) for n in (evidence.n0, evidence.n1))
+        return dataclasses.replace(evidence, n0=n0, n1=n1).chance_to_refute(claim, truth) >= POWER
+
+    while not enough(factor):
+        factor *= 2
+        if factor * m > MAX_SCORES:
+            return ""
+    if factor == 1.0:
+        return ""
+    middle = factor / math.sqrt(2)
+    number = (middle if enough(middle) else factor) * m
+    return f"about {float(f'{number:.1g}'):,.0f} {evidence.words.unit} would find {truth}"
 
 
 def _fewest(enough: Callable[[int], bool]) -> int | None:
@@ -128,12 +137,22 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
     return n if n == 4 else bisect_integers(enough, inside=n, outside=n // 2).inside
 
 
-def planned_evidence(
-    n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, *, half: bool = False
-) -> ScoresGuesses:
-    """Return evidence about n scores with the default number of guesses and a placeholder for the right guesses."""
-    n0, n1 = n // 2, n - n // 2
-    if has_levels(n, claim, independence, inclusion):
-        return CanaryLevelsEvidence.of(n, n1, (0, 0, 0), half=half)
-    kind, r = default_of(n0, n1, independence, inclusion)
-    return evidence_of(n0, n1, kind, r, max(0, r - n0) if issubclass(kind, RunScoresEvidence) else 0, half=half)
+def _evidence(
+    n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, confidence: float
+) -> tuple[ScoresEvidence, ScoresEvidence | None]:
+    """Return evidence without right guesses about n scores, and that if coins include exactly half by chance."""
+    sizes = n // 2, n - n // 2
+    halves = Coins(0.5, 1.0, "") if independence == "runs" else coins_of(None, sizes, inclusion, tossed=False)
+    coins = Coins(0.5, 1 + half_by_chance(n), "") if independence is None and inclusion == "coins" else halves
+    usual, half = (
+        evidence_of(
+            *sizes,
+            independence or "inclusion",
+            each,
+            runs=n if independence == "runs" else 1,
+            claim=claim,
+            significance=1 - confidence,
+        )
+        for each in (coins, halves)
+    )
+    return usual, half if coins is not halves else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,51 +15,35 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.learned_scores import learned_scores
+from dpaudit.engine.plan_scores import scores_needed
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.read_scores import Given, copied, lower_on_d1, read_scores
 from dpaudit.engine.rows import detectable, observed_curve
-from dpaudit.engine.score_guesses import (
-    Guesses,
+from dpaudit.engine.score_design import (
+    Coins,
     Inclusion,
     Independence,
     check_design,
-    check_drawn,
-    count_guesses,
-    count_in_runs,
-    count_pooled,
+    check_independence,
+    coins_of,
+    number_of_runs,
     order_matters,
     run_labels,
     signs_of_dependence,
+    sorted_evidence,
 )
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family
-from dpaudit.inference.scores.dependence import half_included
 from dpaudit.learning.attack import Attack
 from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.base_evidence import ScoresGuesses
 from dpaudit.result.model import AuditResult
+from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
-from dpaudit.result.words import OF_RUNS
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
 from dpaudit.text.reasons import About, Reason
-from dpaudit.text.rounding import upper
-
-CHOICES = {
-    "runs": "every score comes from a separate run, and runs are independent; exact for any claim",
-    "canaries": (
-        "all scores come from one run, or from several that `run` names, and each canary was included at random; given "
-        "which canaries were included, scores of different canaries are assumed to be independent, which one run "
-        "cannot prove"
-    ),
-    None: (
-        "all scores come from one run, or from several that `run` names; only the random inclusion of canaries is "
-        "assumed; the safest choice, with the least power"
-    ),
-}
-"""Meaning of each choice of `independence`."""
 
 MEASUREMENT = "no claim was given, so there was nothing to refute: this is a measurement"
 
@@ -71,11 +55,11 @@ CHOSEN_SEED = (
 )
 """Warning if ties matter and the user chose the seed."""
 
+ATTAINED_IF = "scores are likelihood ratios, independent of each other"
+"""The condition, in words, of the stated power."""
+
 TESTED = "fixed"
 """The only method: one test, because all scores are given at once."""
-
-_UNFAIR = 1e-6  # probability with which fair coins are called unfair
-LEFT_OUT: Any = "left out"
 
 
 def audit_scores(
@@ -83,17 +67,19 @@ def audit_scores(
     scores1: Any,
     claim: TradeoffFunction | str | None = None,
     *,
-    independence: Independence = LEFT_OUT,
+    independence: Independence = None,
     confidence: float = DEFAULTS.confidence,
-    method: str = "fixed",
+    method: Literal["fixed"] = "fixed",
     seed: int | None = DEFAULTS.seed,
     attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
-    guesses: Guesses = None,
     included_at_random: Inclusion = "coins",
     run: Any = None,
     name: str = "scores",
 ) -> AuditResult:
-    """Try to refute `claim` with scores of runs or of canaries, and bound the privacy loss from below.
+    """Bound the privacy loss from below with two lists of scores, and try to refute a claim.
+
+    Without further arguments, the verdict assumes only that each canary was included at random.  `result.bounds` shows
+    what is proven under each assumption.  Members and non-members from different sources prove nothing.
 
     The guarantee covers one test: audit a set of scores once, when it is complete.  Do not repeat the call while scores
     are added and stop at a refutation, because every call may refute a true claim.  To test after every output, use
@@ -104,54 +90,47 @@ def audit_scores(
     among numbers that are not numbers are refused, and so is None among numbers.
 
     Args:
-        scores0: Scores of runs on d0, or of canaries that were left out: (n0,), higher means more like d1 or more like
-            an included canary; +-inf is allowed.  Alternatively, n0 outputs of any kind.  Each run or canary occurs
-            once.
-        scores1: The same as `scores0`, for runs on d1 or for canaries that were included.
+        scores0: Scores of canaries that were left out, or of runs on d0: (n0,), higher means more like an included
+            canary, or more like d1; +-inf is allowed.  Alternatively, n0 outputs of any kind.  Each canary or run
+            occurs once.
+        scores1: The same as `scores0`, for canaries that were included, or for runs on d1.
         claim: A claim, or its text.  If None, the result is a measurement: its bounds hold, and its verdict is
             INCONCLUSIVE, because no claim is tested.
-        independence: The assumption about the scores, which must be stated.  "runs": every score comes from a separate
-            run, and runs are independent.  "canaries": all scores come from one run, or from several (see `run`).
-            Given which canaries were included, scores of different canaries are assumed to be independent.  Each score
-            is assumed to depend only on whether its own canary was included.  Every verdict states this assumption.
-            If a permutation test rejects it at 0.1 %, the result is INCONCLUSIVE; for this test, give the canaries in
-            their order in the run, or in random order.  None: all scores come from one run, or from several.  Only the
-            random inclusion is assumed.
+        independence: The assumption of the verdict.  None: only the random inclusion of canaries, of one run or of
+            several.  "canaries": given which canaries were included, scores of different canaries are independent, and
+            each depends only on whether its own canary was included.  If a permutation test rejects this at 0.1 %, the
+            result is INCONCLUSIVE; for this test, give the canaries in their order in the run, or in random order.
+            "runs": every score comes from a separate run, and runs are independent.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: Must be "fixed": all scores are given at once, so they are tested once.
         seed: Seed that breaks ties between scores and chooses the outputs to learn from; None draws a fresh seed, which
             the result records.  The guarantee is an average over seeds.  Pass a recorded seed to repeat an audit, but
             never choose among seeds.
         attacks: Attacks that learn a score if outputs are not numbers.
-        guesses: Number of guesses, in each run if there are several; or several numbers for one run, as in
-            `audit_one_run`.  Choose them before you see the scores.  The default depends only on the numbers of scores
-            and, for "canaries", on the claim.  Guesses are about the highest scores for "runs", and for "canaries" of
-            which a fixed number was drawn.  In all other cases, they are about the most extreme scores.
         included_at_random: How the included canaries were chosen.  "coins": an independent fair coin decided for each
-            canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
+            canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.  A number that
+            fair coins rarely give counts as fixed, too.  It matters only if nothing else is assumed.
         run: The run of each canary, if canaries come from several independent runs: two lists of names or numbers, for
-            `scores0` and `scores1`.  Requires numeric scores, new coins for each run, and None or "canaries" as
-            `independence`.  With "canaries", canaries of the same run are also assumed to be independent.
+            `scores0` and `scores1`.  Each run must have new coins.
         name: Name of the audit in reports.
 
     Returns:
-        The result.  Each bound by itself holds at the stated confidence, but all bounds together may not.
+        The result.  Its bounds and its verdict hold jointly at the stated confidence.
 
     Raises:
         TypeError: If an argument has a wrong type.
-        ValueError: If `independence` is left out, or scores cannot be used: missing, all equal, too few, integers that
-            no float equals, or numbers on one side and no number on the other side.
+        ValueError: If scores cannot be used: missing, all equal, too few, integers that no float equals, or numbers on
+            one side and no number on the other side.
     """
     began = time.perf_counter()
     check_independence(independence)
     inclusion = check_design(independence, included_at_random)
     _check_method(method)
     given = read_scores(scores0, scores1)
-    design = Design(independence=independence, inclusion=inclusion, guesses=guesses, run=run)
     return audit_given(
         given,
         claim,
-        design,
+        Design(independence=independence, inclusion=inclusion, run=run),
         confidence=confidence,
         seed=seed,
         attacks=attacks,
@@ -166,9 +145,8 @@ class Design:
     """The design of the experiment, as stated by the user; see `audit_scores`."""
 
     independence: Independence
-    inclusion: Inclusion
-    guesses: Guesses
-    run: Any
+    inclusion: Inclusion = "coins"
+    run: Any = None
     own_coins: bool = False  # whether this program tossed the coins, so that no number was fixed beforehand
 
 
@@ -195,9 +173,10 @@ def audit_given(
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
     seed = fresh_seed() if seed is None else seed
-    labels = run_labels(design.run, given.sizes, design.independence, design.inclusion)
-    if design.inclusion == "fixed_number":
-        check_drawn(labels, given.sizes)
+    labels = run_labels(design.run, given.sizes, design.independence)
+    for what, n in zip(("left out", "included"), given.sizes, strict=True):
+        if not n:
+            raise ValueError(f"no canary was {what}, so there is nothing to guess; got {given.sizes}")
     rows: tuple[AttackRow, ...] = (GIVEN,)
     if given.numbers is not None:
         values0, values1 = given.numbers
@@ -209,19 +188,25 @@ def audit_given(
         dependent = (*learned.dependent, *dependent)
     if design.independence == "canaries":
         dependent = (*dependent, *signs_of_dependence(values0, values1, labels, seed))
-    ties = stream(seed, "ties")
-    if labels is None:
-        half = not design.own_coins and half_included(*given.sizes)
-        evidence, counts = count_guesses(
-            values0, values1, design.independence, design.guesses, ties, half, design.inclusion, claimed
-        )
-    else:
-        pooled = design.independence == "canaries"
-        count = count_pooled if pooled else partial(count_in_runs, inclusion=design.inclusion)
-        evidence, counts = count((values0, values1), labels, design.guesses, ties)
-    notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1, evidence) else ()
+    sizes = len(values0), len(values1)
+    coins = Coins(0.5, 1.0, "")
+    if design.independence != "runs":
+        coins = coins_of(labels, given.sizes if labels is None else sizes, design.inclusion, tossed=design.own_coins)
+    evidence = sorted_evidence(
+        values0,
+        values1,
+        design.independence or "inclusion",
+        coins,
+        runs=sum(sizes) if design.independence == "runs" else 1 if labels is None else number_of_runs(labels),
+        claim=claimed,
+        significance=1 - confidence,
+        rng=stream(seed, "ties"),
+    )
+    notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1) else ()
+    if design.independence is None and coins.note:
+        notes = (*notes, coins.note)
     alpha, beta = observed_curve(values0, values1)
-    counted = _Counted(evidence, counts, given.sizes, alpha, beta, rows, dependent, copied(given), notes, ignored)
+    counted = _Counted(evidence, given.sizes, alpha, beta, rows, dependent, copied(given), notes, ignored)
     return _result(counted, claimed, confidence, provenance_of(seed=seed, mechanism=name), name, began)
 
 
@@ -229,8 +214,7 @@ def audit_given(
 class _Counted:
     """Everything that `_result` needs from the scores."""
 
-    evidence: ScoresGuesses
-    counts: Counts  # counts of the guesses
+    evidence: ScoresEvidence
     sizes: tuple[int, int]  # numbers of all scores or outputs of each side, including those learned from
     alpha: Array  # observed errors
     beta: Array
@@ -239,15 +223,6 @@ class _Counted:
     copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
     notes: tuple[str, ...]
     ignored: tuple[str, ...]  # why the runs seem to ignore their datasets
-
-
-def check_independence(independence: Any) -> None:
-    """Raise ValueError unless a choice of `independence` was made."""
-    if independence is None or (isinstance(independence, str) and independence in ("runs", "canaries")):
-        return
-    given = "but it was left out" if independence is LEFT_OUT else f"got {shown(independence)}"
-    each = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
-    raise ValueError(f'independence must be "runs", "canaries" or None, {given}.  {each}')
 
 
 def _check_method(given: str) -> None:
@@ -263,13 +238,12 @@ def _result(
 ) -> AuditResult:
     evidence, n = counted.evidence, counted.evidence.trials
     p_value = evidence.p_value(evidence.tested(claim))
-    fewest = evidence.least_right(claim, confidence=confidence)
-    found_least = _detectable(evidence, claim, fewest, confidence)
+    found_least = _detectable(evidence, claim)
     mu_lower = evidence.mu_lower(confidence=confidence)
-    few = f"{evidence.canaries} scores are too few to see any violation of {claim.label}"
+    few = f"{evidence.scores:,} scores are too few to see any violation of {claim.label}"
     inverted: tuple[str, ...] = ()
     if mu_lower <= 0 and counted.rows == (GIVEN,):
-        inverted = lower_on_d1(counted.alpha, counted.beta, counted.sizes, runs=evidence.words is OF_RUNS)
+        inverted = lower_on_d1(counted.alpha, counted.beta, counted.sizes, runs=evidence.line == "runs")
     found = ruling(
         Facts(
             fixed=True,
@@ -277,8 +251,8 @@ def _result(
             allowed=n,
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
-            doubts=(*_unfair(evidence, counted), *counted.copied),
-            notes=(*counted.notes, *((evidence.number_note,) if evidence.number_note else ())),
+            doubts=counted.copied,
+            notes=counted.notes,
             ignored=() if mu_lower > 0 else (*counted.ignored, *inverted),
             unclaimed="; ".join((MEASUREMENT, *inverted)) if claim == NO_CLAIM else "",
             too_few="" if found_least.claim else Reason(few, About.TOO_FEW),
@@ -300,7 +274,7 @@ def _result(
         mu_lower=mu_lower if valid else 0.0,
         bounds_valid=valid,
         curve=Curve(alpha=counted.alpha, beta=counted.beta, beta_upper=1 - counted.alpha),
-        witness=None if claim == NO_CLAIM else _witness(evidence, counted.counts, fewest),
+        witness=None if claim == NO_CLAIM else _witness(evidence),
         detectable=found_least,
         history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
         evidence=evidence,
@@ -312,28 +286,20 @@ def _result(
     )
 
 
-def _unfair(evidence: ScoresGuesses, counted: _Counted) -> tuple[str, ...]:
-    into, m = counted.sizes[1], sum(counted.sizes)
-    if (p_value := evidence.coins_p_value(counted.sizes)) > _UNFAIR:
-        return ()
-    return (
-        f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are this uneven with "
-        f"probability at most {upper(p_value)}; the bounds need fair coins; if a fixed number of canaries was drawn at "
-        'random, set included_at_random="fixed_number"',
-    )
+def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction) -> Detectable:
+    """Return the smallest violation that these scores would have detected if they were likelihood ratios."""
+    least, needed = None, ""
+    if claim != NO_CLAIM:
+        least = least_in_family(claim, lambda truth: evidence.chance_to_refute(claim, truth) >= POWER)
+        needed = scores_needed(evidence, claim)
+    largest = evidence.most_epsilon(evidence.line)
+    found = detectable(least, "", ATTAINED_IF, shown=evidence.tries, largest_epsilon=largest)
+    return dataclasses.replace(found, needed=needed)
 
 
-def _detectable(evidence: ScoresGuesses, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
-    """Return the smallest violation that this number of guesses by the likelihood ratio would have detected."""
-    least = None
-    if fewest is not None:
-        least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= POWER)
-    largest = evidence.largest_epsilon(confidence=confidence)
-    return detectable(least, "", evidence.attained_if, shown=evidence.tries, largest_epsilon=largest)
-
-
-def _witness(evidence: ScoresGuesses, counts: Counts, fewest: int | None) -> Witness:
-    """Return the numbers of right and of needed guesses.  Guesses have no common threshold and so no error rates."""
+def _witness(evidence: ScoresEvidence) -> Witness:
+    """Return the right guesses about the highest scores.  All scores are tested, so there is no rejection region."""
+    n0, n1, right = evidence.n0, evidence.n1, evidence.right
     return Witness(
         pair=evidence.about,
         attack="scores",
@@ -341,9 +307,8 @@ def _witness(evidence: ScoresGuesses, counts: Counts, fewest: int | None) -> Wit
         alpha=math.nan,
         beta=math.nan,
         claimed_beta=math.nan,
-        counts=counts,
-        counted="guesses" if evidence.words.guesses == "guesses" else "weighted guesses",
-        guesses=evidence.guesses,
-        right=evidence.right,
-        needed=evidence.guesses + 1 if fewest is None else fewest,
+        counts=Counts(false_positives=n1 - right, n0=n0, false_negatives=n1 - right, n1=n1),
+        counted="guesses",
+        guesses=n1,
+        right=right,
     )

@@ -30,10 +30,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, expit, xlog1py, xlogy
 
-from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
-from dpaudit.numerics.bisect import bisect, last_that_holds
+from dpaudit.numerics.bisect import bisect
 from dpaudit.numerics.caches import kept
 
 
@@ -50,7 +50,7 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
         Both numbers bound the same probability.  Let v* be the smallest v whose bound is at most s.  The bound is at
         most s if and only if v* or more guesses are right, which has probability at most s.
 
-    The bound is sharp for claims of (epsilon, delta)-DP.  For Gaussian claims, `scores.tight` may give a smaller bound.
+    The bound is sharp for claims of (epsilon, delta)-DP.
 
     Args:
         claim: Claim about the presence of one canary, which the function symmetrizes.
@@ -80,53 +80,6 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
         close=lambda high, low: high - low <= 1e-6,
     ).inside
     return math.exp(refuted)
-
-
-def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:
-    """Return whether `p_value(claim, m, r, v) <= significance`, without computing the p-value.
-
-    Theorem:
-        If the claim is true and V is the number of right guesses, P[refutes(claim, m, r, V, ...)] <= significance.
-
-    Args:
-        claim: Claim about the presence of one canary, which the function symmetrizes.
-        m: Number of canaries.
-        r: Number of guesses, fixed in advance.
-        v: Number of right guesses.
-        significance: Significance of the test or bound, in (0, 1).
-
-    Raises:
-        ValueError: If 0 <= v <= r <= m is violated or the significance is out of its range.
-    """
-    check_counts(m, r, v, significance)
-    shape = shape_of(claim.symmetrized())
-    if np.any(p_value_exact(shape.epsilon, shape.delta, m, r, v) <= significance):
-        return True
-    return shape.refutes(m, r, v, significance)
-
-
-def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:
-    """Compute a lower confidence bound of mu by inverting the test `refutes`.
-
-    Theorem:
-        If the mechanism is mu-GDP and V guesses are right, P[mu_lower_one_run(m, r, V, ...) > mu] <= significance.
-
-    The bound of mu implies a bound of epsilon only if the curve of the mechanism is Gaussian.
-
-    Args:
-        m: Number of canaries.
-        r: Number of guesses, fixed in advance.
-        v: Number of right guesses.
-        significance: Significance of the test or bound, in (0, 1).
-
-    Returns:
-        The largest mu <= 64 that is refuted, rounded down by at most one part in 10**4; 0 if no mu is refuted.
-
-    Raises:
-        ValueError: If 0 <= v <= r <= m is violated or the significance is out of its range.
-    """
-    check_counts(m, r, v, significance)
-    return last_that_holds(lambda mu: refutes(GaussianDP(mu), m, r, v, significance=significance), precision=1e-4)
 
 
 def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, v: int) -> Array:
@@ -180,30 +133,6 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
 
 FAINT = 1e-280  # a tail probability of W below this value may be inaccurate
 _UP = 1 + 1e-8  # factor that bounds the rounding error of log-factorials up to 10**7
-
-
-def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: float) -> float:
-    """Compute a lower confidence bound of epsilon at `delta` by inverting `p_value_exact`.
-
-    Theorem:
-        If the mechanism is (epsilon, delta)-DP, P[epsilon_lower_exact(m, r, V, ...) > epsilon] <= significance, since
-        the p-value rises with epsilon.  No valid bound that is a nondecreasing function of v is larger.
-
-    Args:
-        m: Number of canaries.
-        r: Number of guesses, fixed in advance.
-        v: Number of right guesses.
-        delta: Value of delta, in [0, 1].
-        significance: Significance of the test or bound, in (0, 1).
-
-    Returns:
-        The largest epsilon <= 64 that is refuted, rounded down by at most one part in 10**6; 0 if none is refuted.
-
-    Raises:
-        ValueError: If 0 <= v <= r <= m is violated, or `delta` or the significance is out of its range.
-    """
-    check_counts(m, r, v, significance)
-    return last_that_holds(lambda epsilon: bool(p_value_exact(epsilon, delta, m, r, v) <= significance), precision=1e-6)
 
 
 @dataclass(frozen=True, eq=False)

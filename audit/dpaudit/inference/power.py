@@ -246,6 +246,15 @@ def largest_violation(claim: TradeoffFunction) -> TradeoffFunction:
     return _family(claim)(_COARSE[-1])
 
 
+def larger_violation(claim: TradeoffFunction, factor: float) -> TradeoffFunction | None:
+    """Return the member of the family whose parameter is the claim's, times a factor; None if the claim has none."""
+    named = isinstance(claim, PureDP | ApproxDP | LaplaceDP)
+    parameter = float(claim.parameters["epsilon"]) if named else claim.mu()
+    if not 0 < factor * parameter < _MAX_EVIDENCE:
+        return None
+    return _family(claim)(float(f"{factor * parameter:.6g}"))
+
+
 def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
     match claim:
         case PureDP():

@@ -28,9 +28,7 @@ from dpaudit.values import Json, JsonObject
 
 if TYPE_CHECKING:
     from dpaudit.result.confirmation import Confirmation
-
-# maximum count in a result file; no memory holds more scores, and bounds for 2**50 scores would take minutes
-MAX_SCORES = 2**36
+    from dpaudit.result.scores_evidence import ScoresEvidence
 
 
 class Evidence(ABC):
@@ -50,8 +48,16 @@ class Evidence(ABC):
     frozen: ClassVar[bool] = False
     # whether the evidence counts outputs on pairs of datasets, in rejection regions that attacks found
     of_pairs: ClassVar[bool] = True
-    once: ClassVar[bool] = False  # whether the mechanism was run only once
-    words: ClassVar[Words]  # sentences of reports about this kind of evidence
+
+    @property
+    @abstractmethod
+    def words(self) -> Words:
+        """Sentences of reports about this kind of evidence."""
+
+    @property
+    def once(self) -> bool:
+        """Whether the mechanism was run only once."""
+        return False
 
     @property
     @abstractmethod
@@ -64,8 +70,8 @@ class Evidence(ABC):
         return EDGES
 
     @property
-    def guessed(self) -> ScoresGuesses | None:
-        """The guesses about canaries; None if the evidence counts outputs."""
+    def guessed(self) -> ScoresEvidence | None:
+        """The evidence itself if it is from scores of another program; None if it counts outputs."""
         return None
 
     @property
@@ -103,8 +109,7 @@ class Evidence(ABC):
         """Return the parameter of the largest member of a nested family that the evidence refutes.
 
         If family(t) is true, the bound exceeds t with probability at most `significance`.  The p-value does not fall as
-        claims weaken, so the lemma of `families.largest_refuted` applies.  For scores of one run without assumptions,
-        the corollary of `inference.scores.tight` replaces the lemma.
+        claims weaken, so the lemma of `families.largest_refuted` applies.
         """
         return largest_refuted(
             family, lambda claim: self.p_value(self.tested(claim)), significance=significance, precision=precision
@@ -142,141 +147,3 @@ class Evidence(ABC):
     @abstractmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
         """Read evidence that `to_json` wrote."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoresGuesses(Evidence):
-    """Guesses about runs or canaries that are derived from their scores, and the number of right guesses."""
-
-    of_pairs: ClassVar[bool] = False
-    theory: ClassVar[ModuleType]  # the module with the theorems: its `mu_lower` and `epsilon_lower` take `counts`
-    attained_if: ClassVar[str] = "scores are likelihood ratios, independent of each other"
-    """The condition, in words, under which a mechanism has the probability that `attained` returns."""
-    guesses: int  # number of guesses, fixed before the scores were seen
-    right: int
-
-    @property
-    def edges(self) -> Array:
-        return np.zeros(0)
-
-    @property
-    def guessed(self) -> Self:
-        return self
-
-    @property
-    @abstractmethod
-    def canaries(self) -> int:
-        """Number of scores: one for each run, or one for each canary."""
-
-    @property
-    @abstractmethod
-    def by_chance(self) -> float:
-        """Expected number of right guesses if the scores were independent of the dataset."""
-
-    @property
-    @abstractmethod
-    def counts(self) -> tuple[Any, ...]:
-        """The counts from which the functions of `theory` compute bounds."""
-
-    @property
-    def p_value_factor(self) -> float:
-        """The factor of all p-values, which is above 1 if the included number may have been fixed beforehand."""
-        return 1.0
-
-    def level(self, confidence: float) -> float:
-        """Return the significance level of bounds: 1 - confidence, divided by the factor of p-values."""
-        return (1 - confidence) / self.p_value_factor
-
-    @property
-    def trials(self) -> int:
-        """Number of runs on each dataset; 1 for canaries, because all canaries share one run."""
-        return 1
-
-    @property
-    @abstractmethod
-    def about(self) -> str:
-        """A description of the runs or canaries to which the scores belong."""
-
-    @property
-    @abstractmethod
-    def cuts(self) -> tuple[int, ...] | None:
-        """Places in the ascending order of scores where guesses begin or end; None if each run has separate places."""
-
-    @property
-    def tries(self) -> int:
-        """Number of independent chances to see a rare event; by default, all canaries of a run share one chance."""
-        return self.trials
-
-    @property
-    def number_note(self) -> str:
-        """Note for the report if the number of included canaries may have been fixed beforehand; otherwise ""."""
-        return ""
-
-    def coins_p_value(self, sizes: tuple[int, int]) -> float:
-        """Return a p-value of the hypothesis that fair coins decided the inclusions; 1 if no coins decided them."""
-        return 1.0
-
-    @property
-    def outcome(self) -> str:
-        """A description of the number of right guesses."""
-        return f"{self.right:,} of {self.guesses:,} guesses right"
-
-    def largest_epsilon(self, *, confidence: float) -> float:
-        """Return the lower bound on epsilon at delta = 0 that the audit would certify if all guesses were right."""
-        return dataclasses.replace(self, right=self._most).epsilon_lower(0.0, confidence=confidence)
-
-    @abstractmethod
-    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        """Return the maximum probability of at least `right` right guesses under a claim."""
-
-    @abstractmethod
-    def attained(self, truth: TradeoffFunction, right: int) -> float:
-        """Return the probability of at least `right` right guesses for a mechanism whose trade-off curve is `truth`."""
-
-    def p_value(self, claim: TradeoffFunction) -> float:
-        return self.chance(claim, self.right)
-
-    def mu_lower(self, *, confidence: float) -> float:
-        return float(self.theory.mu_lower(*self.counts, significance=self.level(confidence)))
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        if delta >= 1:
-            return 0.0
-        return float(self.theory.epsilon_lower(*self.counts, delta=delta, significance=self.level(confidence)))
-
-    def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
-        """Return the least number of right guesses that refutes a claim; None if no number refutes the claim."""
-        significance = 1 - confidence
-        if not self.chance(claim, self._most, enough=significance) <= significance:
-            return None
-        return bisect_integers(
-            lambda v: self.chance(claim, v, enough=significance) <= significance, self._most, self._least
-        ).inside
-
-    @property
-    def _most(self) -> int:
-        """Maximum possible number of right guesses."""
-        return self.guesses
-
-    @property
-    def _least(self) -> int:
-        """Minimum possible number of right guesses, which never refutes a claim."""
-        return 0
-
-    def fingerprint(self) -> str:
-        return sha256(np.array(list(dataclasses.astuple(self))))
-
-    def to_json(self) -> JsonObject:
-        return {"method": self.method, **dataclasses.asdict(self)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
-        counts = {field.name: int(values[field.name]) for field in dataclasses.fields(cls)}
-        if min(counts.values()) < 0 or max(counts.values()) > MAX_SCORES:
-            raise ValueError(f"evidence must have counts of {MAX_SCORES:,} at most, and 0 at least, got {counts}")
-        found = cls(**counts)
-        if not (found.guesses <= found.canaries and found._least <= found.right <= found._most):
-            raise ValueError(f"evidence must have right <= guesses <= scores, got {counts}")
-        if counts.get("half", 0) not in (0, 1) or counts.get("included", 0) > found.canaries:
-            raise ValueError(f"evidence must have half = 0 or 1, and no more included canaries than canaries: {counts}")
-        return found

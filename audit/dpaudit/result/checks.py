@@ -93,7 +93,7 @@ def _numbers(result: AuditResult) -> Iterator[tuple[str, float, float]]:
 
 def _of_witness(result: AuditResult, witness: Witness) -> Iterator[tuple[str, float, float]]:
     if (guessed := result.evidence.guessed) is not None:
-        yield "number of guesses", witness.guesses, guessed.guesses
+        yield "number of guesses", witness.guesses, guessed.n1
         yield "number of right guesses", witness.right, guessed.right
         return
     counts = dense(witness.scores) if witness.scores else pair_counts(result)

@@ -8,59 +8,24 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.result.base_evidence import Evidence
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.histograms import Counts
-from dpaudit.result.scores_evidence import (
-    CanariesInRunsEvidence,
-    CanaryScoresEvidence,
-    OneRunScoresEvidence,
-    RunScoresEvidence,
-)
+from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.sequential_evidence import OnlineEvidence, SequentialEvidence
-from dpaudit.result.several_runs_evidence import (
-    DrawnCanariesEvidence,
-    DrawnRunEvidence,
-    SeveralDrawnRunsEvidence,
-    SeveralRunsEvidence,
-)
-from dpaudit.result.weighted_evidence import CanaryLevelsEvidence, WeightedGuessesEvidence
 from dpaudit.text.rounding import count
 from dpaudit.values import Json
 
 __all__ = [
     "KINDS",
-    "CanariesInRunsEvidence",
-    "CanaryLevelsEvidence",
-    "CanaryScoresEvidence",
     "Counts",
-    "DrawnCanariesEvidence",
-    "DrawnRunEvidence",
     "Evidence",
     "FixedEvidence",
-    "OneRunScoresEvidence",
     "OnlineEvidence",
-    "RunScoresEvidence",
+    "ScoresEvidence",
     "SequentialEvidence",
-    "SeveralDrawnRunsEvidence",
-    "SeveralRunsEvidence",
-    "WeightedGuessesEvidence",
     "read_back",
     "spent",
 ]
 
-KINDS: tuple[type[Evidence], ...] = (
-    SequentialEvidence,
-    FixedEvidence,
-    RunScoresEvidence,
-    CanaryScoresEvidence,
-    CanariesInRunsEvidence,
-    CanaryLevelsEvidence,
-    OneRunScoresEvidence,
-    DrawnCanariesEvidence,
-    DrawnRunEvidence,
-    SeveralRunsEvidence,
-    SeveralDrawnRunsEvidence,
-    WeightedGuessesEvidence,
-    OnlineEvidence,
-)
+KINDS: tuple[type[Evidence], ...] = (SequentialEvidence, FixedEvidence, ScoresEvidence, OnlineEvidence)
 """All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""
 
 
@@ -72,7 +37,7 @@ def spent(evidence: Evidence, runs: int) -> str:
     return evidence.words.spent.format(
         runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
         steps=count(min(2 * runs, getattr(evidence, "steps", 2 * runs))),
-        canaries="" if guessed is None else count(guessed.canaries),
+        canaries="" if guessed is None else count(guessed.scores),
     )
 
 

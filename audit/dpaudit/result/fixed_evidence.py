@@ -50,7 +50,6 @@ class FixedEvidence(Evidence):
 
     method: ClassVar[str] = "fixed"
     frozen: ClassVar[bool] = True
-    words: ClassVar[Words] = _WORDS
     pair: int  # index of the pair that the pilot phase selected
     threshold: int  # last bin below the rejection region {bin > threshold} on which the claim is tested
     # counts of the score on the latest outputs of the pilot phase, used to select regions; shape (2, BINS); see
@@ -60,6 +59,10 @@ class FixedEvidence(Evidence):
     # delta of an (epsilon, delta)-DP claim; the bound on epsilon at this delta uses the claim's rejection region
     delta: float = math.nan
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
+
+    @property
+    def words(self) -> Words:
+        return _WORDS
 
     def __repr__(self) -> str:
         x, n0, y, n1 = self.outcome

@@ -17,6 +17,7 @@ from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
 from dpaudit.result.evidence import Evidence, spent
 from dpaudit.result.provenance import Provenance
+from dpaudit.result.scores_evidence import ScoreBound, score_bounds
 from dpaudit.result.shown import Shown
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
@@ -115,6 +116,21 @@ class AuditResult(Shown):
     def environment(self) -> Mapping[str, Json]:
         """The `provenance` in the form of result files: a read-only mapping of keys to plain values."""
         return self.provenance.environment
+
+    @property
+    def bounds(self) -> tuple[ScoreBound, ...]:
+        """What given scores prove at the claim's delta (or 1e-5), one row for each assumption; () for other audits.
+
+        Each row holds at the confidence of the audit if its own assumption is true, but not across rows.
+        """
+        return self.bounds_at(None)
+
+    def bounds_at(self, delta: float | None) -> tuple[ScoreBound, ...]:
+        """Return `bounds` at another delta."""
+        found = self.evidence.guessed
+        if found is None or not self.bounds_valid:
+            return ()
+        return score_bounds(found, self.claim, delta, self.confidence)
 
     def epsilon_lower(self, delta: float = 0.0, assuming: str | Family | None = None) -> float:
         """Return a certified lower bound on epsilon for a given delta.
@@ -234,6 +250,7 @@ class AuditResult(Shown):
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
         lines.append(f"  {spent(self.evidence, self.trials_used)} in {self.elapsed_s:.1f} s; {certified_words(self)}")
+        lines += table_words(self.bounds)
         if self.violated:
             lines += [f"  {words}" for words in size_words(self)]
         if self.witness is not None:
@@ -247,6 +264,8 @@ class AuditResult(Shown):
                 if seen.claim
                 else "  no violation in the claim's own family was detectable with this number of runs"
             )
+            if seen.needed:
+                lines.append(f"  {seen.needed}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
 
     @property
@@ -289,6 +308,21 @@ def size_words(result: AuditResult) -> list[str]:
     elif (needed := result.runs_for_size) is not None:
         runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
         lines.append(f"more than claimed; how much more is not measured{runs}")
+    return lines
+
+
+def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
+    """Write what scores prove under each assumption, one line each."""
+    if not rows:
+        return []
+    of_verdict = next(row for row in rows if row.verdict)
+    claimed = f", claimed <= {of_verdict.claimed:.4g}" if math.isfinite(of_verdict.claimed) else ""
+    lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}; these scores could prove {upper(of_verdict.most)}:"]
+    for row in rows:
+        verdict = " (the verdict)" if row.verdict and len(rows) > 1 else ""
+        lines.append(f"    epsilon >= {lower(row.epsilon):7} {row.assumption}{verdict}")
+    if len(rows) > 1:
+        lines.append("    nothing    if members and non-members are from different sources")
     return lines
 
 

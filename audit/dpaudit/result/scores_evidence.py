@@ -1,200 +1,262 @@
-"""Evidence from scores of another program: counts of right guesses about runs, or about the canaries of one run.
+"""Evidence from scores of another program: right guesses about sorted scores of runs, or of canaries.
 
-The classes differ in their assumptions about the scores, and use different theorems: `inference.scores.runs`,
-`inference.scores.confident` and `inference.scores.tight`.  Other modules cover a fixed number of included canaries,
-canaries of several runs, and several numbers of guesses.
+The theorems are in `inference.scores.ranks`, `rank_laws` and `rank_bounds`.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Self
 
-from dpaudit.claims import TradeoffFunction
-from dpaudit.inference import one_run
-from dpaudit.inference.scores import both_sides, confident, runs, tight
-from dpaudit.inference.scores.dependence import coins_p_value, number_factor
-from dpaudit.result.base_evidence import ScoresGuesses
-from dpaudit.result.words import OF_ANY_CANARIES, OF_CANARIES, OF_CANARIES_IN_RUNS, OF_RUNS, Words
-from dpaudit.text.rounding import lower
+import numpy as np
 
-HALF_ADVICE = (
-    "this is valid for coins and for a uniformly random half, but not if pairs or groups of canaries were each split "
-    'in half; if the number was fixed, say included_at_random="fixed_number"'
-)
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.scores.families import Family
+from dpaudit.inference.scores.rank_bounds import Path, RankTest
+from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Law
+from dpaudit.inference.scores.rank_power import Needed, attained, needed
+from dpaudit.inference.scores.ranks import Blocks
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.base_evidence import Evidence
+from dpaudit.result.histograms import sha256
+from dpaudit.result.words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS, Words
+from dpaudit.values import JsonObject
+
+Line = Literal["runs", "canaries", "inclusion"]
+"""What is assumed: independent runs; independent canaries; or the random inclusion of canaries only."""
+
+MAX_SCORES = 2**36  # no memory holds more scores
+_WORDS: dict[str, Words] = {"runs": OF_RUNS, "canaries": OF_CANARIES, "inclusion": OF_ANY_CANARIES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunScoresEvidence(ScoresGuesses):
-    """Scores of independent runs, with the number of runs on d1 among the highest scores; see `scores.runs`."""
+class ScoresEvidence(Evidence):
+    """The right guesses about sorted scores, from which every line of assumptions can be computed.
 
-    method: ClassVar[str] = "scores_of_runs"
-    words: ClassVar[Words] = OF_RUNS
-    theory: ClassVar[ModuleType] = runs
-    attained_if: ClassVar[str] = "scores are likelihood ratios"
-    n0: int  # number of runs on d0
-    n1: int  # number of runs on d1
+    Each line has two tests: one of (epsilon, delta), whose bounds hold jointly for all epsilon and delta, and one of
+    other claims, which holds jointly for all of them and for the bound of mu.  They do not hold across tests.
+    """
+
+    method: ClassVar[str] = "scores"
+    of_pairs: ClassVar[bool] = False
+    line: Line  # the assumption of the verdict, which was fixed before the scores were seen
+    n0: int  # number of scores of d0, or of canaries that were left out
+    n1: int
+    runs: int  # number of independent runs that the scores come from
+    share: float  # probability of the coins of `Inclusion`
+    factor: float  # factor of the p-values of `Inclusion`
+    delta: float  # the delta whose bound of epsilon is best
+    significance: float  # the significance that defines the bounds of `rank_bounds`
+    ranked: tuple[int, ...]  # right guesses in each block, if the n1 highest scores are guessed to be of d1
+    halved: tuple[int, ...]  # the same for the blocks of `Inclusion`
 
     @property
-    def canaries(self) -> int:
+    def words(self) -> Words:
+        return _WORDS[self.line]
+
+    @property
+    def once(self) -> bool:
+        return self.runs == 1
+
+    @property
+    def trials(self) -> int:
+        return max(self.n0, self.n1) if self.line == "runs" else self.runs
+
+    @property
+    def edges(self) -> Array:
+        return np.zeros(0)
+
+    @property
+    def guessed(self) -> Self:
+        return self
+
+    @property
+    def scores(self) -> int:
         return self.n0 + self.n1
 
     @property
-    def cuts(self) -> tuple[int, ...]:
-        return (self.canaries - self.guesses,)
+    def tries(self) -> int:
+        """Number of independent chances to see a rare event; all canaries of a run may share one chance."""
+        return self.runs if self.line == "inclusion" else min(self.n0, self.n1)
 
     @property
-    def tries(self) -> int:
-        return min(self.n0, self.n1)
+    def law(self) -> Law:
+        """The law of the verdict's line."""
+        return self.law_of(self.line)
+
+    def law_of(self, line: Line) -> Law:
+        if line == "inclusion":
+            return _inclusion(self.n0, self.n1, self.share, self.factor)
+        return Independent(Blocks(self.n1, self.n0))
+
+    def test(self, line: Line, claim: TradeoffFunction) -> RankTest:
+        """Return the test of a line for claims like this one."""
+        right = self.halved if line == "inclusion" else self.ranked
+        return _test(self.law_of(line), right, self._path(claim), self.significance)
+
+    def _path(self, claim: TradeoffFunction) -> Path:
+        return Path(self.delta if isinstance(claim, PureDP | ApproxDP) else None)
+
+    @property
+    def right(self) -> int:
+        """Number of scores of d1 among the n1 highest scores."""
+        return sum(self.ranked[: int(Blocks(self.n1, self.n0).high.sum())])
 
     @property
     def by_chance(self) -> float:
-        return self.guesses * self.n1 / max(1, self.canaries)
-
-    @property
-    def trials(self) -> int:
-        return max(self.n0, self.n1)
-
-    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        return runs.p_value(claim, self.n0, self.n1, self.guesses, right)
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        return self.n0, self.n1, self.guesses, self.right
-
-    def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return runs.attained(truth, self.n0, self.n1, self.guesses, right)
-
-    @property
-    def about(self) -> str:
-        return f"{self.n0:,} runs on d0, {self.n1:,} on d1"
+        """Expectation of `right` if scores do not depend on the dataset."""
+        return self.n1 * self.n1 / max(1, self.scores)
 
     @property
     def outcome(self) -> str:
-        return f"{self.right:,} of the {self.guesses:,} highest scores are of d1"
-
-    @property
-    def _most(self) -> int:
-        return min(self.guesses, self.n1)
-
-    @property
-    def _least(self) -> int:
-        return max(0, self.guesses - self.n0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryGuesses(ScoresGuesses):
-    """Guesses about the canaries of one run, where an independent fair coin decided each inclusion."""
-
-    once: ClassVar[bool] = True
-    m: int  # number of canaries
-    included: int  # number of included canaries
-    # 1 if half of all canaries (rounded), including those only used to train attacks, were included; otherwise 0.  If
-    # 1, the number of included canaries may have been fixed beforehand.
-    half: int
-
-    @property
-    def canaries(self) -> int:
-        return self.m
-
-    @property
-    def all_numbers(self) -> tuple[int, ...]:
-        """The numbers of guesses to which right guesses are counted, repeated as often as they count."""
-        return (self.guesses,)
-
-    @property
-    def cuts(self) -> tuple[int, ...]:
-        return tuple(cut for r in self.all_numbers for cut in both_sides.cuts(self.m, r))
-
-    @property
-    def by_chance(self) -> float:
-        return self.guesses / 2
-
-    def coins_p_value(self, sizes: tuple[int, int]) -> float:
-        return coins_p_value(*sizes)
-
-    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        factor = self.p_value_factor
-        return min(1.0, factor * self.under_coins(claim, right, enough=enough / factor))
-
-    @abstractmethod
-    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        """Return the value of `chance` for independent fair coins that decided which canaries were included."""
-
-    @property
-    def p_value_factor(self) -> float:
-        return number_factor(self.m, self.included) if self.half else 1.0
-
-    @property
-    def number_note(self) -> str:
-        if not self.half:
-            return ""
-        return (
-            "half of the canaries were included (rounded if their number is odd); this number may have been fixed "
-            "beforehand, so the p-value is divided by the probability with which fair coins include this number, "
-            f"{lower(1 / self.p_value_factor, 3)}; " + HALF_ADVICE
-        )
-
-    @property
-    def counts(self) -> tuple[Any, ...]:
-        return self.m, self.guesses, self.right
-
-    def attained(self, truth: TradeoffFunction, right: int) -> float:
-        included = self.included if self.half else None  # None: coins decided
-        return both_sides.attained(truth, self.m, self.all_numbers, right, included=included)
+        what = "are of d1" if self.line == "runs" else "are of included canaries"
+        return f"{self.right:,} of the {self.n1:,} highest scores {what}; by chance about {self.by_chance:,.0f}"
 
     @property
     def about(self) -> str:
-        return f"each of {self.m:,} canaries in or out"
+        if self.line == "runs":
+            return f"{self.n0:,} runs on d0, {self.n1:,} on d1"
+        return f"{self.scores:,} canaries, {self.n1:,} of them included"
 
+    def p_value(self, claim: TradeoffFunction) -> float:
+        return self.test(self.line, claim).p_value(claim)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryScoresEvidence(CanaryGuesses):
-    """Scores of the canaries of one run, assumed to be independent given the coins; see `scores.confident`."""
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        significance = self.level(confidence)
+        return self.test(self.line, claim).p_value(claim, enough=significance) <= significance
 
-    method: ClassVar[str] = "scores_of_canaries"
-    words: ClassVar[Words] = OF_CANARIES
-    theory: ClassVar[ModuleType] = confident
+    def level(self, confidence: float) -> float:
+        """Return 1 - confidence, or exactly the recorded significance if both differ by rounding only."""
+        exact = 1 - confidence
+        return self.significance if abs(exact - self.significance) < 1e-12 else exact
 
-    @property
-    def tries(self) -> int:
-        return min(self.included, self.m - self.included)
-
-    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        return confident.p_value(claim, self.m, self.guesses, right)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneRunScoresEvidence(CanaryGuesses):
-    """Scores of the canaries of one run, with arbitrary dependence; see `scores.tight`."""
-
-    method: ClassVar[str] = "scores_of_one_run"
-    words: ClassVar[Words] = OF_ANY_CANARIES
-    theory: ClassVar[ModuleType] = tight
-
-    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        return tight.p_value(claim, self.m, self.guesses, right, enough=enough)
+    def mu_lower(self, *, confidence: float) -> float:
+        return self.test(self.line, GaussianDP(1.0)).mu_lower(significance=self.level(confidence))
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        """Return the bound of the module `one_run`, which is the largest valid bound for (epsilon, delta)-DP claims."""
-        return one_run.epsilon_lower_exact(*self.counts, delta=delta, significance=self.level(confidence))
+        return self.epsilon_of(self.line, delta, confidence=confidence)
+
+    def epsilon_of(self, line: Line, delta: float, *, confidence: float) -> float:
+        """Return the bound on epsilon of any line."""
+        if delta >= 1:
+            return 0.0
+        return self.test(line, PureDP(1.0)).epsilon_lower(delta, significance=self.level(confidence))
+
+    def most_epsilon(self, line: Line) -> float:
+        """Return the largest bound on epsilon, at the delta of the evidence, that these scores could prove."""
+        law = self.law_of(line)
+        return _test(law, tuple(law.blocks.sizes.tolist()), Path(self.delta), self.significance).most()
+
+    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
+        test = self.test(self.line, family(1.0))
+        return test.parameter_lower(family, significance=significance, precision=precision)
+
+    def chance_to_refute(self, claim: TradeoffFunction, truth: TradeoffFunction) -> float:
+        """Return the probability of a refutation at the recorded significance; see `inference.scores.rank_power`."""
+        return attained(self.law, self._needed(claim), truth)
+
+    def can_refute(self, claim: TradeoffFunction) -> bool:
+        """Return whether the claim is refuted if all guesses are right."""
+        found = self._needed(claim)
+        return found.counted <= self.law.guesses or found.log_t <= found.largest
+
+    def _needed(self, claim: TradeoffFunction) -> Needed:
+        return needed(self.law, self._path(claim), self.significance, claim.symmetrized())
+
+    def fingerprint(self) -> str:
+        return sha256(np.array([self.n0, self.n1, self.runs, *self.ranked, *self.halved]))
+
+    def to_json(self) -> JsonObject:
+        return {"method": self.method, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
+        numbers = {name: int(values[name]) for name in ("n0", "n1", "runs")}
+        found = cls(
+            line=values["line"],
+            **numbers,
+            share=float(values["share"]),
+            factor=float(values["factor"]),
+            delta=float(values["delta"]),
+            significance=float(values["significance"]),
+            ranked=tuple(map(int, values["ranked"])),
+            halved=tuple(map(int, values["halved"])),
+        )
+        fits = (
+            found.line in _WORDS
+            and 0 < min(found.n0, found.n1) < MAX_SCORES > max(found.n0, found.n1)
+            and 1 <= found.runs <= found.scores
+            and 0 < found.share < 1 <= found.factor
+            and 0 < found.significance < 1
+            and 0 <= found.delta < 1
+        )
+        if not fits:
+            raise ValueError(f"evidence must have allowed numbers of scores, and an allowed line and share: {numbers}")
+        for name, line in (("ranked", "canaries"), ("halved", "inclusion")):
+            right, sizes = np.array(getattr(found, name)), found.law_of(line).blocks.sizes  # type: ignore[arg-type]
+            if right.shape != sizes.shape or np.any((right < 0) | (right > sizes)):
+                raise ValueError(f"evidence must have right guesses of {len(sizes)} blocks in {name!r}, got {right}")
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CanariesInRunsEvidence(CanaryScoresEvidence):
-    """Scores of the canaries of several runs, all assumed to be independent given the coins; see `scores.confident`."""
+class ScoreBound:
+    """What scores prove under one assumption.
 
-    method: ClassVar[str] = "scores_of_canaries_in_runs"
-    words: ClassVar[Words] = OF_CANARIES_IN_RUNS
-    once: ClassVar[bool] = False
-    runs: int  # number of runs
+    Attributes:
+        assumption: The assumption, in words.
+        delta: Delta of the bound.
+        epsilon: Certified lower bound on epsilon in nats.
+        claimed: The epsilon that the claim allows at this delta; inf without a claim.
+        most: The largest bound that this number of scores could prove.
+        verdict: Whether the verdict rests on this assumption.
+    """
 
-    @property
-    def trials(self) -> int:
-        return self.runs
+    assumption: str
+    delta: float
+    epsilon: float
+    claimed: float
+    most: float
+    verdict: bool
 
-    @property
-    def about(self) -> str:
-        return f"each of {self.m:,} canaries of {self.runs:,} runs in or out"
+
+LINES: dict[Line, str] = {
+    "inclusion": "if each canary was included at random",
+    "canaries": "if, in addition, canaries do not influence each other's scores",
+    "runs": "if every score is from a run of its own",
+}
+"""The assumption of each line, in words."""
+
+
+@lru_cache(64)
+def score_bounds(
+    evidence: ScoresEvidence, claim: TradeoffFunction, delta: float | None, confidence: float
+) -> tuple[ScoreBound, ...]:
+    """Return what scores prove under each assumption, at a delta (by default the claim's, or 1e-5)."""
+    at = evidence.delta if delta is None else delta
+    lines: tuple[Line, ...] = ("runs",) if evidence.line == "runs" else ("inclusion", "canaries", "runs")
+    return tuple(
+        ScoreBound(
+            assumption=LINES[line],
+            delta=at,
+            epsilon=evidence.epsilon_of(line, at, confidence=confidence),
+            claimed=float(claim.epsilon(at)),
+            most=evidence.most_epsilon(line),
+            verdict=line == evidence.line,
+        )
+        for line in lines
+    )
+
+
+@lru_cache(64)
+def _inclusion(n0: int, n1: int, share: float, factor: float) -> Inclusion:
+    top = (n0 + n1) // 2 if share == 0.5 else n1
+    return Inclusion(Blocks(top, n0 + n1 - top), share, factor)
+
+
+@lru_cache(64)  # the bounds, the verdict and the report need the same test
+def _test(law: Law, right: tuple[int, ...], path: Path, significance: float) -> RankTest:
+    return RankTest(law, right, path, significance)

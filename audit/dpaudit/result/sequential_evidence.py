@@ -103,7 +103,6 @@ class SequentialEvidence(Evidence):
     method: ClassVar[str] = "sequential"
     anytime: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    words: ClassVar[Words] = _WORDS
     target: TradeoffFunction  # symmetrized form of the audited claim
     counts: Counts  # counts of outputs of d0 and d1 for each pair; shape (pairs, 2, BINS)
     coin_selected: bool = False  # whether only one output of each trial is counted, which a fair coin selects
@@ -116,6 +115,10 @@ class SequentialEvidence(Evidence):
     # whether fresh runs follow a refutation, so that other bounds are a tenth as likely to fail
     confirms: bool = False
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
+
+    @property
+    def words(self) -> Words:
+        return _WORDS
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -298,9 +301,12 @@ class OnlineEvidence(SequentialEvidence):
     """
 
     method: ClassVar[str] = "online"
-    words: ClassVar[Words] = _OF_STREAMS
     coin_selected: bool = True
     steps: int  # number of steps, also those before the first score
+
+    @property
+    def words(self) -> Words:
+        return _OF_STREAMS
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function from a claim to the larger log-wealth of the bets at the two stored interim analyses."""

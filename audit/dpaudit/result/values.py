@@ -23,7 +23,7 @@ StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence
 dependent runs make it invalid, so the verdict is inconclusive.
 """
 
-Counted = Literal["moving", "later", "frozen", "guesses", "weighted guesses"]
+Counted = Literal["moving", "later", "frozen", "guesses"]
 
 NEAR = 0.2
 """Largest p-value of a region's counts at which the region comes near a violation; see `Witness.p_value`."""
@@ -87,8 +87,7 @@ class Witness:
     - "moving": All outputs that were used for bets, each with the score in use at that time.  `region` describes the
       region of the last score, whose rates may differ from the counted rates.  The witness has no intervals.
     - "frozen": Outputs that were sampled after the region and the score had been fixed (method "fixed").
-    - "guesses": Right guesses about canaries in one run.  No outputs are counted, and the witness has no region.
-    - "weighted guesses": The same, but each guess counts as often as its weight.
+    - "guesses": Right guesses about given scores.  No outputs are counted, and the witness has no region.
     """
 
     pair: str  # label of the pair of datasets
@@ -119,9 +118,8 @@ class Witness:
     allowed_upper: float = math.nan
     # pairs (bin, count) of all scores on d0 and on d1; empty if the evidence holds them
     scores: tuple[tuple[tuple[int, int], ...], ...] = ()
-    guesses: int = 0  # number of guesses about canaries; 0 for a rejection region
-    right: int = 0  # number of right guesses about canaries
-    needed: int = 0  # least number of right guesses that refutes the claim; a number above `guesses` cannot be reached
+    guesses: int = 0  # number of guesses about scores; 0 for a rejection region
+    right: int = 0  # number of right guesses about scores
 
     @property
     def near(self) -> bool:
@@ -140,8 +138,7 @@ class Witness:
         `print(result)` shows this comparison.
         """
         if self.guesses:
-            needed = f"{self.needed:,}" if self.needed <= self.guesses else f"not even {self.guesses:,}"
-            return f"{self.region}; {needed} right {self.counted} would refute the claim ({self.pair})"
+            return f"{self.region} ({self.pair})"
         about = f"pair {self.pair}; attack {self.attack}"
         if self.counted == "later":
             about += (
@@ -186,6 +183,7 @@ class Detectable:
     assumption: str  # assumption about the attacks and the mechanism, in words
     rule_of_three_rate: float  # event probability at which the probability that no run has the event is 5 %
     largest_epsilon: float  # largest epsilon that the audit can certify at delta = 0, in nats
+    needed: str = ""  # how many scores would find a violation by 20 %; "" if unknown, or if these would
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

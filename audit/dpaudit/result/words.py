@@ -37,12 +37,8 @@ class Words:
     # advice on how to detect smaller violations
     more: str = "audit more canaries or runs, or canaries that are easier to recognise"
     unit: str = "canaries"  # objects that guesses are about
-    each: str = "each included by an independent fair coin"  # how each of these objects was selected
-    guesses: str = "guesses"  # what numbers of guesses count; "weighted guesses" if they are total weights
-    guessing: str = (
-        "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
-        "cannot be compared with the two errors over all canaries, which the claim's curve limits."
-    )
+    each: str = ""  # how each of these objects was selected
+    guessing: str = ""  # how these guesses are made
 
 
 def quotation(words: str) -> str:
@@ -80,35 +76,42 @@ OF_PAIRS = {
 """Sentences about audits of pairs of datasets."""
 
 CANARIES_ASSUMED = (
-    "given the coins, the scores of different canaries are independent of each other, and each depends on its own coin "
-    "only"
+    "given which canaries were included, the scores of different canaries are independent of each other, and each "
+    "depends on the inclusion of its own canary only"
 )
 """The assumption of `independence="canaries"`.
 
 One run cannot show a state that all of its canaries share; see `scores.dependence` and `scores.exchangeability`.
 """
 
-_COINS = "For each canary, a separate fair coin decided whether it was included in the data. "
+RUNS_ASSUMED = "runs are independent of each other"
+"""The assumption about several runs.  Their scores alone cannot test this assumption."""
+
+_SORTED = (
+    "All scores are sorted, and the higher ones are guessed to be of {high}. The test compares the right guesses in "
+    "each range of ranks with those that the claim allows: a fixed mixture of likelihood ratios says how much each "
+    "range counts. The p-value bounds the probability of a mixture at least this large, {worst}. "
+)
+_JOINT = "The verdict and all bounds hold jointly."
 _ERRORS = (
     "An attack that decides by its score whether a canary was included makes two kinds of errors. $α$ is the rate at "
     "which it calls excluded canaries included, and $β$ the rate at which it calls included canaries excluded."
 )
-_STEINKE = "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36."
-RUNS_ASSUMED = "runs are independent of each other"
-"""The assumption about several runs.  Their scores alone cannot test this assumption."""
+_HOLLANDER = (
+    "Hollander, M., Proschan, F. & Sethuraman, J. (1977). Functions decreasing in transposition and their applications "
+    "in ranking problems. Ann. Stat. 5(4), 722–733."
+)
+_GUESSING = (
+    "The highest scores are guessed to be of {high}, as many as there are. The test also uses the order of the scores."
+)
 
 OF_RUNS = Words(
     principle=(
-        "Each score comes from a separate run. All scores are ranked together, and the runs on d1 among the highest "
-        "scores are counted. How many scores count as high was fixed before the scores were seen. The p-value is the "
-        "maximum probability of at least this many runs on d1, over all mechanisms with trade-off function $f$ or "
-        "above. If runs are independent, the p-value is exact for every claim."
+        "Each score comes from a separate run. "
+        + _SORTED.format(high="d1", worst="over all mechanisms with trade-off function $f$ or above")
+        + _JOINT
     ),
-    references=(
-        DONG,
-        "Hollander, M., Proschan, F. & Sethuraman, J. (1977). Functions decreasing in transposition and their "
-        "applications in ranking problems. Ann. Stat. 5(4), 722–733.",
-    ),
+    references=(DONG, _HOLLANDER),
     errors=(
         "An attack that decides by its score which dataset a run was on makes two kinds of errors. $α$ is the rate at "
         "which it guesses d1 for runs on d0, and $β$ the rate at which it guesses d0 for runs on d1."
@@ -117,7 +120,7 @@ OF_RUNS = Words(
         "Blue: the errors observed over all runs. The audit certifies no bound on the curve, so chance can carry the "
         "observed errors into the grey area."
     ),
-    proof="the number of high scores that are of d1",
+    proof="the order of the scores",
     untried="Other datasets and other scores: only the given datasets and scores were tried.",
     others="other datasets or scores",
     again="To repeat it, make new runs with fresh randomness, score them, and audit the scores.",
@@ -125,141 +128,42 @@ OF_RUNS = Words(
     more="audit more runs, such as more trained models, or scores that tell the datasets apart better",
     unit="scores",
     each="each from a separate run",
-    guessing=(
-        "The highest scores are guessed to be of d1. How many scores count as high was fixed beforehand and does not "
-        "depend on the scores."
-    ),
+    guessing=_GUESSING.format(high="d1"),
 )
 OF_CANARIES = Words(
     principle=(
-        _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included; the number "
-        "of guesses was fixed beforehand. Given the coins, the scores of different canaries are assumed to be "
-        "independent. Then the number of wrong guesses is stochastically at least the number for the most "
-        "distinguishable pair with trade-off function $f$. The p-value is the probability of at most this many wrong "
-        "guesses for this pair (Xiang et al. 2025, for Gaussian scores)."
+        _SORTED.format(high="included canaries", worst="over all mechanisms with trade-off function $f$ or above")
+        + "This needs scores that are independent given which canaries were included. "
+        + _JOINT
     ),
-    references=(
-        DONG,
-        "Xiang, Z. et al. (2025). Tight privacy audit in one run. arXiv:2509.08704.",
-    ),
+    references=(DONG, _HOLLANDER),
     errors=_ERRORS,
     no_band=(
         "Blue: the errors observed over all canaries. The audit certifies no bound on the curve, so chance can carry "
         "the observed errors into the grey area."
     ),
-    proof="the number of right guesses, if canaries are independent",
+    proof="the order of the scores, if canaries are independent",
     untried="Other canaries and other scores: only the given canaries and scores were tried.",
     others="other canaries or scores",
     again="To repeat it, make a new run with new coins, and audit it.",
     assumption=CANARIES_ASSUMED,
-)
-OF_CANARY_LEVELS = replace(
-    OF_CANARIES,
-    principle=(
-        _COINS + "For every canary it was guessed whether it was included. Guesses about the canaries with the most "
-        "extreme scores count five times, guesses about the next canaries three times, and the others once. The "
-        "numbers of canaries in these levels were fixed beforehand. Given the coins, the scores of different canaries "
-        "are assumed to be independent. Then the total weight of wrong guesses is stochastically at least that for "
-        "the most distinguishable pair with trade-off function $f$. The p-value is the probability of at most this "
-        "weight for this pair (following Xiang et al. 2025)."
-    ),
-    proof="the weighted number of right guesses, if canaries are independent",
-    guesses="weighted guesses",
-    guessing=(
-        "Guesses are made for all canaries. A guess counts 5, 3 or 1 times, depending on how extreme the canary's "
-        "score is among all scores. The share of right guesses cannot be compared with the two errors, which the "
-        "claim's curve limits."
-    ),
+    spent="{runs} with {canaries} canaries",
+    each="each included at random",
+    guessing=_GUESSING.format(high="included canaries"),
 )
 OF_ANY_CANARIES = replace(
     OF_CANARIES,
     principle=(
-        _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included; the number "
-        "of guesses was fixed beforehand. The p-value bounds the probability of at least this many right guesses under "
-        "the claim, however canaries depend on each other (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & "
-        "Chaudhuri 2024; sharpened by a linear program)."
+        _SORTED.format(high="included canaries", worst="however canaries depend on each other")
+        + "Curved claims are tested by the number of right guesses about the most extreme scores (Steinke, Nasr & "
+        "Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024). If a fixed number of canaries was included, p-values "
+        "are divided by the probability with which coins include this number. " + _JOINT
     ),
     references=(
-        _STEINKE,
+        "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36.",
         "Mahloujifar, S., Melis, L. & Chaudhuri, K. (2024). Auditing f-differential privacy in one run. "
         "arXiv:2410.22235.",
     ),
-    no_band=(
-        "Blue: the errors observed over all canaries. One run certifies no bound on the curve, so chance can carry the "
-        "observed errors into the grey area."
-    ),
-    proof="the number of right guesses",
+    proof="the order of the scores",
     assumption="",
-)
-OF_WEIGHTED_CANARIES = replace(
-    OF_ANY_CANARIES,
-    principle=(
-        _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included. Several "
-        "numbers of guesses were fixed beforehand, and the right guesses of all numbers are added up. The p-value "
-        "bounds the probability of at least this total under the claim, however canaries depend on each other, by a "
-        "linear program (following Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024)."
-    ),
-    proof="the total number of right guesses",
-)
-
-DRAWN_ASSUMED = (
-    "given which canaries were included, the scores of different canaries are independent of each other, and each "
-    "depends on the inclusion of its own canary only"
-)
-"""The assumption of `independence="canaries"` if a fixed number of canaries was included."""
-
-_DRAWN = "A fixed number of canaries was included in the data, and all sets of this size were equally likely. "
-_ONE_OF_ALL = "from a set in which a fixed number was included at random"
-OF_DRAWN_CANARIES = replace(
-    OF_CANARIES,
-    principle=(
-        _DRAWN + "All scores are ranked together, and the included canaries among the highest scores are counted. How "
-        "many scores count as high was fixed before the scores were seen. Given which canaries were included, the "
-        "scores of different canaries are assumed to be independent. Then the p-value is the maximum probability of at "
-        "least this many included canaries, over all mechanisms with trade-off function $f$ or above."
-    ),
-    references=OF_RUNS.references,
-    assumption=DRAWN_ASSUMED,
-    each=_ONE_OF_ALL,
-    guessing=(
-        "The highest scores are guessed to be of included canaries. How many scores count as high was fixed "
-        "beforehand and does not depend on the scores."
-    ),
-)
-OF_ANY_DRAWN_CANARIES = replace(
-    OF_ANY_CANARIES,
-    principle=(
-        _DRAWN + "For the canaries with the most extreme scores on one side, it was guessed whether they were "
-        "included; the number of guesses was fixed beforehand. The p-value bounds the probability of at least this "
-        "many right guesses under the claim, however canaries depend on each other. The p-value is the bound for "
-        "independent coins with the same share of included canaries, divided by the probability that these coins "
-        "include exactly this number."
-    ),
-    each=_ONE_OF_ALL,
-)
-_RUNS_OF_CANARIES = (
-    "Runs are independent of each other; the canaries of one run may depend on each other in any way. In each run, "
-    "the number of right guesses is stochastically at most a variable whose tail is the bound for one run. The p-value "
-    "is the tail of the sum of independent variables of this kind, one for each run (Steinke, Nasr & Jagielski 2023; "
-    "Mahloujifar, Melis & Chaudhuri 2024)."
-)
-_AGAIN_IN_RUNS = "To repeat it, make new runs with new coins, and audit them."
-_IN_RUNS = "{runs} with {canaries} canaries"
-OF_CANARIES_IN_RUNS = replace(
-    OF_CANARIES,
-    principle=OF_CANARIES.principle.replace(
-        "the scores of different canaries are assumed", "the scores of different canaries, also of one run, are assumed"
-    ),
-    again=_AGAIN_IN_RUNS,
-    spent=_IN_RUNS,
-)
-OF_SEVERAL_RUNS = replace(
-    OF_ANY_CANARIES, principle=_COINS + _RUNS_OF_CANARIES, again=_AGAIN_IN_RUNS, assumption=RUNS_ASSUMED, spent=_IN_RUNS
-)
-OF_SEVERAL_DRAWN_RUNS = replace(
-    OF_ANY_DRAWN_CANARIES,
-    principle=_DRAWN.replace("A fixed", "In each run, a fixed") + _RUNS_OF_CANARIES,
-    again=_AGAIN_IN_RUNS,
-    assumption=RUNS_ASSUMED,
-    spent=_IN_RUNS,
 )

@@ -28,8 +28,8 @@ becomes right.  So the worst cases of `rank_laws` are those of U.
 **One count.**  For significances that simulations cannot resolve, the p-value is that of a number of right guesses,
 which also tests all claims jointly.  Without an assumption, a mixture of normal scores is a weak alternative for curved
 claims, so the count is the p-value for these, too.  For others, the order of scores gets a share of 0.95 of the
-significance (0.5 for a fixed number, where deltas cost the order of scores more), and the count the rest.  All of this
-depends on the path, the significance and the numbers of canaries, but not on the scores.
+significance (down to 0.5 for a fixed number, where deltas cost the order of scores more), and the count the rest.  All
+of this depends on the path, the significance and the numbers of canaries, but not on the scores.
 
 **Direction of errors.**  Simulated probabilities are upper bounds.  They are monotone in the observed value, because
 the sequence of simulations is fixed."""
@@ -46,12 +46,13 @@ from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import FINEST, Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
+from dpaudit.numerics.bisect import last_that_holds
 
 _EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 32).tolist())
 _MUS = tuple(np.geomspace(0.03, 12, 48).tolist())
 _PARTS = 16  # of the distance between two references, in which the bound is searched
 _FREE = 0.5  # share of the significance for deltas, above which a reference is left out
-_RANKS, _RANKS_FIXED = 0.95, 0.5  # shares of the significance for the order of scores, if the count has the rest
+_RANKS, _LEAST_RANKS = 0.95, 0.5  # shares of the significance for the order of scores, if the count has the rest
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,17 @@ class Path:
     def claim(self, x: float) -> TradeoffFunction:
         return GaussianDP(x) if self.delta is None else ApproxDP(epsilon=x, delta=self.delta)
 
+    def reference(self, claim: TradeoffFunction) -> float:
+        """Return the first reference that promises less than a symmetric claim, or the last one."""
+        x = claim.mu() if self.delta is None else float(claim.epsilon(self.delta))
+        return next((one for one in self.references if one >= x), self.references[-1])
+
     def log_odds(self, blocks: Blocks, x: float) -> np.ndarray:
         return blocks.prior + (posteriors(blocks, x)[0] if self.delta is None else x)
 
 
 @lru_cache(512)
-def _statistic(blocks: Blocks, path: Path, x: float) -> Statistic:
+def statistic_of(blocks: Blocks, path: Path, x: float) -> Statistic:
     return Statistic.of(blocks, path.log_odds(blocks, x))
 
 
@@ -93,13 +99,13 @@ class RankTest:
     significance: float
 
     @cached_property
-    def _share(self) -> float:
+    def share(self) -> float:
         """The share of every significance for the order of scores; the count has the rest."""
         if isinstance(self.law, Independent):
             return 1.0 if self.significance >= FINEST else 0.0
         if self.path.delta is None or self.significance < FINEST * self.law.factor:
             return 0.0
-        return _RANKS_FIXED if self.law.fixed else _RANKS
+        return max(_LEAST_RANKS, 1 - (1 - _RANKS) * self.law.factor)
 
     @cached_property
     def _counts(self) -> Counts:
@@ -108,12 +114,12 @@ class RankTest:
     @cached_property
     def _end(self) -> tuple[float, Observed]:
         """S, and the statistic T_i with its value."""
-        level = self._share * self.significance
+        level = self.share * self.significance
         refuted = 0.0
         for e in self.path.references:
             if self.path.delta is not None and self.law.spent(e, self.path.delta) > _FREE * level:
                 continue
-            used = _statistic(self.law.blocks, self.path, e)
+            used = statistic_of(self.law.blocks, self.path, e)
             t = Observed(used, float(used.log(self._counts)))
             if self._refutes(t, e, level):
                 refuted = e
@@ -137,25 +143,49 @@ class RankTest:
 
     def p_value(self, claim: TradeoffFunction, *, enough: float = 0.0) -> float:
         """Return a p-value of a claim, as precisely as a comparison with `enough` needs; 0 means any comparison."""
-        share = self._share
+        share = self.share
         found = 1.0
         if share < 1:
-            found = min(1.0, self.law.of_count(claim.symmetrized(), self._counts) / (1 - share))
+            found = min(1.0, self._of_count(claim.symmetrized()) / (1 - share))
         if share > 0 and found > enough:
             found = min(found, self._tail(self._end[1], claim, share * enough) / share)
         return found
 
+    def _of_count(self, claim: TradeoffFunction) -> float:
+        return self.law.of_count(claim, int(self.law.counted(self._counts)))
+
     def epsilon_lower(self, delta: float, *, significance: float) -> float:
         """Return a lower bound of epsilon at a delta, in nats."""
-        path = self.path.delta is not None and delta <= self.path.delta
-        known = self._end[0] if path and self._share and significance == self.significance else 0.0
-        if known and delta == self.path.delta and self._share == 1:
-            return known
-        return max(known, self.parameter_lower(lambda x: ApproxDP(epsilon=x, delta=delta), significance=significance))
+        path = self.path.delta
+        if path is None or delta > path or significance != self.significance:
+            return self.parameter_lower(lambda x: ApproxDP(epsilon=x, delta=delta), significance=significance)
+        known = self._end[0] if self.share else 0.0  # a bound at a delta is one at each smaller delta
+        if self.share < 1:
+            level = (1 - self.share) * significance
+            known = max(
+                known,
+                largest_refuted(
+                    lambda x: ApproxDP(epsilon=x, delta=delta), self._of_count, significance=level, precision=1e-3
+                ),
+            )
+        return known
+
+    def most(self) -> float:
+        """Return about the largest x that is refuted, by bisection; for right guesses only, where this is monotone."""
+
+        def refuted(x: float) -> bool:
+            claim = self.path.claim(x).symmetrized()
+            used = statistic_of(self.law.blocks, self.path, self.path.reference(claim))
+            level, share = self.significance, self.share
+            if share and self._tail(Observed(used, float(used.log(self._counts))), claim, share * level) <= share * level:
+                return True
+            return share < 1 and self._of_count(claim) <= (1 - share) * level
+
+        return last_that_holds(refuted, precision=1e-2)
 
     def mu_lower(self, *, significance: float) -> float:
         """Return a lower bound of mu."""
-        if self.path.delta is None and self._share == 1 and significance == self.significance:
+        if self.path.delta is None and self.share == 1 and significance == self.significance:
             return self._end[0]
         return self.parameter_lower(GaussianDP, significance=significance)
 
@@ -168,6 +198,6 @@ class RankTest:
             lambda claim: self.p_value(claim, enough=significance),
             significance=significance,
             precision=precision,
-            guess=max(self._end[0], 0.1) if self._share else 1.0,
+            guess=max(self._end[0], 0.1) if self.share else 1.0,
             step=0.1,
         )

@@ -38,19 +38,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaincinv, expit
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.envelope import Envelope
+from dpaudit.claims.operations.pair_curves import Curve
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import runs
-from dpaudit.inference.scores.dependence import half_included, number_factor
+from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.numerics.caches import kept, read_only
 
 Draw = Callable[[int, np.random.Generator], Counts]
@@ -85,12 +88,36 @@ class Independent:
 
     def tail(self, claim: TradeoffFunction, t: Observed, *, enough: float, draws: int) -> float:
         """Bound the probability of T under a symmetric claim, as precisely as a comparison with `enough` needs."""
+        if enough and self._anyhow.by_mean(claim, t) <= enough:
+            return enough
         return tail(partial(draw_independent, self.blocks, *levels(claim)), t, enough=enough, draws=draws)
 
-    def of_count(self, claim: TradeoffFunction, right: Counts) -> float:
-        """Return the p-value of the number of right guesses at the top."""
-        blocks = self.blocks
-        return runs.p_value(claim, blocks.bottom, blocks.top, blocks.top, int(right[blocks.high].sum()))
+    @cached_property
+    def _anyhow(self) -> Inclusion:
+        """The law of any dependence if a fixed number of scores is of d1, which allows all that this law allows."""
+        m, n1 = self.blocks.scores, self.blocks.top
+        return Inclusion(self.blocks, n1 / m, number_factor(m, n1, n1 / m))
+
+    def critical(self, claim: TradeoffFunction, statistic: Statistic, level: float) -> float:
+        """Return a value of log T that refutes a symmetric claim at a level; inf if there is none."""
+        return critical(partial(draw_independent, self.blocks, *levels(claim)), statistic, level)
+
+    def counted(self, right: Counts) -> Counts:
+        """Return the number of right guesses at the top, from counts of shape (..., blocks)."""
+        return np.asarray(right[..., self.blocks.high].sum(axis=-1))
+
+    @property
+    def guesses(self) -> int:
+        """Number of guesses that `counted` counts."""
+        return self.blocks.top
+
+    def of_count(self, claim: TradeoffFunction, counted: int) -> float:
+        """Return the p-value of a number of right guesses."""
+        return runs.p_value(claim, self.blocks.bottom, self.blocks.top, self.blocks.top, counted)
+
+    def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
+        """Draw right guesses, (draws, blocks), if scores are independent likelihood ratios on a curve."""
+        return draw_independent(self.blocks, *levels(curve), draws, rng)
 
 
 @dataclass(frozen=True)
@@ -98,26 +125,19 @@ class Inclusion:
     """Canaries that were included at random, and whose scores depend on each other in any way.
 
     Attributes:
-        blocks: Blocks of ranks; if `fixed`, as many canaries as at the top were included.
-        fixed: Whether their number was fixed beforehand; if not, fair coins decided.
+        blocks: Blocks of ranks.
+        share: The probability pi of the coins.
+        factor: What p-values are multiplied by; if a fixed number was included, at least 1 / P[coins include it].
     """
 
     blocks: Blocks
-    fixed: bool
-
-    @property
-    def share(self) -> float:
-        """The probability pi of the coins."""
-        return self.blocks.top / self.blocks.scores if self.fixed else 0.5
-
-    @property
-    def factor(self) -> float:
-        """1 / P[coins include this number], rounded up; 1 if coins decided."""
-        return number_factor(self.blocks.scores, self.blocks.top, self.share) if self.fixed else 1.0
+    share: float = 0.5
+    factor: float = 1.0
 
     def log_odds(self, epsilon: float) -> Array:
         """Return the log odds of right guesses in each block."""
-        return epsilon + (self.blocks.prior if self.fixed else np.zeros(len(self.blocks.sizes)))
+        prior = math.log(self.share / (1 - self.share))
+        return epsilon + np.where(self.blocks.high, prior, -prior)
 
     def spent(self, epsilon: float, delta: float) -> float:
         """Return the term of the theorem with delta."""
@@ -126,42 +146,80 @@ class Inclusion:
 
     def tail(self, claim: TradeoffFunction, t: Observed, *, enough: float, draws: int) -> float:
         """As `Independent.tail`."""
+        least = self.by_mean(claim, t)
+        if least <= enough:
+            return least
+        for epsilon, delta in guarantees(claim):
+            spent = self.spent(epsilon, delta)
+            if spent < min(least, enough or 1.0):
+                left = max(enough - spent, 0.0) / self.factor
+                drawn = partial(draw_guesses, self.blocks, expit(self.log_odds(epsilon)))
+                least = min(least, self.factor * tail(drawn, t, enough=left, draws=draws) + spent)
+        return least
+
+    def by_mean(self, claim: TradeoffFunction, t: Observed) -> float:
+        """Return the bound of Markov's inequality."""
         least = 1.0
         for epsilon, delta in guarantees(claim):
             spent = self.spent(epsilon, delta)
-            if spent >= min(least, enough or 1.0):
-                continue
-            q = expit(self.log_odds(epsilon))
-            found = self.factor * math.exp(min(t.statistic.log_mean(q) - t.log, 0.0)) * (1 + 1e-9)
-            if found + spent > enough:
-                left = max(enough - spent, 0.0) / self.factor
-                drawn = tail(partial(draw_guesses, self.blocks, q), t, enough=left, draws=draws)
-                found = min(found, self.factor * drawn)
-            least = min(least, found + spent)
+            if spent < least:
+                log_mean = t.statistic.log_mean(expit(self.log_odds(epsilon)))
+                least = min(least, self.factor * math.exp(min(log_mean - t.log, 0.0)) * (1 + 1e-9) + spent)
         return least
 
-    def of_count(self, claim: TradeoffFunction, right: Counts) -> float:
-        """Return the p-value of the number of right guesses about the most extreme scores.
+    def critical(self, claim: TradeoffFunction, statistic: Statistic, level: float) -> float:
+        """As `Independent.critical`."""
+        least = math.inf
+        for epsilon, delta in guarantees(claim):
+            left = (level - self.spent(epsilon, delta)) / self.factor
+            if left > level / self.factor / 10:
+                drawn = partial(draw_guesses, self.blocks, expit(self.log_odds(epsilon)))
+                least = min(least, critical(drawn, statistic, left))
+        return least
+
+    @cached_property
+    def _guessed(self) -> npt.NDArray[np.bool_]:
+        """Which blocks are counted: the most extreme ones of both sides, or of the rarer one if coins are biased."""
+        both = self.share == 0.5
+        wanted = max(math.ceil((2 * self._rare) ** _POWER), 30)
+        last = [int(np.searchsorted(ends, max(1, wanted // (1 + both)), "right")) - 1 for ends in self.blocks.ends]
+        high = (np.arange(len(ends) - 1) < n for ends, n in zip(self.blocks.ends, last, strict=True))
+        chosen = (self.share <= 0.5, self.share >= 0.5)
+        return np.concatenate([each & use for each, use in zip(high, chosen, strict=True)])
+
+    def counted(self, right: Counts) -> Counts:
+        """Return the number of right guesses about the most extreme scores, from counts of shape (..., blocks)."""
+        return np.asarray(right[..., self._guessed].sum(axis=-1))
+
+    @property
+    def guesses(self) -> int:
+        """Number of guesses that `counted` counts."""
+        return int(self.blocks.sizes[self._guessed].sum())
+
+    def of_count(self, claim: TradeoffFunction, counted: int) -> float:
+        """Return the p-value of a number of right guesses about the most extreme scores.
 
         Theorem:
-            If coins decided, it is that of `inference.one_run`.  If a number was fixed, the guesses are about the rarer
-            side, whose share is pi.  (1) of that module then holds with epsilon + logit(pi) and pi delta, because
-            the probability of a coin's flip has these odds; and `p_value_exact` follows from its first inequality.
+            For fair coins, it is that of `inference.one_run`.  For others, the guesses are about the rarer side, whose
+            share is pi.  (1) of that module then holds with epsilon + logit(pi) and pi delta, because the
+            flip of a coin has these odds, and `p_value_exact` follows from its first inequality.
         """
-        b, sides = self.blocks, (right[self.blocks.high], right[~self.blocks.high])
-        m, fewest = b.scores, min(b.top, b.bottom)
-        both = not self.fixed or half_included(b.top, b.bottom)
-        wanted = max(math.ceil((2 * fewest) ** _POWER), 30)
-        chosen = (0, 1) if both else (0,) if b.top < b.bottom else (1,)
-        last = [int(np.searchsorted(ends, max(1, wanted // len(chosen)), "right")) - 1 for ends in b.ends]
-        r = sum(int(b.ends[side][last[side]]) for side in chosen)
-        v = sum(int(sides[side][: last[side]].sum()) for side in chosen)
-        if both:
-            factor = number_factor(m, b.top) if self.fixed else 1.0
-            return min(1.0, factor * one_run.p_value(claim, m, r, v))
-        shape, rare = one_run.shape_of(claim), fewest / m
-        found = one_run.p_value_exact(shape.epsilon + math.log(rare / (1 - rare)), rare * shape.delta, m, r, v)
+        m, rare = self.blocks.scores, min(self.share, 1 - self.share)
+        if rare == 0.5:
+            return min(1.0, self.factor * one_run.p_value(claim, m, self.guesses, counted))
+        shape = one_run.shape_of(claim)
+        epsilon = shape.epsilon + math.log(rare / (1 - rare))
+        found = one_run.p_value_exact(epsilon, rare * shape.delta, m, self.guesses, counted)
         return min(1.0, self.factor * float(np.min(found)))
+
+    @property
+    def _rare(self) -> int:
+        return min(self.blocks.top, self.blocks.bottom)
+
+    def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
+        """As `Independent.draw`; scores of canaries are independent, too."""
+        included = rng.binomial(self.blocks.scores, self.share, size=draws)
+        return draw_independent(self.blocks, *levels(curve), draws, rng, included)
 
 
 Law = Independent | Inclusion
@@ -174,18 +232,27 @@ def guarantees(claim: TradeoffFunction) -> list[tuple[float, float]]:
     return list(zip(steep.slope.tolist(), steep.gap.tolist(), strict=True))
 
 
-def draw_independent(blocks: Blocks, of_d0: Array, of_d1: Array, draws: int, rng: np.random.Generator) -> Counts:
+def draw_independent(
+    blocks: Blocks,
+    of_d0: Array,
+    of_d1: Array,
+    draws: int,
+    rng: np.random.Generator,
+    included: Counts | None = None,
+) -> Counts:
     """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
 
     Args:
-        blocks: The blocks; their top is the number of scores of d1.
+        blocks: The blocks.
         of_d0: Probabilities of the likelihood ratios under d0, from the largest ratio on.
         of_d1: The same under d1.
         draws: Number of draws.
         rng: Generator of the draws.
+        included: Number of scores of d1 in each draw; by default those at the top.
     """
-    zeros = rng.multinomial(blocks.bottom, of_d0, size=draws).T.copy()
-    ones = rng.multinomial(blocks.top, of_d1, size=draws).T.copy()
+    n1 = np.full(draws, blocks.top) if included is None else included
+    zeros = rng.multinomial(blocks.scores - n1, of_d0).T.copy()
+    ones = rng.multinomial(n1, of_d1).T.copy()
     right = np.empty((len(blocks.sizes), draws), dtype=np.int64)
     downwards = np.concatenate([np.flatnonzero(blocks.high), np.flatnonzero(~blocks.high)[::-1]])
     first = 0  # no draw has scores of a level before this one left
@@ -211,7 +278,7 @@ def draw_guesses(blocks: Blocks, q: Array, draws: int, rng: np.random.Generator)
 
 
 @kept(256)
-def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
+def levels(claim: Curve) -> tuple[Array, Array]:
     """Return the probabilities of the segments of a polygon below a symmetric f, from the largest ratio on."""
     whole = Envelope.of(claim)
     envelope = Envelope(whole.steep.thinned(_LINES), whole.flat.thinned(_LINES))
@@ -240,6 +307,16 @@ def tail(drawn: Draw, t: Observed, *, enough: float, draws: int) -> float:
         if enough and not lower(reached, made) <= enough < upper(reached, made):
             break
     return upper(reached, made)
+
+
+def critical(drawn: Draw, statistic: Statistic, level: float) -> float:
+    """Return about the least log T for which the bound of `tail` is at most a level."""
+    blocks, draws = statistic.blocks, min(math.ceil(200 / level), 100_000)
+    values = np.sort(statistic.log(drawn(draws, np.random.default_rng([blocks.top, blocks.bottom]))))
+    made = draws_for(level)
+    reached = bisect_integers(lambda n: upper(n, made) <= level, inside=0, outside=made).inside
+    place = reached * draws // made
+    return float(values[-place]) if place else math.inf
 
 
 def upper(reached: int, made: int) -> float:

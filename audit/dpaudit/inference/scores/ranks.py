@@ -108,6 +108,7 @@ class Statistic:
         capped = np.minimum(posteriors(blocks, *_MEANS), math.log(4 * blocks.scores)) + blocks.prior
         gains = [_falling(blocks, np.maximum(each - reference, 0.0)) for each in capped]
         gains = [each for each in gains if each.max() > _LEAST_GAIN]
+        gains = gains or [np.zeros(len(blocks.sizes))]
         weights = [_GAUSSIAN / len(gains)] * len(gains)
         for parts, weight in _STEPS:
             steps = _steps(blocks, reference, parts)

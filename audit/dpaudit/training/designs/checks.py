@@ -19,7 +19,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.plan_scores import fewest_scores
 from dpaudit.engine.pools import not_whole, pool_words
 from dpaudit.engine.provenance import training_words
-from dpaudit.engine.score_guesses import Independence
+from dpaudit.engine.score_design import Independence
 from dpaudit.engine.seen import shown
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
@@ -74,7 +74,7 @@ def too_few(result: AuditResult, given: int, what: str, independence: Independen
     if not any(is_about(warning, About.TOO_FEW) for warning in result.warnings):
         return ()
     fewest = fewest_scores(result.claim, independence=independence, confidence=result.confidence)
-    if fewest is not None and fewest <= given:  # the chosen number of guesses weakens the evidence
+    if fewest is not None and fewest <= given:  # the numbers of both sides differ too much
         return ()
     needed = f"at least {fewest:,} {what} are needed" if fewest else f"no feasible number of {what} is enough"
     return (

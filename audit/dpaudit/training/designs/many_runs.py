@@ -131,7 +131,7 @@ def many_runs(
     result = audit_given(
         read_scores(sides[0], sides[1]),
         claim,
-        Design(independence="runs", inclusion="coins", guesses=None, run=None),
+        Design(independence="runs"),
         confidence=confidence,
         seed=seed,
         name=name,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.read_scores import read_scores
-from dpaudit.engine.score_guesses import Independence, checked_guesses
-from dpaudit.engine.scores import LEFT_OUT, Design, audit_given, check_independence
+from dpaudit.engine.score_design import Independence
+from dpaudit.engine.scores import Design, audit_given, check_independence
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
@@ -32,10 +32,9 @@ def one_run(
     canaries: int,
     claim: TradeoffFunction | str | None = None,
     *,
-    independence: Independence = LEFT_OUT,
+    independence: Independence = None,
     confidence: float = DEFAULTS.confidence,
     seed: int | None = DEFAULTS.seed,
-    guesses: int | None = None,
     store: str | Path | None = DEFAULTS.store,
     resume: Resume = DEFAULTS.resume,
     name: str = "training",
@@ -51,20 +50,19 @@ def one_run(
         canaries: Number of canaries, m.
         claim: The claim about the whole training, or its text.  If None, no claim is tested: the bounds hold, and the
             verdict is INCONCLUSIVE.
-        independence: "canaries" or None, as in `audit_scores`; required.
+        independence: "canaries" or None, as in `audit_scores`.
         confidence: A true claim is reported as violated with probability at most 1 - confidence.
         seed: Seed of the coins and of the training.  If None, the audit uses the seed of an existing `store` or else a
             fresh seed.  The result records the seed.
-        guesses: Number of canaries to guess; choose this number before you see the scores.
-        store: A file that keeps the scores and the coins.  If the file exists, the training is not repeated.  The
-            number of guesses and `independence` must then be those of the first call.
+        store: A file that keeps the scores and the coins.  If the file exists, the training is not repeated.
+            `independence` must then be that of the first call.
         resume: As in `many_runs`, but another seed or another number of canaries is always refused.
         name: Name of the audit in reports.
 
     Raises:
         TypeError: If `train` cannot be called.
-        ValueError: If `independence` is omitted or "runs", there are too few canaries, the number of guesses is
-            impossible, a score is missing or nan, or `store` belongs to another audit.
+        ValueError: If `independence` is "runs", there are too few canaries, a score is missing or nan, or `store`
+            belongs to another audit.
     """
     began = time.perf_counter()
     check_independence(independence)
@@ -74,7 +72,7 @@ def one_run(
         raise TypeError(f"train must be a function (included, rng) that returns scores, got {shown(train)}")
     if not is_whole(canaries, least=4):
         raise ValueError(f"canaries must be the number of canaries, a whole number >= 4, got {shown(canaries)}")
-    parts = _parts(canaries, independence, guesses)
+    parts = {"design": "one run", "canaries": f"{canaries:,}", "independence": str(independence)}
     settings = AuditSettings(confidence=confidence, store=store, resume=resume)
     seed = seed_of(store) if seed is None else seed
     included = stream(seed, "secret coins").random(canaries) < 0.5
@@ -92,7 +90,7 @@ def one_run(
     result = audit_given(
         read_scores(scores[~included], scores[included]),
         claim,
-        Design(independence=independence, inclusion="coins", guesses=guesses, run=None, own_coins=True),
+        Design(independence=independence, own_coins=True),
         confidence=confidence,
         seed=seed,
         name=name,
@@ -102,17 +100,6 @@ def one_run(
     found = (*doubts_of(train), *words, *too_few(result, canaries, "canaries", independence))
     canary = f"{canaries:,} canaries, {included.sum():,} of them included"
     return described(result, (*found, *no_effect(result, *sides, CANARIES)), "one run", train, canary, *sides)
-
-
-def _parts(canaries: int, independence: Independence, guesses: int | None) -> dict[str, str]:
-    """Return the parts of a store's identity that are chosen before the scores are seen."""
-    numbers = [] if guesses is None else [checked_guesses(r, canaries, "canaries") for r in np.ravel(guesses)]
-    return {
-        "design": "one run",
-        "canaries": f"{canaries:,}",
-        "independence": str(independence),
-        "guesses": ", ".join(map(str, sorted(numbers))) or "default",
-    }
 
 
 def _checked(given: npt.ArrayLike, canaries: int) -> Array:

@@ -1,0 +1,228 @@
+"""The design of given scores: how canaries were included, which run each score comes from, and the right guesses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.inference.scores.dependence import coins_p_value, half_by_chance, half_included, number_factor
+from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.scores_evidence import Line, ScoresEvidence
+from dpaudit.sampling.streams import stream
+from dpaudit.settings.limits import shown
+from dpaudit.text.rounding import lower, upper
+
+Independence = Literal["runs", "canaries"] | None
+Inclusion = Literal["coins", "fixed_number"]
+Labels = npt.NDArray[np.intp]
+
+_WHAT_TO_DO = "the bounds of independent canaries are then not valid; use independence=None, which assumes nothing"
+
+DESIGNS = {
+    "coins": "an independent fair coin decided for each canary",
+    "fixed_number": "a fixed number of canaries was drawn at random, without replacement",
+}
+"""Meaning of each choice of `included_at_random`."""
+
+
+CHOICES = {
+    None: (
+        "only the random inclusion of canaries is assumed; scores may depend on each other in any way, as those of one "
+        "trained model do"
+    ),
+    "canaries": (
+        "given which canaries were included, their scores are assumed to be independent of each other, which one run "
+        "cannot prove"
+    ),
+    "runs": "every score comes from a separate run, and runs are independent",
+}
+"""Meaning of each choice of `independence`."""
+
+
+def check_independence(independence: Any) -> None:
+    """Raise ValueError unless a choice of `independence` is known."""
+    if independence is None or (isinstance(independence, str) and independence in CHOICES):
+        return
+    each = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
+    raise ValueError(f'independence must be None, "canaries" or "runs", got {shown(independence)}.  {each}')
+
+
+def check_design(independence: Independence, inclusion: Any) -> Inclusion:
+    """Return how canaries were included."""
+    if not isinstance(inclusion, str) or inclusion not in DESIGNS:
+        choices = "; ".join(f"{choice!r}: {words}" for choice, words in DESIGNS.items())
+        raise ValueError(f"included_at_random must be one of these, got {shown(inclusion)}.  {choices}")
+    if independence == "runs" and inclusion != "coins":
+        raise ValueError(
+            'included_at_random is about canaries; with independence="runs" any number of runs on each dataset is '
+            "allowed, so leave it out"
+        )
+    return "fixed_number" if inclusion == "fixed_number" else "coins"
+
+
+def run_labels(given: Any, sizes: tuple[int, int], independence: Independence) -> tuple[Labels, Labels] | None:
+    """Return the run of every score as a number from 0; None if there is one run."""
+    if given is None:
+        return None
+    if independence == "runs":
+        raise ValueError(
+            'run states which canaries share a run; with independence="runs", every score comes from a run of its own, '
+            "so leave run out, or choose another independence"
+        )
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(f"run must be two lists: the runs of scores0, and the runs of scores1; got {shown(given)}")
+    sides = [np.asarray(side) for side in given]
+    for i, (side, n) in enumerate(zip(sides, sizes, strict=True)):
+        if side.shape != (n,):
+            raise ValueError(f"run[{i}] must name the run of each of {n} scores, got shape {side.shape}")
+        if side.dtype.kind not in "biufU" or (side.dtype.kind == "f" and np.isnan(side).any()):
+            raise ValueError(f"run[{i}] must consist of numbers or text without missing values, got {side.dtype}")
+    if (sides[0].dtype.kind == "U") != (sides[1].dtype.kind == "U") and all(sizes):
+        raise ValueError("run must name runs by numbers on both sides, or by text on both sides")
+    names, places = np.unique(np.concatenate(sides), return_inverse=True)
+    return None if len(names) == 1 else (places[: sizes[0]], places[sizes[0] :])
+
+
+def number_of_runs(labels: tuple[Labels, Labels]) -> int:
+    return int(max(side.max(initial=0) for side in labels)) + 1
+
+
+class Coins(NamedTuple):
+    """How the number of included canaries came about; see `inference.scores.rank_laws.Inclusion`."""
+
+    share: float
+    factor: float
+    note: str  # what the report says if the number may have been fixed beforehand; "" if coins decided
+
+
+_UNFAIR = 1e-6  # probability with which fair coins are called unfair
+_SUSPICIOUS = 0.05  # several runs that all include half are suspicious if fair coins do so with less probability
+DELTA = 1e-5
+"""Delta of the bounds of epsilon if the claim names none."""
+
+
+def coins_of(
+    labels: tuple[Labels, Labels] | None, sizes: tuple[int, int], inclusion: Inclusion, *, tossed: bool
+) -> Coins:
+    """Return the coins that decided, or those whose law, given their number, is that of the included canaries.
+
+    Theorem:
+        Unless coins were `tossed` by this program, the number counts as fixed if it is stated to be, or if half of the
+        canaries (rounded) were included, or if fair coins are this uneven with probability at most 1e-6.  Let h be the
+        probability of these events under fair coins.  Multiplied by 1 + h, the p-values are valid in all cases.
+
+    Proof:
+        Given the number, the p-values of a fixed number are valid.  So a true claim is refuted at s with probability at
+        most s / (1 + h) by the p-values of coins, and with probability at most h s / (1 + h) by those of a number.
+    """
+    if tossed:
+        return Coins(0.5, 1.0, "")
+    runs = 1 if labels is None else number_of_runs(labels)
+    counts = [np.bincount(side, minlength=runs) for side in labels] if labels else [np.array([n]) for n in sizes]
+    each = [(int(out), int(into)) for out, into in zip(*counts, strict=True)]
+    by_chance = math.prod(half_by_chance(out + into) for out, into in each)
+    halves = all(half_included(*one) for one in each) and (runs == 1 or by_chance < _SUSPICIOUS)
+    least = min(coins_p_value(*sizes), runs * min(coins_p_value(*one) for one in each))
+    if inclusion == "coins" and not halves and least > _UNFAIR:
+        return Coins(0.5, 1 + by_chance + 2 * _UNFAIR, "")
+    share = 0.5 if halves else sizes[1] / sum(sizes)
+    factor = math.prod(number_factor(out + into, into, share) for out, into in each)
+    note = ""
+    if inclusion == "coins":
+        factor *= 1 + by_chance + 2 * _UNFAIR
+        many = " of every run" if runs > 1 else ""
+        what = f"half of the canaries{many}" if halves else f"{sizes[1]:,} of {sum(sizes):,} canaries{many}"
+        note = (
+            f"{what} were included, so this number may have been fixed beforehand: without an assumption about the "
+            f"scores, p-values are divided by the probability with which coins include it, {lower(1 / factor, 3)}; this "
+            "is valid for coins and for a random set of this size, but not if pairs or groups of canaries were each "
+            "split in half"
+        )
+    return Coins(share, factor, note)
+
+
+def sorted_evidence(
+    scores0: Array,
+    scores1: Array,
+    line: Line,
+    coins: Coins,
+    *,
+    runs: int,
+    claim: TradeoffFunction,
+    significance: float,
+    rng: np.random.Generator,
+) -> ScoresEvidence:
+    """Sort the scores, with equal ones in a random order, and count the right guesses."""
+    n0, n1 = len(scores0), len(scores1)
+    order = rng.permutation(n0 + n1)
+    order = order[np.argsort(-np.concatenate([scores0, scores1])[order], kind="stable")]
+    found = evidence_of(n0, n1, line, coins, runs=runs, claim=claim, significance=significance)
+    counts = {
+        name: tuple(found.law_of(kind).blocks.right(order >= n0).tolist())
+        for name, kind in (("ranked", line if line == "runs" else "canaries"), ("halved", "inclusion"))
+    }
+    return dataclasses.replace(found, **counts)
+
+
+def evidence_of(
+    n0: int, n1: int, line: Line, coins: Coins, *, runs: int, claim: TradeoffFunction, significance: float
+) -> ScoresEvidence:
+    """Return evidence without right guesses."""
+    delta = DELTA
+    if isinstance(claim, PureDP | ApproxDP):
+        delta = float(claim.parameters.get("delta", 0.0))
+    return ScoresEvidence(
+        line=line,
+        n0=n0,
+        n1=n1,
+        runs=runs,
+        share=coins.share,
+        factor=coins.factor,
+        delta=delta,
+        significance=significance,
+        ranked=(),
+        halved=(),
+    )
+
+
+def order_matters(scores0: Array, scores1: Array) -> bool:
+    """Return whether a score of d0 equals one of d1, so that the random order of equal scores matters."""
+    return bool(len(np.intersect1d(scores0, scores1)))
+
+
+def signs_of_dependence(
+    scores0: Array, scores1: Array, labels: tuple[Labels, Labels] | None, seed: int
+) -> tuple[str, ...]:
+    """Return reasons why canaries cannot be taken as independent; empty if the tests find no sign.
+
+    Theorem:
+        If the pairs (score, coin) of all canaries are exchangeable between runs, and the scores of each side along
+        their list, a reason is returned with probability at most `exchangeability.LEVEL` = 0.1 %.
+
+    Proof:
+        Each of the two tests warns if its p-value is at most half of this level, by the theorem of
+        `inference.scores.exchangeability`.
+
+    No reason does not confirm independence: a state that all canaries of one run share cannot be seen in this run.
+    """
+    found = []
+    rng = stream(seed, "dependence")
+    if labels is not None:
+        p_value = between_runs(scores0, scores1, *labels, rng=rng)
+        if p_value <= LEVEL / 2:
+            found.append(
+                f"canaries depend on each other: scores differ between runs, with probability at most {upper(p_value)} "
+                f"if independent canaries of one kind were divided at random between the runs; {_WHAT_TO_DO}"
+            )
+    if not found and (p_value := along_the_list(scores0, scores1, rng=rng)) <= LEVEL / 2:
+        found.append(
+            "canaries depend on each other, or are listed by kind: scores differ along the list of canaries, with "
+            f"probability at most {upper(p_value)} if independent canaries are in random order; {_WHAT_TO_DO}"
+        )
+    return tuple(found)
