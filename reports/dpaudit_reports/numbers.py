@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TypeVar
 
-from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import count
 from dpaudit_reports.blocks import Paragraph
 
@@ -32,10 +30,3 @@ def some_of(names: Sequence[str], most: int = 5, more: str = "more") -> str:
     """Return the first names, and the number of the others, for a sentence."""
     others = f" and {len(names) - most} {more}" if len(names) > most else ""
     return ", ".join(names[:most]) + others
-
-
-@lru_cache(maxsize=16)
-def least_right(result: AuditResult) -> int | None:
-    """Return the least number of right guesses that refutes the claim."""
-    guessed = result.evidence.guessed
-    return None if guessed is None else guessed.least_right(result.claim, confidence=result.confidence)

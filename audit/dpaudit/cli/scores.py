@@ -23,8 +23,8 @@ _Independence = Annotated[
     typer.Option(
         metavar="runs|canaries|none",
         autocompletion=completing(("runs", "canaries", "none")),
-        help="runs: each score comes from its own run.  canaries: all scores come from one run and are assumed to be "
-        "independent.  none: no assumption.  Canaries may come from several runs (column run).",
+        help="What the verdict assumes.  none: only that canaries were included at random.  canaries: also that they "
+        "do not influence each other's scores.  runs: each score comes from its own run.  Default: none.",
     ),
 ]
 _Inclusion = Annotated[
@@ -43,18 +43,11 @@ _Claim = Annotated[
     str | None, typer.Option(metavar="CLAIM", help='The claim, such as "gaussian(mu=1)".  Default: no claim.')
 ]
 _Confidence = Annotated[float, number_option(help="Confidence of the audit, between 0 and 1.")]
-_Delta = Annotated[float, number_option(help="Also print the bound on epsilon at this delta.")]
+_Delta = Annotated[float | None, number_option(help="Delta of the bounds.  Default: that of the claim, or 1e-5.")]
 _Assuming = Annotated[
     str | None,
     typer.Option(
         metavar="FAMILY", help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".'
-    ),
-]
-_GuessesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER[,NUMBER...]",
-        help="Number of guesses, fixed before you see the scores.  Several numbers: one run, with --independence none.",
     ),
 ]
 _Output = Annotated[
@@ -74,9 +67,8 @@ def scores(
     included_at_random: _Inclusion = "coins",
     claim: _Claim = None,
     confidence: _Confidence = DEFAULTS.confidence,
-    delta: _Delta = 1e-5,
+    delta: _Delta = None,
     assuming: _Assuming = None,
-    guesses: _GuessesOption = None,
     seed: Annotated[int | None, whole_option(help="Random seed for the order of equal scores.")] = None,
     output: _Output = None,
 ) -> None:
@@ -87,8 +79,10 @@ def scores(
     exit code is 0 if the bounds are valid.
 
     Instead of these columns, an NPZ file may hold two arrays: scores0 (runs on d0, excluded canaries) and scores1 (runs
-    on d1, included canaries).  A column `run` names the run of each canary.  With `--independence canaries`, canaries
-    must be in their order in the run, or in random order: a test of this order looks for dependence.
+    on d1, included canaries).  A column `run` names the run of each canary.
+
+    The table shows what is proven under each assumption, and the verdict rests on the one of --independence.  Members
+    and non-members from different sources prove nothing: canaries must have been included at random.
 
     The confidence holds for a single audit of a complete file.  Repeated audits of a growing file refute a true claim
     more often.  For results that arrive one by one, use OnlineAudit (docs/scores.md).
@@ -99,7 +93,6 @@ def scores(
 
     _check_design(independence, included_at_random)
     _check_values(claim, confidence, delta, assuming, output)
-    numbers = _guesses(guesses)
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
@@ -115,7 +108,6 @@ def scores(
                 claim,
                 independence=None if independence == "none" else independence,  # type: ignore[arg-type]
                 included_at_random=included_at_random,  # type: ignore[arg-type]
-                guesses=numbers,
                 run=read.run,
                 confidence=confidence,
                 seed=seed,
@@ -134,7 +126,7 @@ def scores(
 
 
 def _check_values(
-    claim: str | None, confidence: float, delta: float, assuming: str | None, output: Path | None
+    claim: str | None, confidence: float, delta: float | None, assuming: str | None, output: Path | None
 ) -> None:
     """Refuse wrong values of options before the file is read."""
     from dpaudit.claims import parse_claim
@@ -156,7 +148,7 @@ def _check_values(
             family_of(assuming)(1.0)
         except ValueError as error:
             refuse(f"--assuming: {error}")
-    if not 0 <= delta <= 1:
+    if delta is not None and not 0 <= delta <= 1:
         refuse(f"--delta must lie in [0, 1], got {delta:g}")
     if output is not None:
         check_writable("--output", output)
@@ -165,10 +157,10 @@ def _check_values(
 
 
 def _check_design(independence: str | None, inclusion: str) -> None:
-    from dpaudit.engine.score_guesses import DESIGNS
-    from dpaudit.engine.scores import CHOICES
+    from dpaudit.engine.score_design import CHOICES, DESIGNS
 
-    _check_explained("--independence", independence, {choice or "none": words for choice, words in CHOICES.items()})
+    choices = {choice or "none": words for choice, words in CHOICES.items()}
+    _check_explained("--independence", independence or "none", choices)
     _check_explained("--included-at-random", inclusion, DESIGNS)
     if independence == "runs" and inclusion != "coins":
         refuse(
@@ -176,11 +168,11 @@ def _check_design(independence: str | None, inclusion: str) -> None:
         )
 
 
-def _check_explained(option: str, given: str | None, choices: dict[str, str]) -> None:
+def _check_explained(option: str, given: str, choices: dict[str, str]) -> None:
     """Refuse an invalid value of an option, and explain the valid values."""
     if given not in choices:
         *others, last = choices
-        got = "the option is missing" if given is None else f"got {given!r}{_meant(given, choices)}"
+        got = f"got {given!r}{_meant(given, choices)}"
         lines = [f"  {choice}: {words}" for choice, words in choices.items()]
         refuse("\n".join([f"{option} must be {', '.join(others)} or {last}; {got}", *lines]))
 
@@ -190,23 +182,17 @@ def _meant(given: str, known: Iterable[str]) -> str:
     return f"; did you mean {meant}?" if meant else ""
 
 
-def _guesses(given: str | None) -> int | list[int] | None:
-    if given is None:
-        return None
-    try:
-        numbers = [int(part) for part in given.split(",")]
-    except ValueError:  # also a number with more digits than Python reads
-        refuse(f"--guesses must be a whole number, or several such as 100,350; got {given!r}")
-    return numbers if len(numbers) > 1 else numbers[0]
-
-
-def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
+def _lines(result: AuditResult, delta: float | None, assuming: str | None) -> list[str]:
+    from dpaudit.result.model import table_words
     from dpaudit.text.rounding import lower
 
-    lines = [str(result), f"  epsilon >= {lower(result.epsilon_lower(delta))} at delta = {delta:g}"]
+    lines = [str(result)]
+    if delta is not None and result.bounds and delta != result.bounds[0].delta:
+        lines += table_words(result.bounds_at(delta))
     if assuming is not None:
-        bound = result.assumed_bound(delta, assuming)
-        lines.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
+        at = result.bounds[0].delta if delta is None and result.bounds else delta or 0.0
+        bound = result.assumed_bound(at, assuming)
+        lines.append(f"  epsilon >= {lower(bound)} at delta = {at:g}, assuming that {bound.assumption}")
     return [_with_options(line) for line in lines]
 
 

@@ -40,8 +40,8 @@ def audit_one_run(
             suggestion; +-inf is allowed.
         included: (m,), booleans: whether each canary was included.  The scores may depend on the inclusion only through
             the output.
-        claim: The claim to test, or text for `parse_claim`; None to measure only.  The claim is about adding or removing one canary; see
-            `inference.one_run` for the theorems.
+        claim: The claim to test, or text for `parse_claim`; None to measure only.  The claim is about adding or
+            removing one canary; see `inference.one_run` for the theorems.
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
         included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
             number of canaries was drawn at random, without replacement.

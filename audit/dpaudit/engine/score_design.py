@@ -103,6 +103,7 @@ class Coins(NamedTuple):
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
 _SUSPICIOUS = 0.05  # several runs that all include half are suspicious if fair coins do so with less probability
+KINDS: tuple[Line, Line] = ("canaries", "inclusion")  # of lines that differ in their laws
 DELTA = 1e-5
 """Delta of the bounds of epsilon if the claim names none."""
 
@@ -140,9 +141,9 @@ def coins_of(
         what = f"half of the canaries{many}" if halves else f"{sizes[1]:,} of {sum(sizes):,} canaries{many}"
         note = (
             f"{what} were included, so this number may have been fixed beforehand: without an assumption about the "
-            f"scores, p-values are divided by the probability with which coins include it, {lower(1 / factor, 3)}; this "
-            "is valid for coins and for a random set of this size, but not if pairs or groups of canaries were each "
-            "split in half"
+            f"scores, p-values are divided by the probability with which coins include it, {lower(1 / factor, 3)}.  "
+            "This is valid for coins and for a random set of this size, but not if pairs or groups of canaries were "
+            "each split in half"
         )
     return Coins(share, factor, note)
 
@@ -163,11 +164,8 @@ def sorted_evidence(
     order = rng.permutation(n0 + n1)
     order = order[np.argsort(-np.concatenate([scores0, scores1])[order], kind="stable")]
     found = evidence_of(n0, n1, line, coins, runs=runs, claim=claim, significance=significance)
-    counts = {
-        name: tuple(found.law_of(kind).blocks.right(order >= n0).tolist())
-        for name, kind in (("ranked", line if line == "runs" else "canaries"), ("halved", "inclusion"))
-    }
-    return dataclasses.replace(found, **counts)
+    ranked, halved = (found.law_of(kind).blocks.right(order >= n0) for kind in KINDS)
+    return dataclasses.replace(found, ranked=tuple(ranked.tolist()), halved=tuple(halved.tolist()))
 
 
 def evidence_of(

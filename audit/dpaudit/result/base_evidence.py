@@ -6,14 +6,9 @@ The verdict and the bounds can be recomputed from the counts in a result file.
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import EDGES
@@ -21,8 +16,7 @@ from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.inference.sequential.bands import Band
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.result.histograms import Counts, sha256
+from dpaudit.result.histograms import Counts
 from dpaudit.result.words import Words
 from dpaudit.values import Json, JsonObject
 

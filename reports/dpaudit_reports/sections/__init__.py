@@ -17,7 +17,7 @@ from dpaudit_reports.sections.answers import answers
 from dpaudit_reports.sections.appendix import method
 from dpaudit_reports.sections.attacks import attacks, pairs
 from dpaudit_reports.sections.bounds import bounds, curves
-from dpaudit_reports.sections.evidence import evidence, one_run
+from dpaudit_reports.sections.evidence import evidence, scores
 from dpaudit_reports.sections.next_step import next_step
 from dpaudit_reports.sections.pictures import pictures
 from dpaudit_reports.sections.provenance import provenance
@@ -34,7 +34,7 @@ SECTIONS: tuple[Section, ...] = (
     answers,
     next_step,
     pictures,
-    one_run,
+    scores,
     training,
     witness,
     bounds,
@@ -47,4 +47,4 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 # The sections of the short report for comments and notebooks.
-BRIEF: tuple[Section, ...] = (verdict, warnings, answers, next_step, pictures, one_run, witness, bounds)
+BRIEF: tuple[Section, ...] = (verdict, warnings, answers, next_step, pictures, scores, witness, bounds)

@@ -165,11 +165,9 @@ def data(result: AuditResult) -> Iterator[Span]:
     evidence = result.evidence
     if evidence.guessed is not None:
         words, guessed = evidence.words, evidence.guessed
-        what = f"{count(guessed.canaries)} {words.unit}"
-        what = spent(evidence, result.trials_used) if "{canaries}" in words.spent else what
-        yield f"{what}, {words.each}; {count(guessed.guesses)} {words.guesses}, "
-        yield Strong(f"{count(guessed.right)} of {count(guessed.guesses)}")
-        yield " right."
+        yield f"{count(guessed.scores)} {words.unit}, {words.each}; "
+        yield Strong(guessed.outcome)
+        yield "."
         return
     made = spent(evidence, result.trials_used)
     if evidence.words.data:

@@ -29,7 +29,7 @@ from dpaudit_reports.foreign import foreign_blocks
 from dpaudit_reports.numbers import first
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.sections.answers import claimed, data
-from dpaudit_reports.sections.evidence import one_run
+from dpaudit_reports.sections.evidence import scores
 from dpaudit_reports.sections.next_step import how_to_repeat
 from dpaudit_reports.sections.pictures import tradeoff_panel
 from dpaudit_reports.sections.provenance import SEED, origin
@@ -115,7 +115,7 @@ def appendix(results: Sequence[AuditResult], titles: Sequence[str]) -> tuple[Blo
 def _details(result: AuditResult, rows: Sequence[tuple[str, Text]]) -> tuple[Block, ...]:
     config = result.provenance.audit
     known = tuple(row for row in (*_evidence(result), *rows) if row[1] != "–")
-    special = (block for block in (*one_run(result), *training(result)) if not isinstance(block, Figure | Heading))
+    special = (block for block in (*scores(result), *training(result)) if not isinstance(block, Figure | Heading))
     return KeyValues(known), *special, *((_listing(config.strip()),) if config else ()), *foreign_blocks(result)
 
 

@@ -7,30 +7,44 @@ from fractions import Fraction
 from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.text.rounding import at_least, at_most, count, number, percent_beyond
-from dpaudit_reports.blocks import Block, Figure, Heading, KeyValues, Math, Panel, Paragraph, Span, Text
+from dpaudit.text.rounding import at_least, at_most, count, number, percent_at_least, percent_beyond
+from dpaudit_reports.blocks import Block, Column, Figure, Heading, KeyValues, Math, Panel, Paragraph, Span, Table
 from dpaudit_reports.figures.evidence import distributions_svg, evidence_svg, witness_scores
-from dpaudit_reports.numbers import least_right
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.verdicts import why_void
 
 
-def one_run(result: AuditResult) -> tuple[Block, ...]:
-    """Return the number of guesses, and how many were right, are right by chance, and would refute the claim."""
-    guessed = result.evidence.guessed
+def scores(result: AuditResult) -> tuple[Block, ...]:
+    """Return what given scores prove under each assumption."""
+    guessed, words = result.evidence.guessed, result.evidence.words
     if guessed is None:
         return ()
-    words = result.evidence.words
-    least = least_right(result)
-    rows: tuple[tuple[str, Text], ...] = (
-        (words.unit, f"{count(guessed.canaries)}, {words.each}"),
-        (words.guesses, f"{count(guessed.guesses)}, a number that was fixed beforehand"),
-        (f"right {words.guesses}", count(guessed.right)),
-        ("right by chance", f"about {number(guessed.by_chance, 6)}"),
-        ("would refute", f"{'no number of' if least is None else f'{count(least)} or more'} right {words.guesses}"),
-        *((("p-value", p_value_words(result, at_most)),) if result.p_value < 1 else ()),
-    )
-    return Heading(f"Guesses about the {words.unit}"), KeyValues(rows), Paragraph(words.guessing, quiet=True)
+    rows = [
+        (words.unit, f"{count(guessed.scores)}, {words.each}"),
+        ("right guesses", f"{guessed.outcome}"),
+    ]
+    if result.p_value < 1:
+        rows.append(("p-value", p_value_words(result, at_most)))
+    found: list[Block] = [Heading("The scores"), KeyValues(tuple(rows))]
+    if result.bounds:
+        columns = (Column("Assumption", grow=1), Column("Proven", align="right"), Column("At most", align="right"))
+        table = tuple(
+            (
+                f"{row.assumption}{' (the verdict)' if row.verdict else ''}",
+                f"ε\u00a0{at_least(row.epsilon)}",
+                f"ε\u00a0{at_least(row.most)}",
+            )
+            for row in result.bounds
+        )
+        needed = result.detectable.needed
+        words = (
+            f"Lower bounds on ε at δ = {number(result.bounds[0].delta)}, each with "
+            f"{percent_at_least(result.confidence)} confidence if its own assumption is true. At most: the largest "
+            "bound that this number of scores could prove. Members and non-members from different sources prove "
+            f"nothing, whatever their scores.{f' {needed[:1].upper()}{needed[1:]}.' if needed else ''}"
+        )
+        found += [Table(columns, table), Paragraph(words, quiet=True)]
+    return tuple(found)
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:

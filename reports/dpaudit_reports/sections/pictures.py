@@ -15,7 +15,6 @@ from dpaudit_reports.figures.bars import Bar, bars_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.residual import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
-from dpaudit_reports.numbers import least_right
 from dpaudit_reports.rates import Frequencies, RegionStatus, accounted, frequencies, intervals, region, region_status
 from dpaudit_reports.verdicts import why_void
 
@@ -52,15 +51,12 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
 def _guesses(result: AuditResult) -> tuple[Panel, str]:
     guessed, words = result.evidence.guessed, result.evidence.words
     assert guessed is not None
-    least, total = least_right(result), guessed.guesses
     rows = [
-        _share(f"right {words.guesses}", guessed.right, total, WITNESS),
-        Bar(f"by chance: about {number(guessed.by_chance, 6)}", 0.0, guessed.by_chance / max(1, total), ATTACK),
+        _share("right guesses", guessed.right, guessed.n1, WITNESS),
+        Bar(f"by chance: about {number(guessed.by_chance, 6)}", 0.0, guessed.by_chance / guessed.n1, ATTACK),
     ]
-    if least is not None:
-        rows.append(Bar(f"would refute: {count(least)} or more", 0.0, least / max(1, total), CLAIM))
-    title = f"Guesses about the {words.unit}"
-    return Panel(partial(bars_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title), ""
+    alt = f"Guesses: {_joined(rows)}."
+    return Panel(partial(bars_svg, rows), alt=alt, title=f"The {count(guessed.n1)} highest scores"), words.guessing
 
 
 def _bounds(result: AuditResult) -> tuple[Panel | None, str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, Verdict
-from dpaudit.text.rounding import at_most, count, percent_at_least
+from dpaudit.text.rounding import at_most, percent_at_least
 from dpaudit_reports.blocks import Block, Callout, Heading, Items, Span, Strong, Text, flat, spans_of
 from dpaudit_reports.claimed import claim_of, headline, least_found_in_words
-from dpaudit_reports.numbers import first, least_right
+from dpaudit_reports.numbers import first
 from dpaudit_reports.rates import frequencies, in_words
 from dpaudit_reports.verdicts import MARKS, assumption, confirmation, reason, shows_size, why_inconclusive
 
@@ -79,11 +79,7 @@ def _spent(result: AuditResult) -> str:
 def _shown(result: AuditResult) -> tuple[Span, ...]:
     guessed = result.evidence.guessed
     if guessed is not None:
-        least = least_right(result)
-        guesses = result.evidence.words.guesses
-        right = f"{count(guessed.right)} of {count(guessed.guesses)} {guesses} were right"
-        refutes = "" if least is None else f"; {count(least)} right {guesses} refute the claim"
-        return " ", Strong(f"{right}{refutes}.")
+        return " ", Strong(f"{guessed.outcome[:1].upper()}{guessed.outcome[1:]}.")
     if not result.bounds_valid or (found := frequencies(result)) is None:
         return ()
     counts, meaning = in_words(result, found)

@@ -176,10 +176,10 @@ class RankTest:
         def refuted(x: float) -> bool:
             claim = self.path.claim(x).symmetrized()
             used = statistic_of(self.law.blocks, self.path, self.path.reference(claim))
-            level, share = self.significance, self.share
-            if share and self._tail(Observed(used, float(used.log(self._counts))), claim, share * level) <= share * level:
+            t, level = Observed(used, float(used.log(self._counts))), self.share * self.significance
+            if level and self._tail(t, claim, level) <= level:
                 return True
-            return share < 1 and self._of_count(claim) <= (1 - share) * level
+            return self.share < 1 and self._of_count(claim) <= self.significance - level
 
         return last_that_holds(refuted, precision=1e-2)
 

@@ -117,7 +117,7 @@ class Independent:
 
     def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
         """Draw right guesses, (draws, blocks), if scores are independent likelihood ratios on a curve."""
-        return draw_independent(self.blocks, *levels(curve), draws, rng)
+        return draw_independent(self.blocks, *chords(curve), draws, rng)
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Inclusion:
     def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
         """As `Independent.draw`; scores of canaries are independent, too."""
         included = rng.binomial(self.blocks.scores, self.share, size=draws)
-        return draw_independent(self.blocks, *levels(curve), draws, rng, included)
+        return draw_independent(self.blocks, *chords(curve), draws, rng, included)
 
 
 Law = Independent | Inclusion
@@ -278,15 +278,26 @@ def draw_guesses(blocks: Blocks, q: Array, draws: int, rng: np.random.Generator)
 
 
 @kept(256)
-def levels(claim: Curve) -> tuple[Array, Array]:
+def chords(curve: Curve) -> tuple[Array, Array]:
+    """Return the probabilities of the segments of a polygon through points of a curve, which reveals a little less."""
+    small = np.geomspace(1e-9, 0.5, 80)
+    alpha = np.concatenate([[0.0], small, 1 - small[-2::-1], [1.0]])
+    power = np.concatenate([[0.0], np.maximum.accumulate(1 - np.asarray(curve.beta(alpha)))])
+    of_d0, of_d1 = np.diff(np.concatenate([[0.0], alpha])), np.diff(power)
+    return read_only(of_d0 / of_d0.sum()), read_only(of_d1 / of_d1.sum())
+
+
+@kept(256)
+def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
     """Return the probabilities of the segments of a polygon below a symmetric f, from the largest ratio on."""
     whole = Envelope.of(claim)
     envelope = Envelope(whole.steep.thinned(_LINES), whole.flat.thinned(_LINES))
     steep, flat = envelope.steep, envelope.flat
     alpha, beta = envelope.crossing()
-    a = [[0.0, 0.0], np.exp(steep.log_alpha[::-1]), [alpha], 1 - flat.power, [1 - flat.gap[-1], 1.0]]
-    b = [[0.0, steep.gap[-1]], steep.power[::-1], [1 - beta], 1 - np.exp(flat.log_alpha), [1.0, 1.0]]
-    of_d0, of_d1 = (np.diff(np.concatenate(each)).clip(0) for each in (a, b))
+    start, end = np.array([0.0, steep.gap[-1]]), np.array([1 - flat.gap[-1], 1.0])
+    a = np.concatenate([[0.0, 0.0], np.exp(steep.log_alpha[::-1]), [alpha], 1 - flat.power, end])
+    b = np.concatenate([start, steep.power[::-1], [1 - beta], 1 - np.exp(flat.log_alpha), [1.0, 1.0]])
+    of_d0, of_d1 = np.diff(a).clip(0), np.diff(b).clip(0)
     some = (of_d0 > 0) | (of_d1 > 0)
     return read_only(of_d0[some] / of_d0.sum()), read_only(of_d1[some] / of_d1.sum())
 

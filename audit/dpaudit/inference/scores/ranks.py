@@ -82,7 +82,8 @@ class Blocks:
         """Count the right guesses of each block; `of_d1` belongs to the scores from the highest to the lowest."""
         high = np.concatenate([[0], np.cumsum(of_d1[: self.top])])
         low = np.concatenate([[0], np.cumsum(~of_d1[self.top :][::-1])])
-        return np.concatenate([np.diff(high[self.ends[0]]), np.diff(low[self.ends[1]])])
+        found: Counts = np.concatenate([np.diff(high[self.ends[0]]), np.diff(low[self.ends[1]])]).astype(np.int64)
+        return found
 
 
 @lru_cache(256)
@@ -91,7 +92,9 @@ def _ends(number: int) -> Counts:
     while ends[-1] < number:
         size = max(size * _GROWTH, size + 1)
         ends.append(min(round(size), number))
-    return read_only(np.array(ends))
+    found = np.array(ends)
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.read_scores import read_scores
-from dpaudit.engine.score_design import Independence
-from dpaudit.engine.scores import Design, audit_given, check_independence
+from dpaudit.engine.score_design import Independence, check_independence
+from dpaudit.engine.scores import Design, audit_given
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store import seed_of
