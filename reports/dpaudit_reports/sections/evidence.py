@@ -37,13 +37,13 @@ def scores(result: AuditResult) -> tuple[Block, ...]:
             for row in result.bounds
         )
         needed = result.detectable.needed
-        words = (
+        explained = (
             f"Lower bounds on ε at δ = {number(result.bounds[0].delta)}, each with "
             f"{percent_at_least(result.confidence)} confidence if its own assumption is true. At most: the largest "
             "bound that this number of scores could prove. Members and non-members from different sources prove "
             f"nothing, whatever their scores.{f' {needed[:1].upper()}{needed[1:]}.' if needed else ''}"
         )
-        found += [Table(columns, table), Paragraph(words, quiet=True)]
+        found += [Table(columns, table), Paragraph(explained, quiet=True)]
     return tuple(found)
 
 
