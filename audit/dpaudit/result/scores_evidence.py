@@ -148,7 +148,7 @@ class ScoresEvidence(Evidence):
     def most_epsilon(self, line: Line) -> float:
         """Return the largest bound on epsilon, at the delta of the evidence, that these scores could prove."""
         law = self.law_of(line)
-        return _test(law, tuple(law.blocks.sizes.tolist()), Path(self.delta), self.significance).most()
+        return _test(law, tuple(law.blocks.sizes.tolist()), Path(self.delta), self.significance).most
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         test = self.test(self.line, family(1.0))

@@ -46,7 +46,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import FINEST, Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
-from dpaudit.numerics.bisect import last_that_holds
+from dpaudit.numerics.bisect import bisect_integers
 
 _EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 32).tolist())
 _MUS = tuple(np.geomspace(0.03, 12, 48).tolist())
@@ -170,18 +170,21 @@ class RankTest:
             )
         return known
 
+    @cached_property
     def most(self) -> float:
-        """Return about the largest x that is refuted, by bisection; for right guesses only, where this is monotone."""
+        """A reference that S does not exceed, for right guesses only, where refutations are monotone."""
+        level = self.share * self.significance
 
-        def refuted(x: float) -> bool:
-            claim = self.path.claim(x).symmetrized()
-            used = statistic_of(self.law.blocks, self.path, self.path.reference(claim))
-            t, level = Observed(used, float(used.log(self._counts))), self.share * self.significance
-            if level and self._tail(t, claim, level) <= level:
+        def refuted(place: int) -> bool:
+            x = self.path.references[place]
+            used = statistic_of(self.law.blocks, self.path, x)
+            if level and self._refutes(Observed(used, float(used.log(self._counts))), x, level):
                 return True
-            return self.share < 1 and self._of_count(claim) <= self.significance - level
+            count = self._of_count(self.path.claim(x).symmetrized()) if self.share < 1 else 1.0
+            return count <= self.significance - level
 
-        return last_that_holds(refuted, precision=1e-2)
+        first = bisect_integers(refuted, inside=-1, outside=len(self.path.references) - 1).outside
+        return self.path.references[first]
 
     def mu_lower(self, *, significance: float) -> float:
         """Return a lower bound of mu."""

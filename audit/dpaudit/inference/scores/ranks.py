@@ -129,10 +129,11 @@ class Statistic:
         each -= largest
         return np.asarray(largest[..., 0] + np.log(np.exp(each, out=each).sum(axis=-1)))
 
-    def log_mean(self, q: Array) -> float:
-        """Return log E[T] if right guesses are independent, with a probability for each block."""
-        each = self.constants + np.log(1 - q + q * np.exp(self.gains)) @ self.blocks.sizes
-        return float(np.logaddexp.reduce(each))
+    def log_mean(self, q: Array) -> Array:
+        """Return log E[T] if right guesses are independent, with probabilities of shape (..., blocks)."""
+        chance = q[..., None, :]
+        each = self.constants + np.log(1 - chance + chance * np.exp(self.gains)) @ self.blocks.sizes
+        return np.asarray(np.logaddexp.reduce(each, axis=-1))
 
 
 def _falling(blocks: Blocks, gain: Array) -> Array:
