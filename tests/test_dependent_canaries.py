@@ -15,7 +15,6 @@ from dpaudit import AuditResult, GaussianDP, audit_scores
 from dpaudit.inference.scores import exchangeability
 from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
 from dpaudit.result.checks import contradictions
-from dpaudit.result.evidence import CanariesInRunsEvidence, CanaryScoresEvidence
 from dpaudit.result.values import Verdict
 
 LOOKS_DEPENDENT = "canaries depend on each other"
@@ -34,23 +33,15 @@ def response(revealed: Any, m: int, seed: int) -> tuple[Any, Any, Any]:
     return np.where(np.array(revealed)[run], np.where(included == right, 1.0, -1.0), 0.0), included, run
 
 
-def test_runs_of_independent_canaries_count_together(tmp_path: Path) -> None:
+def test_runs_of_independent_canaries_count_together() -> None:
     rng = np.random.default_rng(3)
     included, run = rng.random(900) < 0.5, rng.permutation(np.repeat(["a", "b", "c"], 300))
     scores = rng.normal(2.0 * included)
-    found, one = audited(scores, included, run, GaussianDP(1.0)), audited(scores, included, guesses=558)
-    assert isinstance(found.evidence, CanariesInRunsEvidence)
-    assert isinstance(one.evidence, CanaryScoresEvidence)
-    assert found.evidence.right == one.evidence.right
-    assert found.mu_lower == one.mu_lower
+    found, one = audited(scores, included, run, GaussianDP(1.0)), audited(scores, included, None, GaussianDP(1.0))
+    assert {**found.evidence.to_json(), "factor": 0} == {**one.evidence.to_json(), "factor": 0, "runs": 3}
     assert found.violated
     assert found.trials_used == 3
     assert "3 runs with 900 canaries" in str(found)
-    found.to_json(tmp_path / "r.json")
-    back = AuditResult.from_json(tmp_path / "r.json")
-    assert back.to_dict() == found.to_dict()
-    assert contradictions(back) == []
-    assert "also of one run" in back.evidence.words.principle
 
 
 def test_a_state_that_runs_do_not_share_makes_the_result_inconclusive(tmp_path: Path) -> None:
@@ -124,9 +115,3 @@ def test_long_lists_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
         scores[~included], scores[included], run[~included], run[included], rng=np.random.default_rng(0)
     )
     assert p_value == 1 / 50
-
-
-def test_runs_that_all_include_half_are_refused() -> None:
-    included = np.tile([False, True], 300)
-    with pytest.raises(ValueError, match=r"half of the canaries of each of 3 runs .* use independence=None"):
-        audited(np.random.default_rng(8).normal(size=600), included, np.repeat([1, 2, 3], 200))

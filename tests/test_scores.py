@@ -11,7 +11,12 @@ import pytest
 
 import dpaudit_reports
 from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
-from dpaudit.inference.scores import confident, levels, runs
+from dpaudit.engine.score_design import Coins, coins_of
+from dpaudit.inference.scores.dependence import half_by_chance, number_factor
+from dpaudit.inference.scores.rank_bounds import Path as Claims
+from dpaudit.inference.scores.rank_bounds import RankTest
+from dpaudit.inference.scores.rank_laws import Independent
+from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.result.checks import contradictions
 from dpaudit.result.words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import Audited, facts, sentence
@@ -37,39 +42,34 @@ def test_a_leak_is_found_and_the_result_is_kept(independence: Any, tmp_path: Pat
         assert dpaudit_reports.to_html([back])
 
 
-@pytest.mark.parametrize("independence", CHOICES)
-@pytest.mark.parametrize("shift", [0.0, 4.0])
-def test_the_verdict_is_that_of_the_count(independence: Any, shift: float) -> None:
-    """Fails by chance < 1 in 10**6."""
-    claim = PureDP(0.5)
-    result: Any = audit_scores(*of_canaries(200, shift, 2), claim, independence=independence, confidence=0.999999)
-    least = result.evidence.least_right(claim, confidence=0.999999)
-    assert result.violated == (result.evidence.right >= least) == (shift > 0)
+def test_counts_are_those_of_the_sorted_scores() -> None:
+    out, into = of_canaries(300, 1.0, 3)
+    found: Any = audit_scores(out, into, "gaussian(mu=1)", independence="canaries", seed=1, confidence=0.95)
+    blocks = Blocks(len(into), len(out))
+    of_d1 = (np.argsort(np.concatenate([out, into])) >= len(out))[::-1]
+    assert found.evidence.ranked == tuple(blocks.right(of_d1))
+    assert found.evidence.right == of_d1[: len(into)].sum()
+    halves = Blocks(150, 150)
+    assert found.evidence.halved == tuple(halves.right(of_d1))
+    test = RankTest(Independent(blocks), found.evidence.ranked, Claims(None), found.evidence.significance)
+    assert found.p_value == test.p_value(GaussianDP(1.0))
+    assert found.mu_lower == test.mu_lower(significance=found.evidence.significance)
 
 
-def test_counts_are_those_of_the_theorems() -> None:
-    scores = of_canaries(500, 1.0, 3)
-    found: Any = audit_scores(*scores, "gaussian(mu=1)", independence="canaries", seed=1)
-    right = found.evidence.right
-    order = np.argsort(np.concatenate(scores))
-    into = order >= len(scores[0])
-    rights = [
-        int(np.count_nonzero(~into[: r // 2]) + np.count_nonzero(into[500 - (r - r // 2) :])) for r in (80, 310, 500)
-    ]
-    assert found.evidence.rights == tuple(rights)
-    assert right == 2 * rights[0] + 2 * rights[1] + rights[2]
-    assert found.p_value == levels.p_value(GaussianDP(1.0), 500, (80, 310), right)
-    for claim in (PureDP(0.5), ApproxDP(epsilon=0.5, delta=1e-5)):  # levels do not suit these claims
-        found = audit_scores(*scores, claim, independence="canaries", seed=1)
-        assert (found.evidence.guesses, found.evidence.right) == (310, rights[1])
-        assert found.p_value == confident.p_value(claim, 500, 310, rights[1])
-    found = audit_scores(*scores, "gaussian(mu=1)", independence="canaries", guesses=310, seed=1)
-    assert found.p_value == confident.p_value(GaussianDP(1.0), 500, 310, rights[1])
-    found = audit_scores(*scores, "gaussian(mu=1)", independence="runs", seed=1)
-    n0, n1 = map(len, scores)
-    r = runs.default_cut(n0, n1)
-    assert found.evidence.right == np.count_nonzero(into[500 - r :])
-    assert found.p_value == runs.p_value(GaussianDP(1.0), n0, n1, r, found.evidence.right)
+def test_the_table_shows_every_assumption_and_the_verdict_rests_on_one() -> None:
+    out, into = of_canaries(300, 2.0, 3)
+    for independence, verdict in ((None, 0), ("canaries", 1)):
+        rows = audit_scores(out, into, independence=independence, seed=1, confidence=0.95).bounds  # type: ignore[arg-type]
+        assert [row.verdict for row in rows] == [place == verdict for place in range(3)]
+        assert all(0 < row.epsilon <= row.most for row in rows)
+        assert rows[1].epsilon == rows[2].epsilon
+        assert all(row.claimed == math.inf and row.delta == 1e-5 for row in rows)
+    found = audit_scores(out, into, ApproxDP(epsilon=2.0, delta=1e-3), independence="runs", seed=1, confidence=0.95)
+    assert [(row.delta, row.claimed) for row in found.bounds] == [(1e-3, 2.0)]
+    assert found.bounds[0].epsilon == found.epsilon_lower(1e-3)
+    assert found.bounds_at(1e-5)[0].delta == 1e-5
+    assert "different sources" not in str(found)
+    assert "if members and non-members are from different sources" in str(audit_scores(out, into, seed=1))
 
 
 def test_the_assumption_stands_beside_every_verdict() -> None:
@@ -120,36 +120,35 @@ def test_outputs_that_are_no_numbers_get_a_learned_score(independence: Any) -> N
     result = audit_scores(outputs0, outputs1, PureDP(1.0), independence=independence, seed=1, confidence=0.95)
     assert result.violated
     assert result.evidence.guessed is not None
-    assert result.evidence.guessed.canaries == 800  # two thirds are counted
+    assert result.evidence.guessed.scores == 800  # two thirds are counted
     assert {row.name for row in result.attacks} != {"scores"}
 
 
-def test_coins_that_were_not_fair_certify_nothing() -> None:
+def test_numbers_that_may_be_fixed_cost_power_without_an_assumption_only() -> None:
     scores0, scores1 = of_runs(150, 3.0, 0)
-    for independence in ("canaries", None):
-        result = audit_scores(scores0[:50], scores1, PureDP(0.5), independence=independence)
-        assert result.verdict is Verdict.INCONCLUSIVE
-        assert not result.bounds_valid
-        assert result.mu_lower == 0
-        assert "coins were not fair" in str(result)
-    assert audit_scores(scores0[:50], scores1, PureDP(0.5), independence="runs").violated
+    uneven, half = (scores0[:50], scores1), (scores0, scores1)
+    for sides, said in ((uneven, "150 of 200 canaries were included"), (half, "half of the canaries were included")):
+        result = audit_scores(*sides, GaussianDP(0.1), confidence=0.95)
+        assert f"{said}, so this number may have been fixed beforehand" in str(result)
+        assert result.bounds_valid
+        assert "fixed" not in str(audit_scores(*sides, GaussianDP(0.1), independence="runs", confidence=0.95))
+    assert "fixed" not in str(audit_scores(scores0[:144], scores1, GaussianDP(0.1), confidence=0.95))
 
 
-def test_exactly_half_included_is_reported() -> None:
-    scores = np.random.default_rng(0).normal(size=(2, 50))
-    independence: Any
-    for independence in ("canaries", None):
-        for side, said in ((50, True), (49, True), (48, False)):
-            result = audit_scores(scores[0], scores[1][:side], independence=independence)
-            assert (
-                "so the p-value is divided by the probability with which fair coins include this number, 0.07"
-                in str(result)
-            ) == said
-    assert "divided" not in str(audit_scores(*scores, independence="runs"))
-    outputs = words_and_numbers(90, 0)
-    learned: Any = audit_scores(*outputs, independence=None, attacks=Memory(), seed=1)
-    assert "half of the canaries were included (rounded if their number is odd)" in str(learned)
-    assert learned.evidence.m == 120
+def test_the_factor_of_a_fixed_number() -> None:
+    """Its theorem: given the number, p-values of coins with this share are divided by its probability."""
+    assert coins_of(None, (30, 10), "fixed_number") == Coins(0.25, number_factor(40, 10, 0.25), "")
+    by_chance = half_by_chance(40)
+    found = coins_of(None, (20, 20), "coins")
+    assert found.share == 0.5
+    assert found.factor == pytest.approx(number_factor(40, 20) * (1 + by_chance), rel=1e-5)
+    assert coins_of(None, (22, 18), "coins").factor == pytest.approx(1 + by_chance, rel=1e-5)
+    assert coins_of(None, (20, 20), "coins", tossed=True) == Coins(0.5, 1.0, "")
+    part = coins_of(None, (60, 60), "coins", counted=(42, 38))  # scores were learned from the others
+    assert part.factor == pytest.approx(number_factor(80, 38) * (1 + half_by_chance(120)), rel=1e-5)
+    runs = np.repeat([0, 1], [30, 10]), np.repeat([0, 1], [10, 30])
+    both = coins_of(runs, (40, 40), "fixed_number")
+    assert both.factor == pytest.approx(number_factor(40, 10) * number_factor(40, 30))
 
 
 @pytest.mark.parametrize("independence", CHOICES)
@@ -174,27 +173,26 @@ def test_outputs_that_were_copied_certify_nothing() -> None:
     assert not doubled.bounds_valid
 
 
-@pytest.mark.parametrize(("independence", "share"), [("canaries", 0.1), ("canaries", 0.5), (None, 0.1)])
+@pytest.mark.parametrize(("independence", "share"), [("canaries", 0.1), (None, 0.5), (None, 0.1)])
 def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: few guesses are wrong if scores are 6 apart, and bounds are far below the truth."""
     rng = np.random.default_rng(5)
     included = rng.permutation(150) < round(150 * share)
     scores = rng.normal(6.0 * included)
-    sides = scores[~included], scores[included]
-    if share != 0.5:
-        assert "the coins were not fair" in str(audit_scores(*sides, independence=independence))
     result = audit_scores(
-        *sides, GaussianDP(0.05), independence=independence, included_at_random="fixed_number", confidence=0.9999
+        scores[~included],
+        scores[included],
+        GaussianDP(0.05),
+        independence=independence,
+        included_at_random="fixed_number",
+        confidence=0.999,
     )
     assert result.verdict is Verdict.VIOLATION
-    assert result.bounds_valid
     assert 0.05 < result.mu_lower <= 6.0
     assert "may have been fixed" not in str(result)
     assert ("given which canaries were included" in str(result)) == (independence == "canaries")
     result.to_json(tmp_path / "r.json")
-    back = AuditResult.from_json(tmp_path / "r.json")
-    assert contradictions(back) == []
-    assert "fixed number" in dpaudit_reports.to_html([back])
+    assert contradictions(AuditResult.from_json(tmp_path / "r.json")) == []
 
 
 def test_designs_that_are_impossible_are_refused() -> None:
@@ -205,8 +203,6 @@ def test_designs_that_are_impossible_are_refused() -> None:
         audit_scores(*sides, independence="runs", included_at_random="fixed_number")
     with pytest.raises(ValueError, match="run states which canaries share a run"):
         audit_scores(*sides, independence="runs", run=([1, 1, 2], [1, 2]))
-    with pytest.raises(ValueError, match="independent canaries of several runs must be included by coins"):
-        audit_scores(*sides, independence="canaries", included_at_random="fixed_number", run=([1, 1, 2], [1, 2]))
     with pytest.raises(ValueError, match=r"run\[1\] must name the run of each of 2 scores"):
         audit_scores(*sides, independence=None, run=([1, 1, 2], [1, 2, 2]))
     with pytest.raises(TypeError, match="run must be two lists"):
@@ -215,32 +211,25 @@ def test_designs_that_are_impossible_are_refused() -> None:
         audit_scores(*sides, independence=None, run=([1, 1, 2], ["a", "b"]))
     with pytest.raises(ValueError, match="without missing values"):
         audit_scores(*sides, independence=None, run=([1, 1, math.nan], [1, 2]))
-    with pytest.raises(ValueError, match="0 of 1 canaries of run 2"):
-        audit_scores(*sides, independence=None, included_at_random="fixed_number", run=([1, 1, 2], [1, 1]))
     words: Any = (["a", "b", "c"], ["d", "e"])
     with pytest.raises(ValueError, match="scores of several runs must be numbers"):
         audit_scores(*words, independence=None, run=([1, 1, 2], [1, 2]))
 
 
 @pytest.mark.parametrize("inclusion", ["coins", "fixed_number"])
-def test_several_runs_certify_more_than_one(inclusion: Any, tmp_path: Path) -> None:
-    """Fails by chance < 1 in 10**6: bounds are above the truth with probability 1e-7, and the others differ widely."""
+def test_several_runs_count_together(inclusion: Any, tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6: the bound of 450 scores that are 4 apart is far from 0.05 and from 4."""
     rng = np.random.default_rng(6)
-    drawn = inclusion == "fixed_number"
-    included = np.tile(rng.permutation(150) < 50, 3) if drawn else rng.random(450) < 0.5
+    included = np.tile(rng.permutation(150) < 50, 3) if inclusion == "fixed_number" else rng.random(450) < 0.5
     run = np.repeat(["a", "b", "c"], 150)
     scores = rng.normal(4.0 * included)
     sides, runs_ = (scores[~included], scores[included]), (run[~included], run[included])
-    arguments: Any = {"independence": None, "included_at_random": inclusion, "confidence": 1 - 1e-7, "guesses": 50}
-    found = audit_scores(*sides, GaussianDP(0.05), run=runs_, **arguments)
-    one = audit_scores(scores[(run == "a") & ~included], scores[(run == "a") & included], **arguments)
-    assert one.mu_lower < found.mu_lower <= 4.0
+    found = audit_scores(*sides, GaussianDP(0.05), run=runs_, included_at_random=inclusion, seed=1)
     assert found.violated
+    assert 0.05 < found.mu_lower <= 4.0
     assert found.trials_used == 3
-    assert "3 runs" in str(found.witness)
-    again = audit_one_run(
-        scores, included, GaussianDP(0.05), run=run, included_at_random=inclusion, confidence=1 - 1e-7, guesses=50
-    )
+    assert "3 runs with 450 canaries" in str(found)
+    again = audit_one_run(scores, included, GaussianDP(0.05), run=run, included_at_random=inclusion, seed=1)
     assert again.evidence.to_json() == found.evidence.to_json()
     found.to_json(tmp_path / "r.json")
     back = AuditResult.from_json(tmp_path / "r.json")
@@ -254,28 +243,18 @@ def test_one_label_for_all_is_one_run() -> None:
     assert labelled.evidence.to_json() == audit_scores(*scores, independence=None).evidence.to_json()
 
 
-def test_runs_that_all_include_half_and_runs_with_unfair_coins_are_reported() -> None:
+def test_runs_that_all_include_half_are_reported() -> None:
     rng = np.random.default_rng(1)
     run: Any = [np.repeat(np.arange(5), 20)] * 2
-    found = audit_scores(rng.normal(size=100), rng.normal(size=100), independence=None, run=run)
-    assert "half of the canaries of every run were included (rounded if their number is odd)" in str(found)
-    uneven: Any = [np.repeat([0, 1], [10, 90]), np.repeat([0, 1], [90, 10])]
-    found = audit_scores(rng.normal(size=100), rng.normal(size=100), independence=None, run=uneven)
-    assert "the coins were not fair" in str(found)
-    assert not found.bounds_valid
-
-
-def test_runs_of_few_canaries_of_which_coins_often_include_half_are_not_suspicious() -> None:
-    """Coins include 1 or 2 of 3 canaries with probability 3/4, and so in each of 8 runs with probability 0.1."""
-    labels = np.arange(8)
+    found = audit_scores(rng.normal(size=100), rng.normal(size=100), run=run)
+    assert "half of the canaries of every run were included" in str(found)
+    labels = np.arange(8)  # coins include 1 or 2 of 3 canaries in each of 8 runs with probability 0.1
     run = np.repeat(labels, 1 + labels % 2), np.repeat(labels, 2 - labels % 2)
-    found = audit_scores(np.zeros(12), np.arange(1, 13), PureDP(0.1), independence=None, run=run, guesses=2)
-    assert "half of the canaries" not in str(found)
-    assert found.violated  # at the former factor of 8/3 for each run, not even 16 right guesses of 16 refuted any claim
+    assert "fixed" not in str(audit_scores(np.zeros(12), np.arange(1, 13), PureDP(0.1), run=run))
 
 
 def test_few_scores_are_inconclusive() -> None:
-    result = audit_scores([0.0, 1.0, 0.5], [4.0, 5.0, 6.0], GaussianDP(1.0), independence="runs")
+    result = audit_scores([0.0, 1.0], [4.0, 5.0], GaussianDP(1.0), independence="runs")
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "too few" in str(result)
 

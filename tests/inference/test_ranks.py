@@ -130,7 +130,7 @@ def test_the_law_of_pure_claims_is_exact() -> None:
     drawn = partial(draw_independent, blocks, *levels(ApproxDP(epsilon=epsilon, delta=0.0)))
     for t in sorted(set(values.values()))[::5]:
         exact = sum(chances[of_d1] for of_d1, value in values.items() if value >= t - 1e-9)
-        bound = tail(drawn, Observed(used, t), enough=0.0, draws=20_000)
+        bound = tail(drawn, Observed(used, t), level=0.05, enough=0.0, draws=20_000)
         assert exact <= bound <= exact + 0.03
 
 

@@ -142,7 +142,7 @@ def _evidence(
 ) -> tuple[ScoresEvidence, ScoresEvidence | None]:
     """Return evidence without right guesses about n scores, and that if coins include exactly half by chance."""
     sizes = n // 2, n - n // 2
-    halves = Coins(0.5, 1.0, "") if independence == "runs" else coins_of(None, sizes, inclusion, tossed=False)
+    halves = Coins(0.5, 1.0, "") if independence == "runs" else coins_of(None, sizes, inclusion)
     coins = Coins(0.5, 1 + half_by_chance(n), "") if independence is None and inclusion == "coins" else halves
     usual, half = (
         evidence_of(

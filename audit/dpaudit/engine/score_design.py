@@ -109,7 +109,12 @@ DELTA = 1e-5
 
 
 def coins_of(
-    labels: tuple[Labels, Labels] | None, sizes: tuple[int, int], inclusion: Inclusion, *, tossed: bool
+    labels: tuple[Labels, Labels] | None,
+    sizes: tuple[int, int],
+    inclusion: Inclusion,
+    *,
+    counted: tuple[int, int] | None = None,
+    tossed: bool = False,
 ) -> Coins:
     """Return the coins that decided, or those whose law, given their number, is that of the included canaries.
 
@@ -121,6 +126,8 @@ def coins_of(
     Proof:
         Given the number, the p-values of a fixed number are valid.  So a true claim is refuted at s with probability at
         most s / (1 + h) by the p-values of coins, and with probability at most h s / (1 + h) by those of a number.
+
+    If only a random part of the canaries is `counted`, the part includes a random set of its number.
     """
     if tossed:
         return Coins(0.5, 1.0, "")
@@ -133,7 +140,7 @@ def coins_of(
     if inclusion == "coins" and not halves and least > _UNFAIR:
         return Coins(0.5, 1 + by_chance + 2 * _UNFAIR, "")
     share = 0.5 if halves else sizes[1] / sum(sizes)
-    factor = math.prod(number_factor(out + into, into, share) for out, into in each)
+    factor = math.prod(number_factor(out + into, into, share) for out, into in ([counted] if counted else each))
     note = ""
     if inclusion == "coins":
         factor *= 1 + by_chance + 2 * _UNFAIR

@@ -191,7 +191,8 @@ def audit_given(
     sizes = len(values0), len(values1)
     coins = Coins(0.5, 1.0, "")
     if design.independence != "runs":
-        coins = coins_of(labels, given.sizes if labels is None else sizes, design.inclusion, tossed=design.own_coins)
+        part = sizes if sizes != given.sizes else None
+        coins = coins_of(labels, given.sizes, design.inclusion, counted=part, tossed=design.own_coins)
     evidence = sorted_evidence(
         values0,
         values1,

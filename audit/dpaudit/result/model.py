@@ -317,7 +317,9 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
         return []
     of_verdict = next(row for row in rows if row.verdict)
     claimed = f", claimed <= {of_verdict.claimed:.4g}" if math.isfinite(of_verdict.claimed) else ""
-    lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}; these scores could prove at most {of_verdict.most:.2g}:"]
+    lines = [
+        f"  proven at delta = {of_verdict.delta:g}{claimed}; these scores could prove at most {of_verdict.most:.2g}:"
+    ]
     for row in rows:
         verdict = " (the verdict)" if row.verdict and len(rows) > 1 else ""
         lines.append(f"    epsilon >= {lower(row.epsilon):7} {row.assumption}{verdict}")

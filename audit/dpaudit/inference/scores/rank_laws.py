@@ -58,11 +58,12 @@ from dpaudit.numerics.caches import kept, read_only
 
 Draw = Callable[[int, np.random.Generator], Counts]
 
-UNSURE = 1e-7  # probability with which a simulated bound is too small at one look; the sequence of simulations is fixed
+_UNSURE = 1e-3  # share of a level with which a simulated bound is too small at one look
+_LOOKS = 8  # largest number of looks of one simulation
 FINEST = 1e-4
 """Smallest significance that the simulations resolve."""
 
-_LINES = 32  # of a polygon in each direction
+_LINES = 36  # of a polygon in each direction
 _FIRST = 400  # draws after which most questions are answered
 _POWER = 0.75  # exponent of the number of guesses
 _GUARANTEES = 24  # (epsilon, delta) that stand for a claim
@@ -86,11 +87,11 @@ class Independent:
     def spent(self, epsilon: float, delta: float) -> float:
         return 0.0
 
-    def tail(self, claim: TradeoffFunction, t: Observed, *, enough: float, draws: int) -> float:
+    def tail(self, claim: TradeoffFunction, t: Observed, *, level: float, enough: float, draws: int) -> float:
         """Bound the probability of T under a symmetric claim, as precisely as a comparison with `enough` needs."""
         if enough and self._anyhow.by_mean(claim, t) <= enough:
             return enough
-        return tail(partial(draw_independent, self.blocks, *levels(claim)), t, enough=enough, draws=draws)
+        return tail(partial(draw_independent, self.blocks, *levels(claim)), t, level=level, enough=enough, draws=draws)
 
     @cached_property
     def _anyhow(self) -> Inclusion:
@@ -144,7 +145,7 @@ class Inclusion:
         wrong = expit(-self.log_odds(epsilon))
         return self.factor * self.blocks.scores * delta * float(self.share * wrong[0] + (1 - self.share) * wrong[-1])
 
-    def tail(self, claim: TradeoffFunction, t: Observed, *, enough: float, draws: int) -> float:
+    def tail(self, claim: TradeoffFunction, t: Observed, *, level: float, enough: float, draws: int) -> float:
         """As `Independent.tail`."""
         least = self.by_mean(claim, t)
         if least <= enough:
@@ -154,7 +155,9 @@ class Inclusion:
             if spent < min(least, enough or 1.0):
                 left = max(enough - spent, 0.0) / self.factor
                 drawn = partial(draw_guesses, self.blocks, expit(self.log_odds(epsilon)))
-                least = min(least, self.factor * tail(drawn, t, enough=left, draws=draws) + spent)
+                least = min(
+                    least, self.factor * tail(drawn, t, level=level / self.factor, enough=left, draws=draws) + spent
+                )
         return least
 
     def by_mean(self, claim: TradeoffFunction, t: Observed) -> float:
@@ -250,24 +253,27 @@ def draw_independent(
         included: Number of scores of d1 in each draw; by default those at the top.
     """
     n1 = np.full(draws, blocks.top) if included is None else included
-    zeros = rng.multinomial(blocks.scores - n1, of_d0).T.copy()
-    ones = rng.multinomial(n1, of_d1).T.copy()
+    rows = np.arange(draws)
+    ones = rng.multinomial(n1, of_d1)
+    end = np.cumsum(ones + rng.multinomial(blocks.scores - n1, of_d0), axis=1)  # ranks at which likelihood ratios end
+    end, of_ones = (np.pad(each, ((0, 0), (1, 0))) for each in (end, np.cumsum(ones, axis=1)))
     right = np.empty((len(blocks.sizes), draws), dtype=np.int64)
-    downwards = np.concatenate([np.flatnonzero(blocks.high), np.flatnonzero(~blocks.high)[::-1]])
-    first = 0  # no draw has scores of a level before this one left
-    for block in downwards:
-        need, found = np.full(draws, blocks.sizes[block]), np.zeros(draws, dtype=np.int64)
-        for level in range(first, len(ones)):
-            taken = np.minimum(zeros[level] + ones[level], need)
-            high = rng.hypergeometric(ones[level], zeros[level], taken)
-            ones[level] -= high
-            zeros[level] -= taken - high
-            found += high
-            need -= taken
-            first += level == first and not np.any(zeros[level] + ones[level])
-            if not np.any(need):
-                break
-        right[block] = found if blocks.high[block] else blocks.sizes[block] - found
+    last, rank, found = (
+        np.zeros(draws, dtype=np.int64),
+        np.zeros(draws, dtype=np.int64),
+        np.zeros(draws, dtype=np.int64),
+    )
+    for block, until in blocks.downwards:
+        # within the likelihood ratio that the block's last score has, the order is random
+        place = np.count_nonzero(end < until, axis=1)
+        before = np.where(place == last, rank, end[rows, place - 1])
+        known = np.where(place == last, found, of_ones[rows, place - 1])
+        good = of_ones[rows, place] - known
+        now = known + rng.hypergeometric(good, end[rows, place] - before - good, until - before)
+        right[block] = now - found
+        last, rank, found = place, np.full(draws, until), now
+    low = ~blocks.high
+    right[low] = blocks.sizes[low, None] - right[low]
     return right.T
 
 
@@ -301,42 +307,46 @@ def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
     return read_only(of_d0[some] / of_d0.sum()), read_only(of_d1[some] / of_d1.sum())
 
 
-def tail(drawn: Draw, t: Observed, *, enough: float, draws: int) -> float:
+def tail(drawn: Draw, t: Observed, *, level: float, enough: float, draws: int) -> float:
     """Bound the probability of at least the observed T by simulation.
 
-    The result is a Clopper-Pearson upper bound, wrong with probability below 1e-6.  The simulation
-    ends as soon as it is clear on which side of `enough` the probability is; 0 means that all draws are made.
+    The result is a Clopper-Pearson upper bound plus the probability that it is too small at any look, at most 0.8 % of
+    the level.  The simulation ends as soon as it is clear on which side of `enough` the probability is; 0 means that
+    all draws are made.  The sequence of simulations is fixed.
     """
-    blocks = t.statistic.blocks
+    blocks, unsure = t.statistic.blocks, _UNSURE * level
     rng = np.random.default_rng([blocks.top, blocks.bottom])
-    made = reached = 0
-    while made < draws:
+    made = reached = looks = 0
+    while made < draws and looks < _LOOKS:
         more = min(3 * made or _FIRST, draws - made, 10**7 // len(blocks.sizes))
         reached += int(np.count_nonzero(t.statistic.log(drawn(more, rng)) >= t.log - 1e-9))
-        made += more
-        if enough and not lower(reached, made) <= enough < upper(reached, made):
+        made, looks = made + more, looks + 1
+        if enough and not lower(reached, made, unsure) <= enough < upper(reached, made, unsure) + _LOOKS * unsure:
             break
-    return upper(reached, made)
+    return min(1.0, upper(reached, made, unsure) + _LOOKS * unsure)
 
 
 def critical(drawn: Draw, statistic: Statistic, level: float) -> float:
-    """Return about the least log T for which the bound of `tail` is at most a level."""
-    blocks, draws = statistic.blocks, min(math.ceil(200 / level), 100_000)
+    """Return about the least log T for which the bound of `tail` is at most a level; inf if there is none."""
+    blocks, draws, unsure = statistic.blocks, min(math.ceil(40 / level), 40_000), _UNSURE * level
     values = np.sort(statistic.log(drawn(draws, np.random.default_rng([blocks.top, blocks.bottom]))))
     made = draws_for(level)
-    reached = bisect_integers(lambda n: upper(n, made) <= level, inside=0, outside=made).inside
-    place = reached * draws // made
-    return float(values[-place]) if place else math.inf
+    reached = bisect_integers(
+        lambda n: upper(n, made, unsure) + _LOOKS * unsure <= level, inside=0, outside=made
+    ).inside
+    place = draws - reached * draws // made
+    above = values[values > values[place - 1] + 1e-9] if place else values
+    return float(above[0]) if len(above) else math.inf
 
 
-def upper(reached: int, made: int) -> float:
-    return 1.0 if reached == made else float(betaincinv(reached + 1, made - reached, 1 - UNSURE))
+def upper(reached: int, made: int, unsure: float) -> float:
+    return 1.0 if reached == made else float(betaincinv(reached + 1, made - reached, 1 - unsure))
 
 
-def lower(reached: int, made: int) -> float:
-    return 0.0 if reached == 0 else float(betaincinv(reached, made - reached + 1, UNSURE))
+def lower(reached: int, made: int, unsure: float) -> float:
+    return 0.0 if reached == 0 else float(betaincinv(reached, made - reached + 1, unsure))
 
 
 def draws_for(significance: float) -> int:
     """Return the number of draws that bounds of tails at a significance need."""
-    return math.ceil(4_000 / math.sqrt(significance))
+    return math.ceil(2_000 / math.sqrt(significance))

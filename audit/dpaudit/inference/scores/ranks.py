@@ -78,6 +78,12 @@ class Blocks:
         """Logarithms of the prior odds that the guesses of each block are right."""
         return np.where(self.high, 1.0, -1.0) * math.log(self.top / self.bottom)
 
+    @cached_property
+    def downwards(self) -> list[tuple[int, int]]:
+        """Each block from the highest scores to the lowest, and the number of scores up to its end."""
+        order = np.concatenate([np.flatnonzero(self.high), np.flatnonzero(~self.high)[::-1]])
+        return list(zip(order.tolist(), np.cumsum(self.sizes[order]).tolist(), strict=True))
+
     def right(self, of_d1: npt.NDArray[np.bool_]) -> Counts:
         """Count the right guesses of each block; `of_d1` belongs to the scores from the highest to the lowest."""
         high = np.concatenate([[0], np.cumsum(of_d1[: self.top])])
