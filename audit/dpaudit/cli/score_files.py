@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import itertools
 import json
 import math
 import zipfile
@@ -25,7 +26,11 @@ from dpaudit.text.spelling import nearest
 SCORE, INCLUDED, RUN = "score", "included", "run"
 TWO = ("scores0", "scores1")  # arrays of an NPZ file
 _COINS = dict.fromkeys(("1", "1.0", "true", "t", "yes"), 1) | dict.fromkeys(("0", "0.0", "false", "f", "no"), 0)
+_BETWEEN = (",", ";", "\t")  # separators of columns
 _COLUMNS = 100  # number of columns in which a misspelt name is searched
+
+
+Row = tuple[int, Any, Any, list[Any]]  # line, score, inclusion, and run if there is one
 
 
 class BadScores(Exception):
@@ -58,19 +63,42 @@ def read_scores_file(path: Path) -> ScoresFile:
 
 
 def _csv(path: Path) -> ScoresFile:
+    return _csv_by(path, _quick_rows) or _csv_by(path, _of_rows)  # type: ignore[return-value]  # the latter reads all
+
+
+def _csv_by(path: Path, read: Callable[[Iterator[Row]], ScoresFile | None]) -> ScoresFile | None:
     with io.TextIOWrapper(open_foreign(path), encoding="utf-8-sig", newline="") as text:
-        rows = csv.reader(_lines(text), strict=True)
+        first = text.readline(MAX_LINE)
+        between = next((one for one in _BETWEEN if one in first), ",")
+        rows = csv.reader(itertools.chain([first], _lines(text)) if first else [], strict=True, delimiter=between)
         try:
-            return _of_rows(_cells(rows))
+            return read(_cells(rows))
         except csv.Error as error:
             raise ValueError(f"line {rows.line_num}: {error}") from None
 
 
-def _cells(rows: Any) -> Iterator[tuple[int, Any, Any, Any]]:
+def _quick_rows(rows: Iterator[Row]) -> ScoresFile | None:
+    """Read rows without runs at once; None if a cell needs a closer look."""
+    scores, coins = array("d"), array("b")
+    try:
+        for _, score, included, run in rows:
+            scores.append(float(score))
+            coins.append(_COINS[included])
+            if run:
+                return None
+    except (ValueError, KeyError):
+        return None
+    values = np.array(scores)
+    return None if np.any(np.isnan(values)) else _by_coin(values, np.array(coins), None)
+
+
+def _cells(rows: Any) -> Iterator[Row]:
     """Yield the line of each row, and its three cells."""
     header = [name.strip() for name in next(rows, [])]
     if not header:
         raise ValueError(f"is empty; it must have a header with the columns {SCORE} and {INCLUDED}")
+    if SCORE not in header and all(map(_is_number, header)):
+        raise ValueError(f"has no header; add a first line that names the columns, such as {SCORE},{INCLUDED}")
     places = [_place(header, name) for name in (SCORE, INCLUDED, *([RUN] if RUN in header else []))]
     for row in rows:
         if row and len(row) != len(header):
@@ -78,6 +106,14 @@ def _cells(rows: Any) -> Iterator[tuple[int, Any, Any, Any]]:
         if row:
             score, included, *run = (row[place] for place in places)
             yield rows.line_num, score, included, run
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _place(names: Sequence[str], name: str) -> int:
@@ -96,7 +132,7 @@ def _json_lines(path: Path) -> ScoresFile:
         return _of_rows(_objects(text))
 
 
-def _objects(text: io.TextIOWrapper) -> Iterator[tuple[int, Any, Any, Any]]:
+def _objects(text: io.TextIOWrapper) -> Iterator[Row]:
     for number, line in enumerate(_lines(text), 1):
         if not line.strip():
             continue
@@ -117,14 +153,11 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _of_rows(rows: Iterator[tuple[int, Any, Any, Any]]) -> ScoresFile:
+def _of_rows(rows: Iterator[Row]) -> ScoresFile:
     """Collect scores, coins (`included`) and runs, which are numbered in order of their first occurrence."""
     scores, coins, runs, numbers = array("d"), array("b"), array("q"), dict[str, int]()
     for line, given, included, run in rows:
-        coin = _COINS.get(str(included).strip().lower())
-        if coin is None:
-            words = "must be 0 or 1 (or true, false, t, f, yes, no)"
-            raise ValueError(f"line {line}: {INCLUDED} {words}, got {shown(included)}")
+        coin = _coin(included, f"line {line}")
         try:
             score = float(given)
         except (TypeError, ValueError, OverflowError):
@@ -140,6 +173,14 @@ def _of_rows(rows: Iterator[tuple[int, Any, Any, Any]]) -> ScoresFile:
         if runs and len(runs) != len(scores):
             raise ValueError(f"line {line}: {RUN} must be given for all scores or for none")
     return _by_coin(np.array(scores), np.array(coins), np.array(runs) if runs else None)
+
+
+def _coin(included: Any, place: str) -> int:
+    coin = _COINS.get(str(included).strip().lower())
+    if coin is None:
+        words = "must be 0 or 1 (or true, false, t, f, yes, no)"
+        raise ValueError(f"{place}: {INCLUDED} {words}, got {shown(included)}")
+    return coin
 
 
 def _by_coin(scores: Array, coins: Any, runs: Any) -> ScoresFile:
@@ -176,6 +217,8 @@ def _npz(path: Path) -> ScoresFile:
 
 
 def _numbers(values: Any, name: str) -> Array:
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be a list of numbers, got shape {values.shape} of {values.dtype}")
     if len(values) > MAX_SCORES:  # as floats, even small numbers take eight bytes each
@@ -204,8 +247,27 @@ def _parquet(path: Path) -> ScoresFile:
     for name in columns:
         if table.column(name).null_count:
             raise ValueError(f"row {table.column(name).is_null().index(True).as_py() + 1}: {name} is null")
-    scores, included = (_numbers(table.column(name).to_numpy(), name) for name in (SCORE, INCLUDED))
+    scores = _numbers(_cast(arrow, table.column(SCORE)).to_numpy(), SCORE)
+    coins = table.column(INCLUDED)
+    if _is_text(arrow, coins.type):
+        coins = arrow.chunked_array([[_coin(coin, f"row {row}") for row, coin in enumerate(coins.to_pylist(), 1)]])
+    included = _numbers(coins.to_numpy(), INCLUDED)
     return _by_coin(scores, included, _labels(arrow, table.column(RUN)) if RUN in names else None)
+
+
+def _is_text(arrow: Any, kind: Any) -> bool:
+    kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
+    return arrow.types.is_string(kind) or arrow.types.is_large_string(kind) or arrow.types.is_string_view(kind)
+
+
+def _cast(arrow: Any, column: Any) -> Any:
+    """Return scores that are text or decimals as floats."""
+    if not (_is_text(arrow, column.type) or arrow.types.is_decimal(column.type)):
+        return column
+    try:
+        return column.cast(arrow.string()).cast(arrow.float64())
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"{SCORE} must be numbers: {error}") from None
 
 
 def _labels(arrow: Any, runs: Any) -> Any:
