@@ -257,7 +257,7 @@ def _parquet(path: Path) -> ScoresFile:
 
 def _is_text(arrow: Any, kind: Any) -> bool:
     kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
-    return arrow.types.is_string(kind) or arrow.types.is_large_string(kind) or arrow.types.is_string_view(kind)
+    return bool(arrow.types.is_string(kind) or arrow.types.is_large_string(kind) or arrow.types.is_string_view(kind))
 
 
 def _cast(arrow: Any, column: Any) -> Any:

@@ -39,13 +39,11 @@ from dpaudit.mechanisms.own_process import own_error_state
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.result.scores_evidence import ScoresEvidence
-from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
+from dpaudit.result.values import MEASUREMENT, AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
 from dpaudit.text.reasons import About, Reason
-
-MEASUREMENT = "no claim was given, so there was nothing to refute: this is a measurement"
 
 GIVEN = AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user")
 

@@ -20,7 +20,18 @@ from dpaudit.result.provenance import Provenance
 from dpaudit.result.scores_evidence import ScoreBound, score_bounds
 from dpaudit.result.shown import Shown
 from dpaudit.result.training import TrainingRecord
-from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.result.values import (
+    FORMAT,
+    MEASUREMENT,
+    AttackRow,
+    Curve,
+    Detectable,
+    History,
+    PairRow,
+    StoppedBy,
+    Verdict,
+    Witness,
+)
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.reasons import About, is_about
@@ -249,8 +260,10 @@ class AuditResult(Shown):
         lines = [f"{self.name}: {found}"]
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
-        lines.append(f"  {spent(self.evidence, self.trials_used)} in {self.elapsed_s:.1f} s; {certified_words(self)}")
-        lines += table_words(self.bounds)
+        rows = self.bounds
+        certified = f"certified: mu >= {mu_words(self)}" if rows else certified_words(self)
+        lines.append(f"  {spent(self.evidence, self.trials_used)} in {self.elapsed_s:.1f} s; {certified}")
+        lines += table_words(rows)
         if self.violated:
             lines += [f"  {words}" for words in size_words(self)]
         if self.witness is not None:
@@ -266,7 +279,8 @@ class AuditResult(Shown):
             )
             if seen.needed:
                 lines.append(f"  {seen.needed}")
-        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
+        shown = (words for words in self.warnings if words != MEASUREMENT)
+        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in shown)])
 
     @property
     def runs_for_size(self) -> float | None:
@@ -321,10 +335,9 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
         f"  proven at delta = {of_verdict.delta:g}{claimed}; these scores could prove at most {of_verdict.most:.2g}:"
     ]
     for row in rows:
-        verdict = " (the verdict)" if row.verdict and len(rows) > 1 else ""
-        lines.append(f"    epsilon >= {lower(row.epsilon):7} {row.assumption}{verdict}")
+        lines.append(f"  {'verdict:' if row.verdict else '':9}epsilon >= {lower(row.epsilon):6} {row.assumption}")
     if len(rows) > 1:
-        lines.append("    nothing    if members and non-members are from different sources")
+        lines.append(f"  {'':9}nothing           if members and others have different sources")
     return lines
 
 

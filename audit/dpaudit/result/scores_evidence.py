@@ -225,7 +225,7 @@ class ScoreBound:
 
 LINES: dict[Line, str] = {
     "inclusion": "if each canary was included at random",
-    "canaries": "if, in addition, canaries do not influence each other's scores",
+    "canaries": "if canaries also do not affect each other's scores",
     "runs": "if every score is from a run of its own",
 }
 """The assumption of each line, in words."""

@@ -16,6 +16,9 @@ from dpaudit.text.rounding import percent
 
 FORMAT = "dpaudit-result/2"
 
+MEASUREMENT = "no claim was given, so there was nothing to refute: this is a measurement"
+"""The reason of an inconclusive verdict if no claim was tested."""
+
 StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence"]
 """The reason for which an audit ended.
 
