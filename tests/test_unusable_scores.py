@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from dpaudit import GaussianDP, Verdict, audit_scores
-from dpaudit.engine.read_scores import lower_on_d1
+from dpaudit.claims.tabulated import NO_CLAIM
+from dpaudit.engine.read_scores import order_doubts
 from dpaudit.engine.rows import observed_curve
 
 from .scored import of_canaries
@@ -126,7 +127,7 @@ def test_losses_are_told_from_scores(n: int) -> None:
     rng = np.random.default_rng(n)
 
     def named(first: Any, second: Any) -> bool:
-        return bool(lower_on_d1(*observed_curve(first, second), (len(first), len(second)), runs=True))
+        return bool(order_doubts(*observed_curve(first, second), (len(first), len(second)), NO_CLAIM, runs=True)[0])
 
     for _ in range(100):
         out, into = rng.normal(size=n), rng.normal(1, 1, n)

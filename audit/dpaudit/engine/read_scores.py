@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.repeats import repeats_p_value
 from dpaudit.mechanisms.wire import Unsendable, frame
 from dpaudit.numerics.arrays import Array
@@ -20,6 +22,11 @@ FEWEST = 2  # minimum number of scores in each array
 MOSTLY = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes
 _COPIED = 1e-6  # maximum probability with which independent scores are called copied
 _LOWER = -4.75  # standard errors, below which a share is by chance with probability 1e-6
+_HARDLY, _CLEAR = (
+    3.0,
+    6.0,
+)  # standard errors of scores that hardly differ, and of a claim that allows a clear difference
+_MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
 _CURVE_ERROR = 0.003  # of the area below a curve of a few hundred points
 SCORE_ADVICE = (
     "a score must be a number; give such runs a score by a rule that uses neither their dataset nor their coin"
@@ -179,26 +186,42 @@ def copied(given: Given) -> tuple[str, ...]:
     )
 
 
-def lower_on_d1(alpha: Array, beta: Array, sizes: tuple[int, int], *, runs: bool) -> tuple[str, ...]:
-    """Return the reason why nothing was tested if scores of d1, or of included canaries, are lower than the others.
+def order_doubts(
+    alpha: Array, beta: Array, sizes: tuple[int, int], claim: TradeoffFunction, *, runs: bool
+) -> tuple[str, str]:
+    """Return why nothing was tested if scores of d1 are lower, and a note if they are hardly higher; else "".
 
-    Theorem:
-        If scores do not depend on the dataset or on the inclusion, a reason is returned with probability below about
-        1e-6: the share of pairs in order (Mann & Whitney 1947) is nearly normal.
+    The share of pairs of scores in the right order (Mann & Whitney 1947) is nearly normal.  If scores do not depend on
+    the dataset or on the inclusion, the first reason is returned with probability below about 1e-6.
+
+    At the limit of a symmetric claim, the likelihood ratio puts a share of 1 minus the area below the trade-off curve
+    in the right order.  The note is returned if this share is worth at least 6 standard errors, and the scores have
+    less than 3.  A mechanism that protects its records better than claimed may have such scores, too.
 
     Args:
         alpha: Type I errors of the observed curve, from 1 to 0.
         beta: Type II errors.
         sizes: Numbers of scores of both sides.
+        claim: The claim.
         runs: Whether the scores are of runs, and not of canaries.
     """
     n0, n1 = sizes
     power = 1 - beta
     share = float(-np.diff(alpha) @ (power[:-1] + power[1:])) / 2
-    if not (n0 and n1) or share >= 0.5 - _CURVE_ERROR + _LOWER * math.sqrt((n0 + n1 + 1) / (12 * n0 * n1)):
-        return ()
-    lower = "runs on d1 score lower than runs on d0" if runs else "included canaries score lower than excluded ones"
-    return (
-        f"{lower}: is the score a loss?  Then negate it.  A higher score must be stronger evidence, but only "
-        f"{100 * share:.0f} % of all pairs of scores are in this order, and chance gives 50 %",
+    error = math.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
+    if share < 0.5 - _CURVE_ERROR + _LOWER * error:
+        lower = "runs on d1 score lower than runs on d0" if runs else "included canaries score lower than excluded ones"
+        return (
+            f"{lower}: is the score a loss?  Then negate it.  A higher score must be stronger evidence, but only "
+            f"{100 * share:.0f} % of all pairs of scores are in this order, and chance gives 50 %",
+            "",
+        )
+    limit = 1 - float(np.mean(claim.symmetrized().beta(_MIDDLES)))
+    if claim == NO_CLAIM or share - 0.5 > _HARDLY * error or limit - 0.5 < _CLEAR * error:
+        return "", ""
+    sides = ("on d0", "on d1") if runs else ("without the canary", "with the canary")
+    return "", (
+        f"scores are hardly higher {sides[1]} than {sides[0]}: {100 * share:.0f} % of all pairs of scores are in "
+        "this order, and chance gives 50 %.  Check that the training uses the canary, that the scores are of the "
+        f"trained model, and that a higher score is evidence for runs {sides[1]}"
     )

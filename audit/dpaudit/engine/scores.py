@@ -17,7 +17,7 @@ from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.plan_scores import scores_needed
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.read_scores import Given, copied, lower_on_d1, read_scores
+from dpaudit.engine.read_scores import Given, copied, order_doubts, read_scores
 from dpaudit.engine.rows import detectable, observed_curve
 from dpaudit.engine.score_design import (
     Coins,
@@ -240,9 +240,12 @@ def _result(
     found_least = _detectable(evidence, claim)
     mu_lower = evidence.mu_lower(confidence=confidence)
     few = f"{evidence.scores:,} scores are too few to see any violation of {claim.label}"
-    inverted: tuple[str, ...] = ()
+    inverted, hardly = "", ""
     if mu_lower <= 0 and counted.rows == (GIVEN,):
-        inverted = lower_on_d1(counted.alpha, counted.beta, counted.sizes, runs=evidence.line == "runs")
+        observed = counted.alpha, counted.beta
+        inverted, hardly = order_doubts(*observed, counted.sizes, claim, runs=evidence.line == "runs")
+    if p_value <= 1 - confidence or counted.dependent or counted.ignored:
+        hardly = ""
     found = ruling(
         Facts(
             fixed=True,
@@ -251,9 +254,9 @@ def _result(
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
             doubts=counted.copied,
-            notes=counted.notes,
-            ignored=() if mu_lower > 0 else (*counted.ignored, *inverted),
-            unclaimed="; ".join((MEASUREMENT, *inverted)) if claim == NO_CLAIM else "",
+            notes=(*counted.notes, *filter(None, [hardly])),
+            ignored=() if mu_lower > 0 else (*counted.ignored, *filter(None, [inverted])),
+            unclaimed="; ".join(filter(None, (MEASUREMENT, inverted))) if claim == NO_CLAIM else "",
             too_few="" if found_least.claim else Reason(few, About.TOO_FEW),
         )
     )

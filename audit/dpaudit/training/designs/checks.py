@@ -1,7 +1,7 @@
 """Finds signs that an audit of training proves nothing.
 
 Models may have diverged, runs may depend on each other, there may be too few scores, or the training ignores its
-dataset, or the scores do not show the canary.
+dataset.
 """
 
 from __future__ import annotations
@@ -27,20 +27,11 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import Design, TrainingRecord, histograms, numbers
-from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, Reason, is_about
 from dpaudit.values.content import key
 
 _MAX_TESTED = 4000  # maximum number of runs on each dataset that are tested for dependence, as in `audit`
 _SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
-
-MODELS, CANARIES = ("on d0", "on d1"), ("without the canary", "with the canary")
-"""Names of the two sides of scores, for `no_effect`."""
-
-_CLEAR = 6.0  # a training at the limit of its claim must have at least this expected rank statistic
-_HARDLY = 3.0  # below this rank statistic, scores are hardly higher with the canary
-_LOSS = -5.0  # below this rank statistic, `engine.scores` asks whether the score is a loss
-_MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
 
 
 def described(
@@ -255,38 +246,3 @@ def ignored(models: int, claim: TradeoffFunction) -> str:
         f"the limit of {claim.label}, the probability of this would be below one in a million.  So the training seems "
         "to ignore its dataset, or its score does not show the canary, and the claim was not tested"
     )
-
-
-def no_effect(result: AuditResult, out: AnyArray, into: AnyArray, sides: tuple[str, str]) -> tuple[str, ...]:
-    """Return a warning if scores are hardly higher with the canary, although the claim allows a clear difference.
-
-    The rank statistic is the share of pairs of scores in the right order, minus one half, in standard errors of equal
-    laws.  At the limit of a symmetric claim, the likelihood ratio puts a share of 1 minus the area below the trade-off
-    curve in the right order.  The warning is given if this share is worth at least 6 standard errors, and the scores
-    have less than 3.  A training that protects its records better than claimed may have such scores too.
-    """
-    sizes = len(out), len(into)
-    if result.verdict is Verdict.VIOLATION or result.measurement or result.mu_lower > 0 or min(sizes) == 0:
-        return ()
-    if any(side.ndim != 1 or side.dtype.kind not in "biuf" for side in (out, into)):
-        return ()
-    error = math.sqrt((sum(sizes) + 1) / 12 / (sizes[0] * sizes[1]))
-    share = _in_order(out.astype(np.float64), into.astype(np.float64))
-    if not _LOSS < (share - 0.5) / error < _HARDLY:
-        return ()
-    limit = 1 - float(np.mean(result.claim.symmetrized().beta(_MIDDLES)))
-    if (limit - 0.5) / error < _CLEAR:
-        return ()
-    return (
-        f"scores are hardly higher {sides[1]} than {sides[0]}: {100 * share:.0f} % of all pairs of scores are in "
-        "this order, and chance gives 50 %.  Check that the training uses the canary, and that a higher score is "
-        f"evidence for runs {sides[1]}",
-    )
-
-
-def _in_order(out: Array, into: Array) -> float:
-    """Return the share of pairs of a score of each side in which the score of `into` is larger; ties count half."""
-    out, into = (np.where(np.isnan(side), -np.inf, side) for side in (out, into))
-    ordered = np.sort(out)
-    below = np.searchsorted(ordered, into, side="left") + np.searchsorted(ordered, into, side="right")
-    return float(below.mean() / 2 / len(out))

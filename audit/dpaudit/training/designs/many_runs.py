@@ -23,14 +23,12 @@ from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
 from dpaudit.training.claims import is_whole
 from dpaudit.training.designs.checks import (
-    MODELS,
     dependent,
     described,
     doubts_of,
     enough_equal,
     equal_outputs,
     ignored,
-    no_effect,
     pooled,
     relation_doubts,
     same_outputs,
@@ -140,7 +138,6 @@ def many_runs(
         ignored=(ignored(compared, claim),) if unused and claim is not None else (),
     )
     found += too_few(result, models, "models", "runs")
-    found += () if unused or same else no_effect(result, sides[0], sides[1], MODELS)
     return described(result, found, "many runs", train, str(pair), *sides)
 
 

@@ -20,7 +20,7 @@ from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
 from dpaudit.settings.limits import shown
 from dpaudit.training.claims import is_whole
-from dpaudit.training.designs.checks import CANARIES, described, doubts_of, no_effect, too_few
+from dpaudit.training.designs.checks import described, doubts_of, too_few
 from dpaudit.training.designs.models import opened, repeated
 
 Train = Callable[[Flags, np.random.Generator], npt.ArrayLike]
@@ -99,7 +99,7 @@ def one_run(
     sides = scores[~included], scores[included]
     found = (*doubts_of(train), *words, *too_few(result, canaries, "canaries", independence))
     canary = f"{canaries:,} canaries, {included.sum():,} of them included"
-    return described(result, (*found, *no_effect(result, *sides, CANARIES)), "one run", train, canary, *sides)
+    return described(result, found, "one run", train, canary, *sides)
 
 
 def _checked(given: npt.ArrayLike, canaries: int) -> Array:

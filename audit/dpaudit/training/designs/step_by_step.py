@@ -14,12 +14,14 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.online import OnlineAudit
+from dpaudit.engine.read_scores import order_doubts
+from dpaudit.engine.rows import observed_curve
 from dpaudit.learning.attack import Attack
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import shown
 from dpaudit.training.claims import is_whole
-from dpaudit.training.designs.checks import CANARIES, described, doubts_of, no_effect
+from dpaudit.training.designs.checks import described, doubts_of
 
 Step = Callable[[int], float]
 """A function that makes one step for a given coin, 0 or 1, and returns the score of this step."""
@@ -97,7 +99,10 @@ def step_by_step(
         )
         limit = dataclasses.replace(result.detectable, claim="")
         result = dataclasses.replace(result, detectable=limit)
-    found += no_effect(result, np.array(scores[0]), np.array(scores[1]), CANARIES)
+    out, into = (np.nan_to_num(np.array(side), nan=-math.inf) for side in scores)
+    if not result.violated and result.mu_lower <= 0 and len(out) and len(into):
+        hardly = order_doubts(*observed_curve(out, into), (len(out), len(into)), result.claim, runs=False)[1]
+        found += filter(None, [hardly])
     canary = f"one canary, in the batches of {len(scores[1]):,} of {audit.steps:,} steps"
     return described(result, found, "step by step", step, canary, *scores)
 
