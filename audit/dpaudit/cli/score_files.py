@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-import itertools
 import json
 import math
+import warnings
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +27,7 @@ SCORE, INCLUDED, RUN = "score", "included", "run"
 TWO = ("scores0", "scores1")  # arrays of an NPZ file
 _COINS = dict.fromkeys(("1", "1.0", "true", "t", "yes"), 1) | dict.fromkeys(("0", "0.0", "false", "f", "no"), 0)
 _BETWEEN = (",", ";", "\t")  # separators of columns
+_QUICK = 2**32  # maximum size of a file in bytes that is read in one step, which keeps a long line in memory
 _COLUMNS = 100  # number of columns in which a misspelt name is searched
 
 
@@ -63,33 +64,36 @@ def read_scores_file(path: Path) -> ScoresFile:
 
 
 def _csv(path: Path) -> ScoresFile:
-    return _csv_by(path, _quick_rows) or _csv_by(path, _of_rows)  # type: ignore[return-value]  # the latter reads all
-
-
-def _csv_by(path: Path, read: Callable[[Iterator[Row]], ScoresFile | None]) -> ScoresFile | None:
     with io.TextIOWrapper(open_foreign(path), encoding="utf-8-sig", newline="") as text:
         first = text.readline(MAX_LINE)
         between = next((one for one in _BETWEEN if one in first), ",")
-        rows = csv.reader(itertools.chain([first], _lines(text)) if first else [], strict=True, delimiter=between)
+        if path.stat().st_size <= _QUICK and (found := _quick(text, first, between)) is not None:
+            return found
+        text.seek(0)
+        rows = csv.reader(_lines(text), strict=True, delimiter=between)
         try:
-            return read(_cells(rows))
+            return _of_rows(_cells(rows))
         except csv.Error as error:
             raise ValueError(f"line {rows.line_num}: {error}") from None
 
 
-def _quick_rows(rows: Iterator[Row]) -> ScoresFile | None:
-    """Read rows without runs at once; None if a cell needs a closer look."""
-    scores, coins = array("d"), array("b")
-    try:
-        for _, score, included, run in rows:
-            scores.append(float(score))
-            coins.append(_COINS[included])
-            if run:
-                return None
-    except (ValueError, KeyError):
+def _quick(text: io.TextIOWrapper, first: str, between: str) -> ScoresFile | None:
+    """Read the rows after the first line in one step; None if they need a closer look, row by row."""
+    header = [name.strip() for name in first.split(between)]
+    if RUN in header or not all(header.count(name) == 1 for name in (SCORE, INCLUDED)):
         return None
-    values = np.array(scores)
-    return None if np.any(np.isnan(values)) else _by_coin(values, np.array(coins), None)
+    places = [header.index(name) for name in (SCORE, INCLUDED)]
+    try:
+        with warnings.catch_warnings(action="error"):
+            found = np.loadtxt(text, delimiter=between, comments=None, quotechar='"', ndmin=2)
+    except (ValueError, UserWarning):
+        return None
+    if found.shape[1] != len(header):
+        return None
+    scores, coins = found[:, places].T
+    if np.any(np.isnan(scores)) or np.any((coins != 0) & (coins != 1)):
+        return None
+    return _by_coin(scores, coins, None)
 
 
 def _cells(rows: Any) -> Iterator[Row]:
