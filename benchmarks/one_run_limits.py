@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.special import expit, ndtr, ndtri
-
-from dpaudit.numerics.arrays import Array
+from scipy.special import ndtr, ndtri
 
 S = 0.05  # significance of the bounds
-_BLOCKS, _DRAWS, _ROUNDS = 40, 3000, 25  # of `limit_mixture`
 
 
 def limit_independent(mu: float, m: int) -> float:
@@ -58,84 +53,3 @@ def limit_any(mu: float, m: int) -> float:
             low, high = (middle, high) if separation(middle, w) > 0 else (low, middle)
         best = min(best, low)
     return best
-
-
-def limit_mixture(mu: float, m: int) -> float:
-    """Estimate a limit as in `limit_any`, for mechanisms that mix several laws of independent errors.
-
-    With probability w_i, the considered mechanism reveals information with the error rates e_i.  Each e_i(u) is at
-    least the error rate e(u) of G_mu.  The mechanism satisfies G_mu0 if the profiles of the e_i, weighted by w_i, have
-    a sum of at most that of G_mu0.  By the Neyman-Pearson lemma, the best test with power 1/2 under e rejects where the
-    likelihood ratio of the mixture and e is below its median.  A linear program finds the w_i for finitely many tests,
-    and the best test against this mixture is added, until the probability of a false rejection no longer rises.
-
-    If this probability is S or more, no valid test rejects mu0 with power 1/2, and no valid bound has a larger median.
-    The ratio is computed for sampled errors in 40 blocks of canaries, and evaluated with new samples.  The blocks and
-    the samples make the result an estimate.
-    """
-    low, high = 0.3 * mu, mu
-    while high - low > 2e-3 * mu:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _false_rejections(mu, middle, m) >= S else (middle, high)
-    return high
-
-
-def _profile(mu: float, epsilon: Array) -> Array:
-    return np.asarray(ndtr(-epsilon / mu + mu / 2) - np.exp(epsilon) * ndtr(-epsilon / mu - mu / 2))
-
-
-def _laws(error: Array, share: Array, mu0: float, epsilon: Array) -> Array:
-    """Return error rates of many laws, (laws, blocks): with limited odds, or with the profile of G_mu0 divided by w."""
-    odds = np.log(1 / error - 1)
-    laws = [
-        expit(-np.minimum(part * odds, most))
-        for part in np.linspace(0.3, 1, 8)
-        for most in np.geomspace(0.15 * max(mu0, 0.2), max(odds.max(), 0.5), 22)
-    ]
-    for w in np.geomspace(S, 0.9, 24):
-        excess = np.minimum(_profile(mu0, epsilon) / w, 1.0)
-        least = ((np.cumsum(share)[:, None] - excess) / (1 + np.exp(epsilon))).max(axis=1)
-        least = np.maximum(least, np.cumsum(share * error))
-        laws.append(np.clip(np.diff(np.append(0, least)) / share, error, 0.5))
-    return np.array(laws)
-
-
-def _false_rejections(mu: float, mu0: float, m: int) -> float:
-    """Return the largest probability that a test with power 1/2 rejects a mechanism of `limit_mixture`."""
-    t, rng = np.linspace(8, 0, 8001), np.random.default_rng(0)
-    wrong = ndtr(-(t + mu / 2))
-    ends = np.append(0, np.linspace(math.sqrt(4 / m), 1, _BLOCKS) ** 2)
-    total = np.interp(ends, wrong + ndtr(-(t - mu / 2)), wrong)
-    total[0], share = 0, np.diff(ends)
-    error, sizes = np.diff(total) / share, np.round(share * m).astype(int)
-    epsilon = np.unique([*np.linspace(0, 8 * max(mu, 0.3), 60), *np.linspace(0, 14 * max(mu, 0.3), 40)])
-    epsilon = epsilon[_profile(mu0, epsilon) > 1e-12]
-    laws = _laws(error, share, mu0, epsilon)
-    excess = np.maximum(1 - laws - np.exp(epsilon)[:, None, None] * laws, 0.0) @ share  # (epsilons, laws)
-
-    def ratios() -> Array:
-        errors = rng.binomial(sizes, error, (_DRAWS, len(sizes)))
-        logs = errors @ np.log(laws / error).T + (sizes - errors) @ np.log((1 - laws) / (1 - error)).T
-        return np.asarray(np.exp(np.minimum(logs, 50)))
-
-    def rejected(sample: Array, weights: Array) -> Array:
-        """Return the probability under each law that the best test against a mixture rejects."""
-        mixed = sample @ weights
-        return np.asarray(sample[mixed <= np.median(mixed)].sum(axis=0) / _DRAWS)
-
-    sample, count = ratios(), len(laws)
-    limits = np.vstack([excess / _profile(mu0, epsilon)[:, None], np.ones(count)])
-    rows = [np.append(row, 0.0) for row in limits]
-    best, weights, value = np.zeros(count), np.full(count, 1 / count), 0.0
-    for _ in range(_ROUNDS):
-        found = rejected(sample, weights)
-        if found @ weights > value and np.all(limits @ weights <= 1 + 1e-9):
-            best, value = weights, float(found @ weights)
-        rows.append(np.append(-found, 1.0))
-        bounds: Any = [(0, None)] * (count + 1)
-        most = np.append(np.ones(len(limits)), np.zeros(len(rows) - len(limits)))
-        solved: Any = linprog(np.append(np.zeros(count), -1.0), np.array(rows), most, bounds=bounds, method="highs")
-        if value and solved.x[-1] < 1.02 * value:
-            break
-        weights = (np.maximum(solved.x[:-1], 0.0) + best) / (2 if value else 1)
-    return float(rejected(ratios(), best) @ best)

@@ -1,6 +1,6 @@
 """Bounds from two lists of scores, beside textbook bounds, and how often they are wrong.
 
-    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--file FILE]
+    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--only NAME] [--file FILE]
     python benchmarks/score_bounds.py validity [--draws 1000] [--sizes 100 500] [--file FILE]
 
 `power` prints medians of bounds of epsilon at delta = 1e-5 and 95 % confidence, from the same scores:
@@ -36,6 +36,7 @@ from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent
 from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect
 
 DELTA, LEVEL = 1e-5, 0.05
 LINES = {"coins": "coins", "fixed": "number"}
@@ -134,7 +135,13 @@ def published(scores0: Array, scores1: Array) -> float:
     r = min(m, max(math.ceil(m**0.75), 30))
     order = np.argsort(-np.concatenate([scores0, scores1]), kind="stable")
     right = int((order[: r - r // 2] >= len(scores0)).sum() + (order[m - r // 2 :] < len(scores0)).sum())
-    return one_run.epsilon_lower_exact(m, r, right, delta=DELTA, significance=LEVEL)
+    found = bisect(
+        lambda epsilon: bool(one_run.p_value_exact(epsilon, DELTA, m, r, right) <= LEVEL),
+        inside=0.0,
+        outside=50.0,
+        close=lambda inside, outside: outside - inside < 1e-3,
+    )
+    return found.inside
 
 
 def bound(scores: tuple[Array, Array], line: str, seed: int) -> float:
@@ -173,13 +180,14 @@ def main() -> None:
     parser.add_argument("what", choices=("power", "validity"))
     parser.add_argument("--draws", type=int)
     parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--only", default="", help="part of the names of laws, such as gaussian")
     parser.add_argument("--file", type=Path)
     options = parser.parse_args()
     measure, laws = (power, SHIFTS) if options.what == "power" else (validity, TRUE)
     draws = options.draws or (101 if options.what == "power" else 1000)
     store = Store(options.file)
     for n in options.sizes or ((100, 500, 1000, 5000) if options.what == "power" else (100, 500)):
-        for name in laws:
+        for name in (name for name in laws if options.only in name):
             for design in ("fixed", "coins"):
                 make = partial(measure, n, name, design)
                 keys = {seed: f"{options.what} {n} {name} {design} {seed}" for seed in range(draws)}

@@ -16,8 +16,8 @@ is that of the model on its training data, and the seconds are those of one trai
 audits refuted the claim, which is true.
 
 Each claimed epsilon has separate seeds, so that all audits are independent.  With --law, no model is trained: scores
-are drawn from the exact law of Dirac canaries.  The command then counts how many audits refute the true claim, which
-should be at most 5 %.
+are drawn from the exact law of Dirac canaries, which are independent.  The command then counts how many audits refute
+the true claim, which should be at most 5 %.
 
 The result of each training is saved in the store, so that an interrupted command can be resumed.
 """
@@ -32,13 +32,12 @@ from pathlib import Path
 import numpy as np
 from audit_store import Row, Store
 from scipy.optimize import brentq
+from score_bounds import rank_test
 from sklearn.datasets import load_digits
 
 from dpaudit import audit_scores
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores import both_sides, levels
 from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.training import canaries, claim, one_run, reference, views
 
 DELTA, CONFIDENCE, STEPS, RATE, CANARIES, HIDDEN = 1e-5, 0.95, 2500, 0.25, 1000, 32
@@ -115,20 +114,12 @@ def audited(sigma: float, seed: int) -> Row:
 
 def refuted_by_law(sigma: float, audits: int, seed: int) -> float:
     """Return the share of audits of Dirac canaries, assumed to be independent as they are, that refute the claim."""
-    true, rng, refuted = claimed(sigma).symmetrized(), np.random.default_rng(seed), 0
-    numbers = levels.default_numbers(CANARIES)
-    needed = bisect_integers(
-        lambda v: levels.p_value(true, CANARIES, numbers, v) <= 1 - CONFIDENCE,
-        inside=levels.most_points(CANARIES, numbers),
-        outside=0,
-    ).inside
-    cuts = [both_sides.cuts(CANARIES, r) for r in (*numbers, CANARIES)]
+    true, rng, refuted, level = claimed(sigma).symmetrized(), np.random.default_rng(seed), 0, 1 - CONFIDENCE
     for _ in range(audits):
         coins = rng.random(CANARIES) < 0.5
         scores = coins * rng.binomial(STEPS, RATE, CANARIES) + rng.normal(0, sigma * np.sqrt(STEPS), CANARIES)
-        ranked = coins[np.argsort(scores)]
-        one, two, three = (int(np.sum(~ranked[:low]) + np.sum(ranked[high:])) for low, high in cuts)
-        refuted += levels.points((one, two, three)) >= needed
+        test = rank_test(scores[~coins], scores[coins], "independent", None, 0)
+        refuted += test.p_value(true, enough=level) <= level
     return refuted / audits
 
 
