@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import Pair, Verdict, audit, audit_one_run, audit_scores, batched, parse_claim, plan
+from dpaudit import Pair, Verdict, audit, audit_scores, batched, parse_claim, plan
 from dpaudit.catalogue import Gaussian, Laplace
 from dpaudit.engine.replay import replay
 from dpaudit.engine.replay_outcome import CONFIRMED
-from dpaudit.engine.score_guesses import count_guesses
+from dpaudit.engine.score_design import Independence, coins_of, sorted_evidence
 from dpaudit.inference.grid import BINS, CENTRES
+from dpaudit.inference.scores.dependence import half_included
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.testing.effort import POWER, Effort
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
@@ -153,48 +154,35 @@ def independent(name: str, mechanism: Any, attacks: str) -> Setting:
     return Setting("dependence", name, 1e-9, False, nothing, measure)
 
 
-def guessed(claim: str, canaries: int) -> Setting:
-    """Test guesses about canaries that are right with the probability that the report of one run names."""
+def seen_in_scores(independence: Independence, claim: str, confidence: float, canaries: int) -> Setting:
+    """Test the violation that an audit of one run names, with scores of just its curve."""
 
-    def one(epsilon: float, seed: int) -> Any:
-        rng = np.random.default_rng([seed, canaries])
-        scores = rng.normal(size=canaries)
-        right = rng.random(canaries) < 1 / (1 + math.exp(-epsilon))
-        return audit_one_run(scores, (scores > 0) == right, claim, seed=0)
-
-    def named() -> float:
-        return float(parse_claim(one(0.0, 10**6).detectable.claim).parameters["epsilon"])
-
-    return Setting(
-        "seen, one run",
-        f"{claim}, {canaries} canaries",
-        0.9,
-        True,
-        named,
-        lambda epsilon, seed: one(epsilon, seed).violated,
-    )
-
-
-def seen_in_scores(claim: str, confidence: float, canaries: int, guesses: int) -> Setting:
-    """Test the violation that an audit of independent canaries names, with scores of just its curve."""
-
-    def named() -> tuple[Any, int]:
+    def named() -> Any:
         scores = np.random.default_rng(10**6).normal(size=canaries)
         included = np.arange(canaries) < canaries // 2 - 2  # not half, so that coins must have decided
-        terms: dict[str, Any] = {"confidence": confidence, "guesses": guesses, "seed": 0}
-        result = audit_scores(scores[~included], scores[included], claim, independence="canaries", **terms)
-        return parse_claim(result.detectable.claim), result.witness.needed  # type: ignore[union-attr]
+        terms: dict[str, Any] = {"independence": independence, "confidence": confidence, "seed": 0}
+        return parse_claim(audit_scores(scores[~included], scores[included], claim, **terms).detectable.claim)
 
-    def came_true(said: Any, seed: int) -> bool:
-        (truth, needed), rng = said, np.random.default_rng([seed, canaries, guesses])
-        coins = rng.random(canaries) < 0.5
+    def refuted(truth: Any, seed: int) -> float:
+        rng, coins = np.random.default_rng([seed, canaries]), np.zeros(0)
+        while half_included(canaries - int(coins.sum()), int(coins.sum())) or not len(coins):
+            coins = rng.random(canaries) < 0.5
         uniform = rng.random(canaries)
-        scores = -np.where(coins, truth.beta(uniform), uniform)  # the most distinguishable pair; see `confident`
-        evidence, _ = count_guesses(scores[~coins], scores[coins], "canaries", guesses, rng)
-        return bool(evidence.right >= needed)
+        scores = -np.where(coins, truth.beta(uniform), uniform)  # the most distinguishable pair; see `scores.runs`
+        sides = scores[~coins], scores[coins]
+        evidence = sorted_evidence(
+            *sides,
+            independence or "inclusion",
+            coins_of(None, (len(sides[0]), len(sides[1])), "coins"),
+            runs=1,
+            claim=parse_claim(claim),
+            significance=1 - confidence,
+            rng=rng,
+        )
+        return evidence.refutes(evidence.tested(parse_claim(claim)), confidence=confidence)
 
-    name = f"{claim}, {guesses} guesses about {canaries} canaries, {confidence:g}"
-    return Setting("seen, canaries", name, 0.9, True, named, came_true)
+    kind = "seen, canaries" if independence else "seen, one run"
+    return Setting(kind, f"{claim}, {canaries} canaries, {confidence:g}", 0.9, True, named, refuted)
 
 
 FIXED = [  # claim, trials, confidence
@@ -255,8 +243,8 @@ def _one_run() -> list[Setting]:
     # with fewer canaries, no violation of the larger claims is detectable
     pure = [*product((0.5, 1), (100, 300, 1_000, 3_000)), *product((1.5, 2), (300, 1_000, 3_000)), (4, 3_000)]
     approximate = product((0.5, 1, 2), (1_000, 3_000))
-    return [guessed(f"pure(epsilon={epsilon:g})", canaries) for epsilon, canaries in pure] + [
-        guessed(f"approximate(epsilon={epsilon:g}, delta=1e-5)", canaries) for epsilon, canaries in approximate
+    return [seen_in_scores(None, f"pure(epsilon={epsilon:g})", 0.99, canaries) for epsilon, canaries in pure] + [
+        seen_in_scores(None, _approximate(epsilon, 1e-5), 0.99, canaries) for epsilon, canaries in approximate
     ]
 
 
@@ -267,11 +255,9 @@ def _canaries() -> list[Setting]:
         ("gaussian(mu=1)", 0.95),
         ("laplace(epsilon=0.5)", 0.95),
     ]
-    sizes = [(20, 12), (30, 19), (30, 21), (40, 28), (60, 42)]
-    given = [(*claim, *size) for claim, size in product(claims, sizes)]
-    for size in [(300, 60), (300, 186), (300, 300), (1000, 100), (1000, 1000)]:
-        given.append(("approximate(epsilon=0.5, delta=0.05)", 0.95, *size))
-    return [seen_in_scores(*one) for one in given]
+    given = [(*claim, size) for claim, size in product(claims, (20, 30, 40, 60, 300))]
+    given += [("approximate(epsilon=0.5, delta=0.05)", 0.95, size) for size in (300, 1000)]
+    return [seen_in_scores("canaries", *one) for one in given]
 
 
 def _seen() -> list[Setting]:

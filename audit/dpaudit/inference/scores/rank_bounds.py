@@ -36,13 +36,14 @@ the sequence of simulations is fixed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import FINEST, Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
@@ -67,6 +68,13 @@ class Path:
 
     def claim(self, x: float) -> TradeoffFunction:
         return GaussianDP(x) if self.delta is None else ApproxDP(epsilon=x, delta=self.delta)
+
+    def place(self, claim: TradeoffFunction) -> float:
+        """Return an x whose claim promises at most as much as a claim of the path's family; inf for other claims."""
+        if self.delta is None:
+            return claim.mu() if isinstance(claim, GaussianDP) else math.inf
+        within = isinstance(claim, PureDP | ApproxDP) and claim.parameters.get("delta", 0.0) <= self.delta
+        return float(claim.parameters["epsilon"]) if within else math.inf
 
     def reference(self, claim: TradeoffFunction) -> float:
         """Return the first reference that promises less than a symmetric claim, or the last one."""
@@ -150,8 +158,10 @@ class RankTest:
         """
         share = self.share
         found = 1.0
+        if share > 0 and self.path.place(claim) <= self._end[0]:  # S refutes it
+            found = self.significance
         if share < 1:
-            found = min(1.0, self._of_count(claim.symmetrized()) / (1 - share))
+            found = min(found, self._of_count(claim.symmetrized()) / (1 - share))
         if share > 0 and found > enough:
             found = min(found, self._tail(self._end[1], claim, share * enough, roughly=roughly) / share)
         return found
