@@ -208,7 +208,10 @@ class AuditResult(Shown):
         public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name not in left_out)
         names = ("environment" if name == "provenance" else name for name in public)
         values = {name: getattr(self, name) for name in names}
-        return {"format": FORMAT, **plain(values | {"evidence": self.evidence.to_json()})}
+        stated = (
+            {"bounds": self.bounds} if self.evidence.guessed else {}
+        )  # for other readers: the evidence implies them
+        return {"format": FORMAT, **plain(values | stated | {"evidence": self.evidence.to_json()})}
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
