@@ -61,7 +61,9 @@ def confirmation(result: AuditResult) -> str:
 
 
 def shows_size(result: AuditResult) -> bool:
-    """Return whether the bounds come from fresh runs and exceed the claim."""
+    """Return whether the bounds exceed the claim, and come from fresh runs or from given scores."""
+    if result.evidence.guessed is not None:
+        return any(row.verdict and row.epsilon > row.claimed for row in result.bounds)
     return fresh(result) is not None and result.runs_for_size is None
 
 

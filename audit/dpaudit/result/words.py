@@ -92,7 +92,6 @@ _SORTED = (
     "each range of ranks with those that the claim allows: a fixed mixture of likelihood ratios says how much each "
     "range counts. The p-value bounds the probability of a mixture at least this large, {worst}. "
 )
-_JOINT = "The verdict and all bounds hold jointly."
 _ERRORS = (
     "An attack that decides by its score whether a canary was included makes two kinds of errors. $α$ is the rate at "
     "which it calls excluded canaries included, and $β$ the rate at which it calls included canaries excluded."
@@ -108,8 +107,7 @@ _GUESSING = (
 OF_RUNS = Words(
     principle=(
         "Each score comes from a separate run. "
-        + _SORTED.format(high="d1", worst="over all mechanisms with trade-off function $f$ or above")
-        + _JOINT
+        + _SORTED.format(high="d1", worst="over all mechanisms with trade-off function $f$ or above").rstrip()
     ),
     references=(DONG, _HOLLANDER),
     errors=(
@@ -133,8 +131,7 @@ OF_RUNS = Words(
 OF_CANARIES = Words(
     principle=(
         _SORTED.format(high="included canaries", worst="over all mechanisms with trade-off function $f$ or above")
-        + "This needs scores that are independent given which canaries were included. "
-        + _JOINT
+        + "This needs scores that are independent given which canaries were included."
     ),
     references=(DONG, _HOLLANDER),
     errors=_ERRORS,
@@ -157,7 +154,7 @@ OF_ANY_CANARIES = replace(
         _SORTED.format(high="included canaries", worst="however canaries depend on each other")
         + "Curved claims are tested by the number of right guesses about the most extreme scores (Steinke, Nasr & "
         "Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024). If a fixed number of canaries was included, p-values "
-        "are divided by the probability with which coins include this number. " + _JOINT
+        "are divided by the probability with which coins include this number."
     ),
     references=(
         "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36.",

@@ -32,11 +32,11 @@ def scores(result: AuditResult) -> tuple[Block, ...]:
             (
                 f"{row.assumption}{' (the verdict)' if row.verdict else ''}",
                 f"ε\u00a0{at_least(row.epsilon)}",
-                f"ε\u00a0{at_least(row.most)}",
+                f"ε\u00a0{at_most(row.most, 3)}",
             )
             for row in result.bounds
         )
-        needed = result.detectable.needed
+        needed = "" if result.violated else result.detectable.needed
         explained = (
             f"Lower bounds on ε at δ = {number(result.bounds[0].delta)}, each with "
             f"{percent_at_least(result.confidence)} confidence if its own assumption is true. At most: the largest "

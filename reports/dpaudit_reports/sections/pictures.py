@@ -53,7 +53,7 @@ def _guesses(result: AuditResult) -> tuple[Panel, str]:
     assert guessed is not None
     rows = [
         _share("right guesses", guessed.right, guessed.n1, WITNESS),
-        Bar(f"by chance: about {number(guessed.by_chance, 6)}", 0.0, guessed.by_chance / guessed.n1, ATTACK),
+        Bar(f"by chance: about {count(round(guessed.by_chance))}", 0.0, guessed.by_chance / guessed.n1, ATTACK),
     ]
     alt = f"Guesses: {_joined(rows)}."
     return Panel(partial(bars_svg, rows), alt=alt, title=f"The {count(guessed.n1)} highest scores"), words.guessing
