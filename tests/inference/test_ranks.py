@@ -214,6 +214,20 @@ def test_no_mechanism_exceeds_the_bound_for_biased_coins(m: int, included: int, 
         assert best <= _coin_law(law.blocks, used, q, t) + law.spent(epsilon, delta) + 1e-7
 
 
+@pytest.mark.parametrize(
+    ("m", "included", "epsilon", "delta"), [(3, 1, 0.5, 0.05), (3, 2, 1.0, 0.0), (4, 2, 0.4, 0.02)]
+)
+def test_no_mechanism_exceeds_the_p_value_of_the_count(m: int, included: int, epsilon: float, delta: float) -> None:
+    coins, orders = list(product((False, True), repeat=m)), _permutations(m)
+    law = Inclusion(Blocks(included, m - included), share=included / m)
+    counts = np.array([[law.counted(law.blocks.right(np.array(x)[list(order)])) for order in orders] for x in coins])
+    share = included / m
+    chance = np.array([share ** sum(x) * (1 - share) ** (m - sum(x)) for x in coins])
+    for v in range(1, law.guesses + 1):
+        best = _largest(counts >= v, coins, len(orders), epsilon, delta, chance)
+        assert best <= law.of_count(ApproxDP(epsilon=epsilon, delta=delta).symmetrized(), v) + 1e-7
+
+
 @pytest.mark.parametrize("share", [0.5, 4 / 7])
 def test_the_mean_of_the_statistic_is_that_of_its_law(share: float) -> None:
     law = Inclusion(Blocks(4, 3), share=share)
