@@ -1,6 +1,6 @@
 """Bounds from two lists of scores, beside textbook bounds, and how often they are wrong.
 
-    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--only NAME] [--file FILE]
+    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--only NAME] [--uneven] [--file FILE]
     python benchmarks/score_bounds.py validity [--draws 1000] [--sizes 100 500] [--file FILE]
 
 `power` prints medians of bounds of epsilon at delta = 1e-5 and 95 % confidence, from the same scores:
@@ -39,7 +39,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
 
 DELTA, LEVEL = 1e-5, 0.05
-LINES = {"coins": "coins", "fixed": "number"}
+LINES = {"coins": "coins", "fixed": "number", "1000:100": "number", "1000:20": "number"}
 Law = Callable[[np.random.Generator, int, int], tuple[Array, Array]]  # scores of n0 and of n1
 
 
@@ -88,6 +88,9 @@ TRUE: dict[str, tuple[Law, float | None, float | None]] = {  # law, true epsilon
 
 def scores_of(law: Law, n: int, design: str, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng([seed, n, design == "coins"])
+    if ":" in design:
+        left_out, included = map(int, design.split(":"))
+        return law(rng, left_out, included)
     included = int(rng.binomial(2 * n, 0.5)) if design == "coins" else n
     return law(rng, 2 * n - included, included)
 
@@ -181,6 +184,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int)
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--only", default="", help="part of the names of laws, such as gaussian")
+    parser.add_argument("--uneven", action="store_true", help="1,000 left out and 100 or 20 included, for one size")
     parser.add_argument("--file", type=Path)
     options = parser.parse_args()
     measure, laws = (power, SHIFTS) if options.what == "power" else (validity, TRUE)
@@ -188,7 +192,7 @@ def main() -> None:
     store = Store(options.file)
     for n in options.sizes or ((100, 500, 1000, 5000) if options.what == "power" else (100, 500)):
         for name in (name for name in laws if options.only in name):
-            for design in ("fixed", "coins"):
+            for design in ("1000:100", "1000:20") if options.uneven else ("fixed", "coins"):
                 make = partial(measure, n, name, design)
                 keys = {seed: f"{options.what} {n} {name} {design} {seed}" for seed in range(draws)}
                 rows = [store.row(key, partial(make, seed)) for seed, key in keys.items()]
