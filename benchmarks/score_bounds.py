@@ -1,7 +1,7 @@
 """Bounds from two lists of scores, beside textbook bounds, and how often they are wrong.
 
-    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--only NAME] [--uneven] [--file FILE]
-    python benchmarks/score_bounds.py validity [--draws 1000] [--sizes 100 500] [--file FILE]
+    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--uneven] [--file FILE]
+    python benchmarks/score_bounds.py validity [--draws 1000] [--sizes 100 500] [--only NAME] [--file FILE]
 
 `power` prints medians of bounds of epsilon at delta = 1e-5 and 95 % confidence, from the same scores:
 

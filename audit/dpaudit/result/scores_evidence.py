@@ -28,7 +28,6 @@ from dpaudit.values import JsonObject
 Line = Literal["runs", "canaries", "inclusion"]
 """What is assumed: independent runs; independent canaries; or the random inclusion of canaries only."""
 
-MAX_SCORES = 2**36  # no memory holds more scores
 _WORDS: dict[str, Words] = {"runs": OF_RUNS, "canaries": OF_CANARIES, "inclusion": OF_ANY_CANARIES}
 
 
@@ -187,7 +186,7 @@ class ScoresEvidence(Evidence):
         )
         fits = (
             found.line in _WORDS
-            and 0 < min(found.n0, found.n1) < MAX_SCORES > max(found.n0, found.n1)
+            and 0 < min(found.n0, found.n1)
             and 1 <= found.runs <= found.scores
             and 0 < found.share < 1 <= found.factor
             and 0 < found.significance < 1
