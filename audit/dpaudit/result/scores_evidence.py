@@ -186,7 +186,7 @@ class ScoresEvidence(Evidence):
         )
         fits = (
             found.line in _WORDS
-            and 0 < min(found.n0, found.n1)
+            and min(found.n0, found.n1) > 0
             and 1 <= found.runs <= found.scores
             and 0 < found.share < 1 <= found.factor
             and 0 < found.significance < 1
