@@ -24,7 +24,6 @@ from scipy.special import expit
 from dpaudit import audit_scores
 from dpaudit.numerics.arrays import Array
 
-
 CLAIM = "gaussian(mu=1)"
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.score_design import Coins, sorted_evidence
+from dpaudit.result.scores_evidence import Line, ScoresEvidence
 
 CHOICES = ("runs", "canaries", None)
 Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
@@ -24,6 +29,21 @@ def of_canaries(m: int, shift: float, seed: int | np.random.Generator) -> Arrays
     included = rng.random(m) < 0.5
     scores = rng.normal(shift * included, 1.0)
     return scores[~included], scores[included]
+
+
+@cache
+def evidence_of(line: Line, n: int, shift: float, seed: int, claim: TradeoffFunction) -> ScoresEvidence:
+    """Return the evidence of such scores of n runs on each dataset, or of 2 n canaries, at 95 %."""
+    sides = of_runs(n, shift, seed) if line == "runs" else of_canaries(2 * n, shift, seed)
+    return sorted_evidence(
+        *sides,
+        line,
+        Coins(0.5, 1.0, ""),
+        runs=2 * n if line == "runs" else 1,
+        claim=claim,
+        significance=1 - 0.95,
+        rng=np.random.default_rng(seed),
+    )
 
 
 class Memory:

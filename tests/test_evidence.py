@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from html import unescape
 
 import numpy as np
 import pytest
 
 import dpaudit_reports
-from dpaudit.claims import GaussianDP, LaplaceDP, PureDP
+from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.result import evidence as evidence_module
-from dpaudit.result.base_evidence import ScoresGuesses
-from dpaudit.result.evidence import (
-    CanariesInRunsEvidence,
-    CanaryLevelsEvidence,
-    CanaryScoresEvidence,
-    DrawnCanariesEvidence,
-    DrawnRunEvidence,
-    Evidence,
-    FixedEvidence,
-    OneRunScoresEvidence,
-    OnlineEvidence,
-    RunScoresEvidence,
-    SequentialEvidence,
-    SeveralDrawnRunsEvidence,
-    SeveralRunsEvidence,
-    WeightedGuessesEvidence,
-    read_back,
-)
+from dpaudit.result.evidence import Evidence, FixedEvidence, OnlineEvidence, SequentialEvidence, read_back
 from dpaudit.result.values import Verdict
 from dpaudit_reports.figures import canvas
 
 from .reports import sample
+from .scored import evidence_of
 
 TARGET = GaussianDP(0.5)
 LEAK = 2.0
@@ -53,18 +36,9 @@ KINDS: dict[str, Evidence] = {
     "coin_selected": SequentialEvidence(target=TARGET, counts=counts()[None], coin_selected=True),
     "online": OnlineEvidence(target=TARGET, counts=counts()[None], peak=counts()[None] // 2, steps=1000),
     "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
-    "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
-    "scores of canaries": CanaryScoresEvidence(m=100, included=45, half=0, guesses=40, right=35),
-    "scores of canaries in runs": CanariesInRunsEvidence(m=100, included=45, half=0, guesses=40, right=35, runs=3),
-    "levels of canaries": CanaryLevelsEvidence.of(100, 45, (14, 50, 72), half=False),
-    "scores of one run": OneRunScoresEvidence(m=100, included=50, half=1, guesses=40, right=35),
-    "scores of drawn canaries": DrawnCanariesEvidence(n0=55, n1=45, guesses=40, right=35),
-    "scores of a drawn run": DrawnRunEvidence(m=100, included=45, guesses=40, right=35),
-    "scores of several runs": SeveralRunsEvidence(runs=((60, 25, 20), (40, 21, 20)), guesses=40, right=35),
-    "scores of several drawn runs": SeveralDrawnRunsEvidence(runs=((60, 25, 20), (40, 17, 20)), guesses=40, right=35),
-    "weighted scores of one run": WeightedGuessesEvidence(
-        m=100, included=45, half=0, guesses=40, right=35, numbers=(10, 30)
-    ),
+    "scores of runs": evidence_of("runs", 30, LEAK, 1, TARGET),
+    "scores of canaries": evidence_of("canaries", 30, LEAK, 1, TARGET),
+    "scores of any canaries": evidence_of("inclusion", 30, LEAK, 1, PureDP(0.5)),
 }
 
 
@@ -112,11 +86,12 @@ def test_every_report_can_be_made_of_it(evidence: Evidence, monkeypatch: pytest.
 
 
 def test_bounds_fall_as_the_confidence_rises(evidence: Evidence) -> None:
-    for delta in (0.0, 1e-3):
-        bounds = [evidence.epsilon_lower(delta, confidence=confidence) for confidence in (0.9, 0.99, 0.9999)]
+    levels = (0.9, 0.99, 0.9999) if evidence.of_pairs else (0.95, 0.99)
+    for delta in (0.0, 1e-3) if evidence.of_pairs else (1e-3,):
+        bounds = [evidence.epsilon_lower(delta, confidence=confidence) for confidence in levels]
         assert bounds == sorted(bounds, reverse=True)
         assert bounds[-1] >= 0
-    mus = [evidence.mu_lower(confidence=confidence) for confidence in (0.9, 0.99, 0.9999)]
+    mus = [evidence.mu_lower(confidence=confidence) for confidence in levels]
     assert mus == sorted(mus, reverse=True)
 
 
@@ -124,7 +99,7 @@ def test_json_is_read_back(evidence: Evidence) -> None:
     values = json.loads(json.dumps(evidence.to_json()))
     again = read_back(values, TARGET)
     assert type(again) is type(evidence)
-    assert again.to_json() == values
+    assert again.to_json() == evidence.to_json()
     assert again.fingerprint() == evidence.fingerprint()
     assert again.p_value(TARGET) == evidence.p_value(TARGET)
     assert values["method"] == evidence.method
@@ -139,73 +114,26 @@ def test_no_other_method_is_read(evidence: Evidence) -> None:
 def test_a_claim_is_refuted_where_its_p_value_is_at_most_the_significance(
     evidence: Evidence, confidence: float
 ) -> None:
-    for claim in (TARGET, PureDP(0.5), GaussianDP(LEAK), GaussianDP(3 * LEAK)):
+    for claim in (TARGET, PureDP(0.5), GaussianDP(LEAK), GaussianDP(3 * LEAK))[: None if evidence.of_pairs else 1]:
         p_value = evidence.p_value(claim)
         assert 0 <= p_value <= 1
         assert evidence.refutes(claim, confidence=confidence) == (p_value <= 1 - confidence), claim
 
 
 @pytest.mark.parametrize(
-    "guessed",
-    [
-        OneRunScoresEvidence(m=100, included=45, half=0, guesses=40, right=0),
-        DrawnRunEvidence(m=100, included=33, guesses=40, right=0),
-        KINDS["scores of several runs"],
-        KINDS["weighted scores of one run"],
-    ],
-)
-def test_the_least_number_of_right_guesses_is_the_first_whose_p_value_is_at_most_the_significance(
-    guessed: ScoresGuesses,
-) -> None:
-    """A search may end at a quick upper bound of the p-value, but not where only the sharp one is small enough."""
-    least = guessed.least_right(TARGET, confidence=0.965)
-    assert least is not None
-    assert guessed.chance(TARGET, least) <= 0.035 < guessed.chance(TARGET, least - 1)
-    for right in range(30, 41):
-        assert guessed.chance(TARGET, right) <= guessed.chance(TARGET, right, enough=0.035)
-
-
-@pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"numbers": [62, 16]}, "in each level"),
-        ({"rights": [17, 50, 72]}, "in each level"),
-        ({"weights": [3, 2, 1]}, "the weights"),
-        ({"numbers": [16, 62, 100]}, "must have two numbers"),
+        ({"ranked": [1, 2]}, "right guesses of [0-9]+ blocks in 'ranked'"),
+        ({"halved": [99] * 20}, "right guesses of [0-9]+ blocks in 'halved'"),
+        ({"line": "other"}, "an allowed line"),
+        ({"n0": 0}, "allowed numbers of scores"),
+        ({"share": 1.0}, "an allowed line and share"),
+        ({"runs": 1000}, "allowed numbers"),
     ],
 )
-def test_impossible_levels_are_refused(changed: dict[str, object], words: str) -> None:
+def test_impossible_scores_are_refused(changed: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        read_back(KINDS["levels of canaries"].to_json() | changed, TARGET)
-
-
-def test_levels_bound_epsilon_as_one_number_of_guesses_does() -> None:
-    """The bounds without a family, and those of approximate families, use the first two levels only."""
-    evidence = KINDS["levels of canaries"]
-    alone = CanaryScoresEvidence(m=100, included=45, half=0, guesses=62, right=50)
-    assert evidence.epsilon_lower(1e-5, confidence=0.95) == alone.epsilon_lower(1e-5, confidence=0.95) > 0
-    pure = evidence.parameter_lower(PureDP, significance=0.05, precision=1e-3)
-    assert pure == pytest.approx(alone.parameter_lower(PureDP, significance=0.05, precision=1e-3), rel=2e-3)
-    mu = evidence.mu_lower(confidence=0.95)
-    assert mu == pytest.approx(evidence.parameter_lower(GaussianDP, significance=0.05, precision=1e-4), rel=1e-9)
-    laplace = evidence.parameter_lower(LaplaceDP, significance=0.05, precision=1e-3)
-    assert evidence.p_value(LaplaceDP(laplace)) <= 0.05 < evidence.p_value(LaplaceDP(1.005 * laplace))
-
-
-def test_the_power_of_several_numbers_is_that_of_simulated_likelihood_ratios() -> None:
-    """Simulates 1,000 runs; the approximation may be wrong by 3 %.  Fails by chance < 1 in 10**6."""
-    rng, m, mu, numbers = np.random.default_rng(5), 400, 1.0, (30, 90)
-    evidence = WeightedGuessesEvidence(m=m, included=190, half=0, guesses=120, right=0, numbers=numbers)
-    coins = rng.random((1000, m)) < 0.5
-    scores = rng.normal(mu * coins, 1.0) - mu / 2
-    order = np.argsort(-np.abs(scores), axis=1)
-    right = np.take_along_axis((scores > 0) == coins, order, axis=1)
-    totals = sum(right[:, :r].sum(axis=1) for r in numbers)
-    for least in (95, 100, 105):
-        share = evidence.attained(GaussianDP(mu), least)
-        assert float(np.mean(totals >= least)) == pytest.approx(
-            share, abs=0.03 + 5 * math.sqrt(share * (1 - share) / 1000)
-        )
+        read_back(KINDS["scores of canaries"].to_json() | changed, TARGET)
 
 
 def test_a_bound_is_where_the_p_value_crosses_the_significance() -> None:

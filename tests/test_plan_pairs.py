@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import expit, ndtr
-from scipy.stats import beta, binom
 
 from dpaudit import GaussianDP, Pair, TabulatedTradeoff, audit, parse_claim, plan, plan_scores
 from dpaudit.claims.operations.pair_curves import PairCurve, pair_curves
 from dpaudit.engine.plan import enough_trials
-from dpaudit.engine.plan_scores import planned_evidence
+from dpaudit.engine.score_design import Coins, evidence_of
 from dpaudit.inference.grid import EDGES
-from dpaudit.inference.scores import both_sides, runs
 from dpaudit.inference.sequential.alternatives import pair_laws, scaled
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.result.scores_evidence import Line, ScoresEvidence
 
+CLAIM = GaussianDP(0.3)
 SAMPLED = "subsampled(gaussian(mu={}), rate={}, relation='add_remove')"
 
 
@@ -30,61 +30,34 @@ def above(mu: float, rate: float, backward: bool, x: Any) -> tuple[Any, Any]:
     return (mixed, plain) if backward else (plain, mixed)
 
 
-def exact_power(mu: float, rate: float, n: int, r: int, k: int, *, backward: bool) -> float:
-    """Integrate over the k-th highest score of d1: fewer than r - k + 1 scores of d0 must be higher."""
-    n0, n1 = n // 2, n - n // 2
-
-    def density(x: float) -> float:
-        step = 1e-5
-        reached = above(mu, rate, backward, x)
-        slope = (above(mu, rate, backward, x - step)[1] - above(mu, rate, backward, x + step)[1]) / (2 * step)
-        return float(beta.pdf(reached[1], k, n1 - k + 1) * slope * binom.cdf(r - k, n0, reached[0]))
-
-    return float(quad(density, -6.0, 6.0, limit=200, points=[-2, -1, 0, 1, 2])[0])
+@cache
+def evidence(n: int, line: Line) -> ScoresEvidence:
+    sizes = n // 2, n - n // 2
+    return evidence_of(*sizes, line, Coins(0.5, 1.0, ""), runs=1, claim=CLAIM, significance=0.05)
 
 
-@pytest.mark.parametrize(
-    ("claimed", "mu", "rate", "n", "stated"), [(0.1, 4.0, 0.1, 2831, 0.165), (0.5, 4.0, 0.3, 1024, 0.011)]
-)
-def test_the_power_of_runs_is_that_of_the_weaker_direction(
-    claimed: float, mu: float, rate: float, n: int, stated: float
-) -> None:
-    """Compares with an integral over the scores of d1; the curve of the claim promised 90 % for these numbers."""
-    evidence: Any = planned_evidence(n, GaussianDP(claimed), "runs", "coins")
-    least = evidence.least_right(GaussianDP(claimed), confidence=0.95)
-    powers = [exact_power(mu, rate, n, evidence.guesses, least, backward=backward) for backward in (False, True)]
-    assert min(powers) == pytest.approx(stated, abs=2e-3)
-    assert evidence.attained(parse_claim(SAMPLED.format(mu, rate)), least) == pytest.approx(min(powers), rel=0.03)
-    for power, curve in zip(powers, pair_curves(parse_claim(SAMPLED.format(mu, rate))), strict=True):
-        found = runs._chance(curve, n // 2, n - n // 2, evidence.guesses, least, 7.0, up=False)
-        assert found == pytest.approx(power, rel=0.03)
-        assert found <= power * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_the_power_of_canaries_is_that_of_a_pair(backward: bool) -> None:
-    """Simulates 1,000 sets of 700 canaries.  Fails by chance < 1 in 10**6."""
-    mu, rate, m, right, times = 4.0, 0.3, 700, 285, 1000
-    rng = np.random.default_rng(5)
-    included = rng.random((times, m)) < 0.5
-    noisy = rng.normal(mu * ((rng.random((times, m)) < rate) & (included != backward)))
-    order = np.argpartition(-noisy if backward else noisy, (217, m - 217), axis=1)
-    counted = (~np.take_along_axis(included, order[:, :217], axis=1)).sum(axis=1)
-    counted += np.take_along_axis(included, order[:, m - 217 :], axis=1).sum(axis=1)
-    curve = PairCurve(parse_claim(SAMPLED.format(mu, rate)), backward)
-    stated = both_sides._attained(curve, m, (434,), right, None)
-    assert 0.2 < stated < 0.8
-    assert binom.ppf(1e-7, times, stated) <= (counted >= right).sum() <= binom.ppf(1 - 1e-7, times, stated + 0.01)
-
-
-def test_a_plan_for_dp_sgd_needs_more_scores_than_the_curve_of_the_claim_suggests() -> None:
-    n = plan_scores("gaussian(mu=0.3)", SAMPLED.format(3, 0.6), independence="runs", confidence=0.9)
-    assert n is not None
-    evidence: Any = planned_evidence(n, GaussianDP(0.3), "runs", "coins")
-    least = evidence.least_right(GaussianDP(0.3), confidence=0.9)
-    powers = [exact_power(3.0, 0.6, n, evidence.guesses, least, backward=backward) for backward in (False, True)]
-    assert 0.9 <= min(powers) <= 0.95
-    assert min(powers) < max(powers)
+@pytest.mark.parametrize("line", ["runs", "inclusion"])
+def test_the_power_is_that_of_the_weaker_direction(line: Line) -> None:
+    """Simulates 1,000 audits of each direction.  Fails by chance < 1 in 10**6."""
+    mu, rate, n, times, powers = 4.0, 0.3, 300, 1000, []
+    planned, rng = evidence(n, line), np.random.default_rng(5)
+    law, found = planned.law, planned._needed(CLAIM)
+    for backward in (False, True):
+        coins = rng.random((times, n)) < 0.5
+        if line == "runs":
+            coins = np.broadcast_to(np.arange(n) < n // 2, coins.shape)
+        noisy = rng.normal(mu * ((rng.random((times, n)) < rate) & (coins != backward)))
+        noisy = -noisy if backward else noisy
+        ranked = np.take_along_axis(coins, np.argsort(-noisy, axis=1), axis=1)
+        right = np.array([law.blocks.right(row) for row in ranked])
+        refuted = law.counted(right) >= found.counted
+        if found.statistic is not None:
+            refuted |= found.statistic.log(right) >= found.log_t
+        powers.append(float(refuted.mean()))
+    stated = planned.chance_to_refute(CLAIM, parse_claim(SAMPLED.format(mu, rate)))
+    assert 0.05 < stated < 0.95
+    assert min(powers) == pytest.approx(stated, abs=0.1)
+    assert (max(powers) > min(powers) + 0.1) == (line == "runs")  # coins treat both sides alike
 
 
 @pytest.mark.parametrize("backward", [False, True])

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from dpaudit.claims import parse_claim
-from dpaudit.inference.scores import confident
+from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.inference.scores.text_families import MAX_WHOLE, TextFamily, text_family
 from dpaudit.result.assumed import bound_inside
-from dpaudit.result.evidence import RunScoresEvidence
+from dpaudit.result.evidence import FixedEvidence
 
-EVIDENCE = RunScoresEvidence(n0=400, n1=400, guesses=400, right=280)
+COUNTS = np.zeros((2, BINS), dtype=np.int64)
+COUNTS[:, [BINS // 2, BINS // 2 + 1]] = [[280, 120], [120, 280]]
+EVIDENCE = FixedEvidence(pair=0, threshold=BINS // 2, pilot=COUNTS, counts=COUNTS)
 
 
 def refuted(text: str, parameter: float) -> bool:
@@ -60,20 +63,6 @@ def test_bounds_of_shares_lie_between_0_and_1(text: str) -> None:
     assert 0 < bound.parameter < 1
     assert refuted(text, bound.parameter)
     assert not refuted(text, 1.003 * bound.parameter)
-
-
-def test_the_guarantee_of_a_whole_number_is_exact() -> None:
-    """The p-value of the true member is the exact probability of a bound above it, for its worst mechanism."""
-    family, m, r, level = family_of("repeated(gaussian(mu=0.4), n=?)"), 60, 37, 0.05
-    assert isinstance(family, TextFamily)
-    bounds = [
-        family.parameter(confident.parameter_lower(family, m, r, v, significance=level)) for v in range(28, r + 1)
-    ]
-    for true in (2, 4, 7):
-        least = 28 + next(i for i, bound in enumerate(bounds) if bound > true)
-        chance = confident.p_value(parse_claim(f"repeated(gaussian(mu=0.4), n={true})"), m, r, least)
-        assert chance <= level
-    assert max(bounds) > 7
 
 
 def test_parameters_cover_their_range_and_do_not_fall() -> None:
