@@ -183,12 +183,9 @@ def _meant(given: str, known: Iterable[str]) -> str:
 
 
 def _lines(result: AuditResult, delta: float | None, assuming: str | None) -> list[str]:
-    from dpaudit.result.model import table_words
     from dpaudit.text.rounding import lower
 
-    lines = [str(result)]
-    if delta is not None and result.bounds and delta != result.bounds[0].delta:
-        lines += table_words(result.bounds_at(delta))
+    lines = [result.summary(delta)]
     if assuming is not None:
         at = result.bounds[0].delta if delta is None and result.bounds else delta or 0.0
         bound = result.assumed_bound(at, assuming)

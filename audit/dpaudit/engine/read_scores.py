@@ -179,9 +179,10 @@ def copied(given: Given) -> tuple[str, ...]:
     if p_value > _COPIED:
         return ()
     all_, different = sum(int(side.sum()) for side in sides), sum(map(len, sides))
+    chance = upper(max(p_value, 1e-99))
     return (
         f"scores seem to be copied: only {different:,} of {all_:,} differ, and independent scores with one common law "
-        f"repeat in this way with probability at most {upper(p_value)}, whatever this law is; a file may have been "
+        f"repeat in this way with probability at most {chance}, whatever this law is; a file may have been "
         "concatenated with itself, or a run recorded several times; give one score for each run or canary",
     )
 

@@ -251,6 +251,10 @@ class AuditResult(Shown):
         return words if retried else ""
 
     def __str__(self) -> str:
+        return self.summary()
+
+    def summary(self, delta: float | None = None) -> str:
+        """Return the summary that `str` returns, with `bounds_at(delta)` as the table of given scores."""
         claim = f"{self.claim.label}{self.scope}"
         confidence = f"confidence {percent_at_least(self.confidence)}".replace("\u00a0", " ")
         found = {
@@ -263,7 +267,7 @@ class AuditResult(Shown):
         lines = [f"{self.name}: {found}"]
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
-        rows = self.bounds
+        rows = self.bounds_at(delta)
         certified = f"certified: mu >= {mu_words(self)}" if rows else certified_words(self)
         lines.append(f"  {spent(self.evidence, self.trials_used)} in {self.elapsed_s:.1f} s; {certified}")
         lines += table_words(rows)
@@ -334,13 +338,14 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
         return []
     of_verdict = next(row for row in rows if row.verdict)
     claimed = f", claimed <= {of_verdict.claimed:.4g}" if math.isfinite(of_verdict.claimed) else ""
-    lines = [
-        f"  proven at delta = {of_verdict.delta:g}{claimed}; these scores could prove at most {of_verdict.most:.2g}:"
-    ]
+    lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}:"]
     for row in rows:
         lines.append(f"  {'verdict:' if row.verdict else '':9}epsilon >= {lower(row.epsilon):6} {row.assumption}")
     if len(rows) > 1:
         lines.append(f"  {'':9}nothing           if members and others have different sources")
+    most = sorted({float(f"{row.most:.2g}") for row in rows})
+    each = "" if len(most) == 1 else ", by assumption"
+    lines.append(f"  these scores could prove at most {' and '.join(f'{one:g}' for one in most)}{each}")
     return lines
 
 

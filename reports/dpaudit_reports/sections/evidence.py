@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.text.rounding import at_least, at_most, count, number, percent_at_least, percent_beyond
+from dpaudit.text.rounding import at_least, at_most, count, number, percent_at_least, percent_beyond, upper
 from dpaudit_reports.blocks import Block, Column, Figure, Heading, KeyValues, Math, Panel, Paragraph, Span, Table
 from dpaudit_reports.figures.evidence import distributions_svg, evidence_svg, witness_scores
 from dpaudit_reports.rates import RegionStatus, region_status
@@ -27,20 +27,20 @@ def scores(result: AuditResult) -> tuple[Block, ...]:
         rows.append(("p-value", p_value_words(result, at_most)))
     found: list[Block] = [Heading("The scores"), KeyValues(tuple(rows))]
     if result.bounds:
-        columns = (Column("Assumption", grow=1), Column("Proven", align="right"), Column("At most", align="right"))
+        columns = (Column("Assumption", grow=1), Column("Proven", align="right"), Column("Could prove", align="right"))
         table = tuple(
             (
                 f"{row.assumption}{' (the verdict)' if row.verdict else ''}",
                 f"ε\u00a0{at_least(row.epsilon)}",
-                f"ε\u00a0{at_most(row.most, 3)}",
+                upper(row.most, 3),
             )
             for row in result.bounds
         )
         needed = "" if result.violated else result.detectable.needed
         explained = (
             f"Lower bounds on ε at δ = {number(result.bounds[0].delta)}, each with "
-            f"{percent_at_least(result.confidence)} confidence if its own assumption is true. At most: the largest "
-            "bound that this number of scores could prove. Members and non-members from different sources prove "
+            f"{percent_at_least(result.confidence)} confidence if its own assumption is true. Could prove: the "
+            "largest bound of this number of scores. Members and non-members from different sources prove "
             f"nothing, whatever their scores.{f' {needed[:1].upper()}{needed[1:]}.' if needed else ''}"
         )
         found += [Table(columns, table), Paragraph(explained, quiet=True)]
