@@ -36,10 +36,10 @@ def evidence(n: int, line: Line) -> ScoresEvidence:
     return evidence_of(*sizes, line, Coins(0.5, 1.0, ""), runs=1, claim=CLAIM, significance=0.05)
 
 
-@pytest.mark.parametrize("line", ["runs", "inclusion"])
-def test_the_power_is_that_of_the_weaker_direction(line: Line) -> None:
+@pytest.mark.parametrize(("line", "n"), [("runs", 50), ("inclusion", 300)])
+def test_the_power_is_that_of_the_weaker_direction(line: Line, n: int) -> None:
     """Simulates 1,000 audits of each direction.  Fails by chance < 1 in 10**6."""
-    mu, rate, n, times, powers = 4.0, 0.3, 300, 1000, []
+    mu, rate, times, powers = 4.0, 0.3, 1000, list[float]()
     planned, rng = evidence(n, line), np.random.default_rng(5)
     law, found = planned.law, planned._needed(CLAIM)
     for backward in (False, True):
@@ -56,7 +56,7 @@ def test_the_power_is_that_of_the_weaker_direction(line: Line) -> None:
         powers.append(float(refuted.mean()))
     stated = planned.chance_to_refute(CLAIM, parse_claim(SAMPLED.format(mu, rate)))
     assert 0.05 < stated < 0.95
-    assert min(powers) == pytest.approx(stated, abs=0.1)
+    assert stated - 0.02 < min(powers) < stated + 0.2  # powers are rounded down
     assert (max(powers) > min(powers) + 0.1) == (line == "runs")  # coins treat both sides alike
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpaudit_reports
-from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, audit_scores, batched, replay
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.plan import Plan
 from dpaudit.engine.replay_outcome import Replay
@@ -108,23 +108,15 @@ def test_one_run_states_right_guesses_and_no_rates_of_chosen_canaries() -> None:
     assert math.isnan(witness.claimed_beta)
     assert math.isnan(witness.alpha)
     assert "% of the outputs" not in str(found)
-    said = f"{witness.right} of {witness.guesses} guesses right; {witness.needed} right guesses would refute the claim"
-    assert said in str(found)
-    for right, refuted in ((witness.needed, True), (witness.needed - 1, False)):
-        changed = dataclasses.replace(found.evidence, right=right)  # type: ignore[type-var]
-        assert changed.refutes(GaussianDP(1.0), confidence=0.99) is refuted
+    assert witness.guesses == included.sum()
+    assert f"{witness.right} of the {witness.guesses} highest scores are of included canaries" in str(found)
     assert AuditResult.from_dict(found.to_dict()).witness is not None
-    few = audit_one_run(rng.normal(size=40), rng.random(40) < 0.5, PureDP(6.0), guesses=10)
-    assert few.witness is not None
-    assert "not even 10 right guesses would refute the claim" in str(few)
 
 
-@pytest.mark.parametrize("canaries", [10**6, 2**31])
-def test_a_file_with_too_many_canaries_is_refused(canaries: int, tmp_path: Path, command: Any) -> None:
-    """The p-value of such counts raised OverflowError."""
+def test_a_file_with_another_number_of_canaries_is_refused(tmp_path: Path, command: Any) -> None:
     result = audit_scores(*of_runs(100, 1.0, 0), "pure(epsilon=3)", seed=1, independence=None)
     values = json.loads(json.dumps(result.to_dict()))
-    values["evidence"]["m"] = canaries
+    values["evidence"]["n0"] = 2**60
     (tmp_path / "r.json").write_text(json.dumps(values))
     done = command("report", str(tmp_path / "r.json"))
     assert done.exit_code == 2

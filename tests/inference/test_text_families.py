@@ -15,13 +15,13 @@ from dpaudit.result.assumed import bound_inside
 from dpaudit.result.evidence import FixedEvidence
 
 COUNTS = np.zeros((2, BINS), dtype=np.int64)
-COUNTS[:, [BINS // 2, BINS // 2 + 1]] = [[280, 120], [120, 280]]
+COUNTS[:, [BINS // 2, BINS // 2 + 1]] = [[320, 80], [80, 320]]
 EVIDENCE = FixedEvidence(pair=0, threshold=BINS // 2, pilot=COUNTS, counts=COUNTS)
 
 
 def refuted(text: str, parameter: float) -> bool:
     shown = str(int(parameter)) if parameter == int(parameter) else repr(parameter)
-    return EVIDENCE.p_value(parse_claim(text.replace("?", shown))) <= 0.05
+    return EVIDENCE.p_value(EVIDENCE.tested(parse_claim(text.replace("?", shown)))) <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_bounds_of_whole_numbers_are_the_largest_refuted(text: str) -> None:
     bound = bound_inside(EVIDENCE, 1e-5, text, confidence=0.95, valid=True)
     assert bound.parameter == int(bound.parameter) > 1
     assert refuted(text, bound.parameter)
-    assert not refuted(text, bound.parameter + 1)
+    assert not refuted(text, math.ceil(1.005 * bound.parameter) + 1)
     assert float(bound) == parse_claim(text.replace("?", str(int(bound.parameter)))).epsilon(1e-5)
 
 
@@ -61,7 +61,7 @@ def test_bounds_of_whole_numbers_are_the_largest_refuted(text: str) -> None:
 def test_bounds_of_shares_lie_between_0_and_1(text: str) -> None:
     bound = bound_inside(EVIDENCE, 0.3, text, confidence=0.95, valid=True)
     assert 0 < bound.parameter < 1
-    assert refuted(text, bound.parameter)
+    assert refuted(text, 0.999 * bound.parameter)
     assert not refuted(text, 1.003 * bound.parameter)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dpaudit.claims import GaussianDP
 from dpaudit.inference.grid import EDGES
-from dpaudit.result.evidence import OneRunScoresEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.sequential_evidence import SequentialEvidence
@@ -26,6 +26,7 @@ from dpaudit_reports.sections.provenance import provenance
 from dpaudit_reports.sections.verdict import verdict
 from dpaudit_reports.sections.witness import witness
 
+from ..scored import evidence_of
 from . import sample
 
 
@@ -151,7 +152,7 @@ def test_a_name_in_the_replay_line_is_quoted_for_the_shell() -> None:
 
 
 def test_one_run_is_no_runs() -> None:
-    guesses = OneRunScoresEvidence(m=100, included=50, half=0, guesses=40, right=35)
+    guesses = evidence_of("inclusion", 50, 2.0, 1, GaussianDP(1.0))
     result = dataclasses.replace(sample.violation(), method=guesses.method, evidence=guesses, trials_used=1)
     callout = verdict(result)[0]
     assert isinstance(callout, Callout)

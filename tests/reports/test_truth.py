@@ -14,7 +14,7 @@ import pypdf
 import pytest
 
 import dpaudit_reports
-from dpaudit import GaussianDP, PureDP, audit
+from dpaudit import audit
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
@@ -28,8 +28,8 @@ from .audits import PAIR, laplace, markdown, text_of, words_in
 @functools.cache
 def one_run(shift: float) -> AuditResult:
     rng = np.random.default_rng(1)
-    included = rng.random(2000) < 0.5
-    return audit_one_run(rng.normal(size=2000) + shift * included, included, "gaussian(mu=1)", name="one run")
+    included = rng.random(600) < 0.5
+    return audit_one_run(rng.normal(size=600) + shift * included, included, "gaussian(mu=1)", name="one run")
 
 
 @pytest.mark.parametrize("shift", [1.0, 4.0])
@@ -37,9 +37,8 @@ def test_a_report_of_one_run_tells_guesses_and_nothing_about_pairs(shift: float)
     result = one_run(shift)
     found = text_of(result)
     guessed = result.evidence
-    assert f"{guessed.right} of 300" in found  # type: ignore[attr-defined]
-    assert "about 150" in found
-    assert re.search(r"would refute \d+ or more right guesses", found)
+    assert f"{guessed.right} of the {guessed.n1} highest scores are of included canaries" in found  # type: ignore[attr-defined]
+    assert "by chance about" in found
     for never in (
         "d0",
         "d1",
@@ -56,15 +55,6 @@ def test_a_report_of_one_run_tells_guesses_and_nothing_about_pairs(shift: float)
     assert point_name(result) == ""
     assert "#d55e00" not in tradeoff_svg(result).lower()
     assert "upper bound" not in words_in(tradeoff_svg(result))
-
-
-def test_the_fewest_right_guesses_that_refute_do_and_one_less_does_not() -> None:
-    evidence: Any = one_run(4.0).evidence
-    for claim in (GaussianDP(1.0), PureDP(0.3)):
-        least = evidence.least_right(claim, confidence=0.99)
-        assert dataclasses.replace(evidence, right=least).refutes(claim, confidence=0.99)
-        assert not dataclasses.replace(evidence, right=least - 1).refutes(claim, confidence=0.99)
-    assert evidence.least_right(PureDP(60.0), confidence=0.99) is None
 
 
 def of_command(make: Callable[[], AuditResult], name: str = "a", **differs: Any) -> AuditResult:

@@ -171,19 +171,16 @@ def test_scores_of_one_run_stay_with_their_coins(tmp_path: Path) -> None:
     assert one_run(resume="same", seed=None).evidence == first.evidence
 
 
-def test_the_number_of_guesses_is_chosen_before_the_scores_are_seen(tmp_path: Path) -> None:
+def test_the_assumption_is_chosen_before_the_scores_are_seen(tmp_path: Path) -> None:
     def one_run(**changed: Any) -> AuditResult:
-        given = {"independence": "canaries", "guesses": 20, "seed": 1, **changed}
+        given = {"independence": "canaries", "seed": 1, "confidence": 0.95, **changed}
         return training.one_run(leaking, 60, store=tmp_path / "s.trials", **given)
 
-    with pytest.raises(ValueError, match="guesses must be a whole number from 1"):
-        one_run(guesses=61)
-    one_run(guesses=np.int64(20))
-    changes = ({"guesses": 10}, r"guesses \(20 in the"), ({"independence": None}, r"independence \(canaries")
-    for changed, words in changes:
-        with pytest.raises(ValueError, match=rf"(?s)holds the trials of another audit.*{words}"):
-            one_run(**changed)
-    assert any("guesses (20 before, 10 now)" in words for words in one_run(guesses=10, resume="anyway").warnings)
+    one_run()
+    with pytest.raises(ValueError, match=r"(?s)holds the trials of another audit.*independence \(canaries"):
+        one_run(independence=None)
+    again = one_run(independence=None, resume="anyway")
+    assert any("independence (canaries before, None now)" in words for words in again.warnings)
 
 
 def test_neither_scores_nor_stores_depend_on_the_number_of_processes(tmp_path: Path) -> None:
