@@ -86,16 +86,15 @@ def test_scores_of_runs_are_repeated_and_extended_by_runs(shift: float) -> None:
     assert ("audit more runs, such as more trained models" in found) == (shift < 1)
     for never in ("elsewhere", "canaries"):
         assert never not in found, never
-    assert "If runs are independent, the p-value is exact" in text_of(of_scores(shift, "runs"))
 
 
 def test_runs_of_canaries_are_not_runs_per_dataset() -> None:
-    result = of_scores(9.0, None, runs=3, n=120)
+    result = of_scores(9.0, None, runs=3)
     found = text_of(result)
-    assert "after 3 runs with 120 canaries" in page(result)
-    assert "3 runs with 120 canaries, each included by an independent fair coin" in page(result)
-    assert "3 runs with 120 canaries" in str(result)
-    assert sentence(Audited(name="a", result=result)).endswith("3 runs with 120 canaries")
+    assert "after 3 runs with 400 canaries" in page(result)
+    assert "400 canaries, each included at random" in page(result)
+    assert "3 runs with 400 canaries" in str(result)
+    assert sentence(Audited(name="a", result=result)).endswith("3 runs with 400 canaries")
     assert "per dataset" not in found + str(result) + repr(result)
     assert "Assumed, not tested: runs are independent of each other." in page(result)
     assert "make new runs with new coins, and audit them." in page(result)

@@ -128,7 +128,7 @@ def test_too_few_models_are_named_with_the_number_needed() -> None:
     needed = re.search(r"8 models could not refute gaussian\(mu=3\).* at least (\d+) models", result.warnings[0])
     assert needed is not None
     enough = int(needed[1])
-    assert warned(audited(score, "gaussian(mu=3)", models=enough - 2), "could not refute")
+    assert warned(audited(score, "gaussian(mu=3)", models=enough // 2), "could not refute")
     assert not warned(audited(score, "gaussian(mu=3)", models=enough), "could not refute")
 
 
