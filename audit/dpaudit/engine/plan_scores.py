@@ -117,13 +117,12 @@ def scores_needed(evidence: ScoresEvidence, claim: TradeoffFunction) -> str:
         return dataclasses.replace(evidence, n0=n0, n1=n1).chance_to_refute(claim, truth) >= POWER
 
     while not enough(factor):
-        factor *= 2
+        factor *= 4
         if factor * m > MAX_SCORES:
             return ""
     if factor == 1.0:
         return ""
-    middle = factor / math.sqrt(2)
-    number = (middle if enough(middle) else factor) * m
+    number = (factor / 2 if enough(factor / 2) else factor) * m / math.sqrt(2)
     return f"about {float(f'{number:.1g}'):,.0f} {evidence.words.unit} would find {truth}"
 
 

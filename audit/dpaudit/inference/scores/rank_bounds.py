@@ -45,13 +45,14 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.scores.families import largest_refuted
-from dpaudit.inference.scores.rank_laws import FINEST, Independent, Law, Observed, draws_for
+from dpaudit.inference.scores.rank_laws import Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
 from dpaudit.numerics.bisect import bisect_integers
 
 _EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 32).tolist())
 _MUS = tuple(np.geomspace(0.03, 12, 48).tolist())
 _PARTS = 16  # of the distance between two references, in which the bound is searched
+_FINAL = 40_000  # draws of a p-value that is stated
 _FREE = 0.5  # share of the significance for deltas, above which a reference is left out
 _RANKS, _LEAST_RANKS = 0.95, 0.5  # shares of the significance for the order of scores, if the count has the rest
 
@@ -75,11 +76,6 @@ class Path:
             return claim.mu() if isinstance(claim, GaussianDP) else math.inf
         within = isinstance(claim, PureDP | ApproxDP) and claim.parameters.get("delta", 0.0) <= self.delta
         return float(claim.parameters["epsilon"]) if within else math.inf
-
-    def reference(self, claim: TradeoffFunction) -> float:
-        """Return the first reference that promises less than a symmetric claim, or the last one."""
-        x = claim.mu() if self.delta is None else float(claim.epsilon(self.delta))
-        return next((one for one in self.references if one >= x), self.references[-1])
 
     def log_odds(self, blocks: Blocks, x: float) -> np.ndarray:
         return blocks.prior + (posteriors(blocks, x)[0] if self.delta is None else x)
@@ -110,10 +106,23 @@ class RankTest:
     def share(self) -> float:
         """The share of every significance for the order of scores; the count has the rest."""
         if isinstance(self.law, Independent):
-            return 1.0 if self.significance >= FINEST else 0.0
-        if self.path.delta is None or self.significance < FINEST * self.law.factor:
+            return 1.0 if self.significance >= self.law.finest else 0.0
+        if self.path.delta is None or self.significance < self.law.finest * self.law.factor:
             return 0.0
         return max(_LEAST_RANKS, 1 - (1 - _RANKS) * self.law.factor)
+
+    @cached_property
+    def references(self) -> list[float]:
+        """The references of the path whose test the deltas leave enough significance."""
+        if (delta := self.path.delta) is None:
+            return list(self.path.references)
+        most = _FREE * self.share * self.significance
+        return [one for one in self.path.references if self.law.spent(one, delta) <= most]
+
+    def reference(self, claim: TradeoffFunction) -> float:
+        """Return the first reference that promises less than a symmetric claim, or the last one."""
+        x = claim.mu() if self.path.delta is None else float(claim.epsilon(self.path.delta))
+        return next((one for one in self.references if one >= x), self.references[-1])
 
     @cached_property
     def _counts(self) -> Counts:
@@ -124,9 +133,7 @@ class RankTest:
         """S, and the statistic T_i with its value."""
         level = self.share * self.significance
         refuted = 0.0
-        for e in self.path.references:
-            if self.path.delta is not None and self.law.spent(e, self.path.delta) > _FREE * level:
-                continue
+        for e in self.references:
             used = statistic_of(self.law.blocks, self.path, e)
             t = Observed(used, float(used.log(self._counts)))
             if self._refutes(t, e, level):
@@ -146,8 +153,8 @@ class RankTest:
         return self._tail(t, self.path.claim(x), level) <= level
 
     def _tail(self, t: Observed, claim: TradeoffFunction, enough: float, *, roughly: bool = False) -> float:
-        draws = draws_for(self.significance / self.law.factor)
-        draws = draws // 4 if roughly else 4 * draws if not enough else draws
+        draws = min(draws_for(self.significance / self.law.factor), self.law.most_draws)
+        draws = draws // 4 if roughly else min(4 * draws, max(draws, _FINAL)) if not enough else draws
         level = self.share * self.significance
         return self.law.tail(claim.symmetrized(), t, level=level, enough=enough, draws=draws)
 
@@ -191,15 +198,15 @@ class RankTest:
         level = self.share * self.significance
 
         def refuted(place: int) -> bool:
-            x = self.path.references[place]
+            x = self.references[place]
             used = statistic_of(self.law.blocks, self.path, x)
             if level and self._refutes(Observed(used, float(used.log(self._counts))), x, level):
                 return True
             count = self._of_count(self.path.claim(x).symmetrized()) if self.share < 1 else 1.0
             return count <= self.significance - level
 
-        first = bisect_integers(refuted, inside=-1, outside=len(self.path.references) - 1).outside
-        return self.path.references[first]
+        first = bisect_integers(refuted, inside=-1, outside=len(self.references) - 1).outside
+        return self.references[first]
 
     def mu_lower(self, *, significance: float) -> float:
         """Return a lower bound of mu."""

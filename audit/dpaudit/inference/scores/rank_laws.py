@@ -60,10 +60,8 @@ Draw = Callable[[int, np.random.Generator], Counts]
 
 _UNSURE = 1e-3  # share of a level with which a simulated bound is too small at one look
 _LOOKS = 8  # largest number of looks of one simulation
-FINEST = 1e-4
-"""Smallest significance that the simulations resolve."""
-
 _LINES = 36  # of a polygon in each direction
+_AT_ONCE = 2_000  # draws
 _FIRST = 400  # draws after which most questions are answered
 _POWER = 0.75  # exponent of the number of guesses
 _GUARANTEES = 24  # (epsilon, delta) that stand for a claim
@@ -83,6 +81,8 @@ class Independent:
 
     blocks: Blocks
     factor: ClassVar[float] = 1.0
+    finest: ClassVar[float] = 1e-3  # smallest significance that simulations resolve
+    most_draws: ClassVar[int] = 25_000  # of one simulation; these draws are dear
 
     def spent(self, epsilon: float, delta: float) -> float:
         return 0.0
@@ -134,6 +134,8 @@ class Inclusion:
     blocks: Blocks
     share: float = 0.5
     factor: float = 1.0
+    finest: ClassVar[float] = 1e-4
+    most_draws: ClassVar[int] = 200_000
 
     def log_odds(self, epsilon: float) -> Array:
         """Return the log odds of right guesses in each block."""
@@ -318,18 +320,24 @@ def tail(drawn: Draw, t: Observed, *, level: float, enough: float, draws: int) -
     rng = np.random.default_rng([blocks.top, blocks.bottom])
     made = reached = looks = 0
     while made < draws and looks < _LOOKS:
-        more = min(3 * made or _FIRST, draws - made, 10**7 // len(blocks.sizes))
-        reached += int(np.count_nonzero(t.statistic.log(drawn(more, rng)) >= t.log - 1e-9))
+        more = min(3 * made or _FIRST, draws - made)
+        reached += int(np.count_nonzero(_values(drawn, t.statistic, more, rng) >= t.log - 1e-9))
         made, looks = made + more, looks + 1
         if enough and not lower(reached, made, unsure) <= enough < upper(reached, made, unsure) + _LOOKS * unsure:
             break
     return min(1.0, upper(reached, made, unsure) + _LOOKS * unsure)
 
 
+def _values(drawn: Draw, statistic: Statistic, draws: int, rng: np.random.Generator) -> Array:
+    """Return simulated values of log T; a few at once, so that they stay in the processor's cache."""
+    parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
+    return np.concatenate([statistic.log(drawn(part, rng)) for part in parts])
+
+
 def critical(drawn: Draw, statistic: Statistic, level: float) -> float:
     """Return about the least log T for which the bound of `tail` is at most a level; inf if there is none."""
-    blocks, draws, unsure = statistic.blocks, min(math.ceil(40 / level), 40_000), _UNSURE * level
-    values = np.sort(statistic.log(drawn(draws, np.random.default_rng([blocks.top, blocks.bottom]))))
+    blocks, draws, unsure = statistic.blocks, min(max(1_000, math.ceil(15 / level)), 20_000), _UNSURE * level
+    values = np.sort(_values(drawn, statistic, draws, np.random.default_rng([blocks.top, blocks.bottom])))
     made = draws_for(level)
     reached = bisect_integers(
         lambda n: upper(n, made, unsure) + _LOOKS * unsure <= level, inside=0, outside=made

@@ -50,7 +50,7 @@ def needed(law: Law, path: Path, significance: float, claim: TradeoffFunction) -
             few = bisect_integers(lambda v: law.of_count(claim, v) <= level, inside=law.guesses, outside=0).inside
     if share == 0:
         return Needed(None, np.inf, 0.0, few)
-    used = statistic_of(law.blocks, path, path.reference(claim))
+    used = statistic_of(law.blocks, path, test.reference(claim))
     largest = float(used.log(law.blocks.sizes))
     return Needed(used, law.critical(claim, used, share * significance), largest, few)
 
