@@ -109,7 +109,9 @@ class RankTest:
             return 1.0 if self.significance >= self.law.finest else 0.0
         if self.path.delta is None or self.significance < self.law.finest * self.law.factor:
             return 0.0
-        return max(_LEAST_RANKS, 1 - (1 - _RANKS) * self.law.factor)
+        share = max(_LEAST_RANKS, 1 - (1 - _RANKS) * self.law.factor)
+        free = self.law.spent(self.path.references[-1], self.path.delta) <= _FREE * share * self.significance
+        return share if free else 0.0
 
     @cached_property
     def references(self) -> list[float]:
