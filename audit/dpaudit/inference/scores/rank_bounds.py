@@ -116,7 +116,7 @@ class RankTest:
     @cached_property
     def references(self) -> list[float]:
         """The references of the path whose test the deltas leave enough significance."""
-        if (delta := self.path.delta) is None:
+        if (delta := self.path.delta) is None or not self.share:
             return list(self.path.references)
         most = _FREE * self.share * self.significance
         return [one for one in self.path.references if self.law.spent(one, delta) <= most]
