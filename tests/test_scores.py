@@ -185,7 +185,7 @@ def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: P
         GaussianDP(0.05),
         independence=independence,
         included_at_random="fixed_number",
-        confidence=0.999,
+        confidence=0.99,
     )
     assert result.verdict is Verdict.VIOLATION
     assert 0.05 < result.mu_lower <= 6.0

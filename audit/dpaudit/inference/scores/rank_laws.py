@@ -357,4 +357,4 @@ def lower(reached: int, made: int, unsure: float) -> float:
 
 def draws_for(significance: float) -> int:
     """Return the number of draws that bounds of tails at a significance need."""
-    return math.ceil(2_000 / math.sqrt(significance))
+    return math.ceil(1_000 / math.sqrt(significance))
