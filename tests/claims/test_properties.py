@@ -32,10 +32,10 @@ EPSILON: Array = np.linspace(-30, 30, 2001)
 quick = settings(
     derandomize=True,
     deadline=None,
-    max_examples=60,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-dear = settings(quick, max_examples=30)  # an example takes tens of milliseconds
+dear = settings(quick, max_examples=15)  # an example takes tens of milliseconds
 slow = settings(quick, max_examples=10)
 
 
@@ -227,6 +227,7 @@ def sides(claim: TradeoffFunction) -> tuple[Array, Array]:
     return np.append(0.0, np.diff(alpha)), np.append(1 - beta[0], -np.diff(beta))
 
 
+@pytest.mark.slow
 @settings(slow, max_examples=3)
 @given(tables(), tables())
 def test_composed_tables_are_just_below_the_product_of_the_laws(one: TradeoffFunction, other: TradeoffFunction) -> None:
@@ -267,7 +268,7 @@ EXAMPLES = [
     compose(GaussianDP(1.0), LaplaceDP(0.5)),
     GaussianDP(1.0).subsampled(0.1, relation="add_remove").repeated(20),
     PureDP(0.5).group(3),
-    TabulatedTradeoff(alpha=[0, 0.2, 1], beta=[0.9, 0.5, 0]).repeated(2).symmetrized(),
+    TabulatedTradeoff(alpha=[0, 0.2, 1], beta=[0.9, 0.5, 0]).group(2).symmetrized(),
 ]
 
 

@@ -26,7 +26,6 @@ from dpaudit.numerics.arrays import Array
 
 from .plain_exact_binomial import ALPHAS, CLAIMS, law, plain_bound, plain_evidence, plain_p_value, tail
 
-
 FEW = [CLAIMS[i] for i in (0, 4, 1, 7, 9, 10)]  # a claim of each family, and the one that allows nothing
 
 
