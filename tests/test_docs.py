@@ -27,7 +27,8 @@ from .unseeded import CONFIDENCE, CONFIDENCE_OPTION
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-NIGHTLY = {"attacks", "libraries", "long-audits", "plots", "scores", "synthetic-data", "training"}
+NIGHTLY = {"after-a-violation", "attacks", "choosing", "concepts", "libraries", "long-audits", "plots", "scores"}
+NIGHTLY |= {"synthetic-data", "training"}
 TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "index", "randomised-response"}
 RUN_ELSEWHERE = {"reports"}  # tests/reports/test_plots.py runs this page, and checks the written files
 
@@ -55,9 +56,8 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tutorial audits OpenDP, which draws different noise each time, so the test raises the confidence.
 
-    The test shortens the tutorial's audits of true claims, which changes no outcome; the audit of the false claim
-    keeps its 5,000 trials.  A text block below a block of Python is the output of this block, with the versions of
-    constraints.txt.
+    The test shortens audits of true claims and the replay, and names an attack, which changes no outcome.
+    A text block below a block of Python is the output of this block, with the versions of constraints.txt.
 
     Fails by chance < 1 in 10**6.  All other pages use seeds.
     """
@@ -67,7 +67,9 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         if code.startswith("# requires:"):
             continue
         if page.stem == "tutorial":
-            code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=200")
+            code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=60")
+            code = code.replace("trials=5000", "trials=5000, attacks='logistic', confirm='never'")
+            code = code.replace("wrong, mechanism, pair", "wrong, mechanism, pair, trials=1000")
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(compile(code, str(page), "exec"), space)
@@ -145,7 +147,7 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
     config = blocks(page, "yaml")[1]
     for old, new in (
         ("confidence: 0.999 ", f"confidence: {CONFIDENCE_OPTION[1]} "),
-        ("trials: 2000\n", "trials: 200\n"),
+        ("trials: 2000\n", "trials: 60\n"),
     ):
         assert old in config
         config = config.replace(old, new)
@@ -163,7 +165,7 @@ def test_the_function_of_the_tutorial_can_be_audited(tmp_path: Path, command: Ca
     page = ROOT / "docs" / "tutorial.md"
     (tmp_path / "ages.py").write_text(blocks(page, "python")[0])
     (tmp_path / "audit.yaml").write_text(blocks(page, "yaml")[0])
-    done = command("run", "audit.yaml", "--trials", "200", "--confidence", CONFIDENCE_OPTION[1], "--no-pdf")
+    done = command("run", "audit.yaml", "--trials", "60", "--confidence", CONFIDENCE_OPTION[1], "--no-pdf")
     assert done.exit_code == 0, done.output
     assert "count-over-40" in done.stdout
 
@@ -254,7 +256,7 @@ def test_the_named_test_exists_and_is_run(node: str) -> None:
 
 DOCS = Path(__file__).parent.parent / "docs"
 NUMBER = re.compile(r"-?\d+\.\d+")
-LONG = {"score-choices"}
+LONG = {"score-choices", "spinner-curve"}
 IMAGE = re.compile(r"!\[([^\]]*)\]\(figures/([\w-]+)\.svg\)")
 
 

@@ -99,6 +99,8 @@ def test_every_report_can_be_made_of_it(evidence: Evidence, monkeypatch: pytest.
         made, method=evidence.method, evidence=evidence, witness=witness, trials_used=evidence.trials
     )
     for verdict in list(Verdict)[place % len(Verdict) :][: 1 if place else None]:
+        if place or verdict is not first.verdict:  # figures are drawn and rendered once, which takes most of the time
+            monkeypatch.setattr(canvas, "_svg", lambda figure: '<svg viewBox="0 0 1 1"></svg>')
         result = dataclasses.replace(first, verdict=verdict)
         result._bounds.update(first._bounds)  # bounds of the same evidence, which take most of the time
         text = unescape(dpaudit_reports.to_html([result]))
@@ -107,17 +109,12 @@ def test_every_report_can_be_made_of_it(evidence: Evidence, monkeypatch: pytest.
         assert ("Attacks" in text) == evidence.of_pairs
         assert str(result)
         first._bounds.update(result._bounds)
-        # The other verdicts are drawn, too, but the same data need not be rendered again: it takes half of the time.
-        monkeypatch.setattr(canvas, "_svg", lambda figure: '<svg viewBox="0 0 1 1"></svg>')
 
 
 def test_bounds_fall_as_the_confidence_rises(evidence: Evidence) -> None:
-    for delta in (0.0, 1e-3):
-        bounds = [evidence.epsilon_lower(delta, confidence=confidence) for confidence in (0.9, 0.99, 0.9999)]
-        assert bounds == sorted(bounds, reverse=True)
-        assert bounds[-1] >= 0
-    mus = [evidence.mu_lower(confidence=confidence) for confidence in (0.9, 0.99, 0.9999)]
-    assert mus == sorted(mus, reverse=True)
+    assert evidence.epsilon_lower(0.0, confidence=0.9) >= evidence.epsilon_lower(1e-3, confidence=0.9)
+    assert evidence.epsilon_lower(1e-3, confidence=0.9) >= evidence.epsilon_lower(1e-3, confidence=0.9999) >= 0
+    assert evidence.mu_lower(confidence=0.9) >= evidence.mu_lower(confidence=0.9999) >= 0
 
 
 def test_json_is_read_back(evidence: Evidence) -> None:
@@ -161,7 +158,7 @@ def test_the_least_number_of_right_guesses_is_the_first_whose_p_value_is_at_most
     least = guessed.least_right(TARGET, confidence=0.965)
     assert least is not None
     assert guessed.chance(TARGET, least) <= 0.035 < guessed.chance(TARGET, least - 1)
-    for right in range(30, 41):
+    for right in (30, 36, 40):
         assert guessed.chance(TARGET, right) <= guessed.chance(TARGET, right, enough=0.035)
 
 
