@@ -22,9 +22,6 @@ from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.cli.app import app
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import MAX_LINES, as_markdown, script_of
-from dpaudit.sampling import fresh_process
-from dpaudit.sampling.runs import Runs
-from dpaudit.values import Foreign
 
 Command = Callable[..., Result]
 
@@ -80,19 +77,15 @@ assert "dpaudit" not in sys.modules
 """
 
 
-def _made_here(runs0: Runs, runs1: Runs, since: float) -> Foreign:
-    return fresh_process._made((runs0, runs1), since, lambda reads: None)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with mechanisms and with results of their audits, which are violations."""
     folder = tmp_path_factory.mktemp("audited")
     (folder / "release.py").write_text(MECHANISMS)
     (folder / "c.yaml").write_text(CONFIG)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(fresh_process, "_in_a_new_process", _made_here)  # new processes take long to import
-        done = CliRunner().invoke(app, ["run", str(folder / "c.yaml"), "--no-pdf", "-q", "-o", str(folder)])
+    done = CliRunner().invoke(
+        app, ["run", str(folder / "c.yaml"), "--no-pdf", "-q", "--confirm", "never", "-o", str(folder)]
+    )
     assert done.exit_code == 1, done.output
     return folder
 
@@ -135,7 +128,7 @@ def test_a_script_of_opendp_writes_out_the_constructors(
         "mechanism:\n  library: opendp\n  call: make_laplace\n  arguments:\n    input_domain: {atom_domain: {T: i32}}\n"
         "    input_metric: {absolute_distance: {T: i32}}\n    scale: 0.5\n"
     )
-    assert command("run", "o.yaml", "--no-pdf", "-q").exit_code == 1
+    assert command("run", "o.yaml", "--no-pdf", "-q", "--confirm", "never").exit_code == 1
     done = command("reproduce", "dpaudit-results/odp.json", "-o", "script.py")
     assert done.exit_code == 0, done.output
     text = Path("script.py").read_text()
@@ -281,7 +274,7 @@ def test_an_audit_in_python_gets_a_place_to_fill_in() -> None:
     def nothing(dataset: list[int], rng: np.random.Generator) -> int:
         return dataset[0]
 
-    result = audit(nothing, PureDP(1.0), Pair([0], [1]), seed=1)
+    result = audit(nothing, PureDP(1.0), Pair([0], [1]), attacks="threshold", seed=1)
     script = script_of(result)
     assert "D0 = [0]\nD1 = [1]\n" in script.text
     assert 'raise NotImplementedError("fill in the function release")' in script.text
