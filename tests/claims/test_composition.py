@@ -153,7 +153,7 @@ def test_two_poisson_sampled_steps_compose_as_the_integral_says() -> None:
         return quad(lambda x: p(x) * profile(1, t + ratio(x)), -10, 12, limit=400)[0]
 
     claim = one.repeated(2)
-    for t in np.linspace(0, 3, 4):
+    for t in (0.0, 1.0, 2.5):
         exact = max(two(0, float(t)), two(1, float(t)))
         assert -1e-7 <= claim.delta(float(t)) - exact <= 1e-4
 
