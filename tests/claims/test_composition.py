@@ -57,7 +57,7 @@ def convolved(claim: TradeoffFunction, n: int = 1, other: TradeoffFunction = NOT
     return Envelope(forward, forward)
 
 
-@pytest.mark.parametrize(("mu", "n"), [(1e-3, 10), (0.01, 10_000), (0.1, 7), (1.0, 2), (1.0, 30), (6.0, 2)])
+@pytest.mark.parametrize(("mu", "n"), [(1e-3, 10), (0.01, 10_000), (1.0, 2), (6.0, 2)])
 def test_convolved_gaussians_stay_just_below_the_exact_curve(mu: float, n: int) -> None:
     assert_safe_and_close(convolved(GaussianDP(mu), n), GaussianDP(mu * math.sqrt(n)), within=5e-5)
 
