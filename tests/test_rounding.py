@@ -151,7 +151,7 @@ def test_no_confidence_is_overstated(confidence: float) -> None:
 
 @pytest.fixture(scope="module")
 def violated() -> AuditResult:
-    options: dict[str, Any] = {"trials": 2000, "seed": 3, "confidence": 0.95, "confirm": "never"}
+    options: dict[str, Any] = {"attacks": "logistic", "seed": 3, "confidence": 0.95, "confirm": "never"}
     result = audit(Gaussian(0.5), GaussianDP(1.0), Pair([0], [1]), **options)
     assert result.verdict is Verdict.VIOLATION
     return dataclasses.replace(result, mu_lower=1.00064, p_value=0.03026)
@@ -169,7 +169,7 @@ def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult
 
 
 def test_every_medium_rounds_the_confidence_down(violated: AuditResult) -> None:
-    options: dict[str, Any] = {"seed": 2, "confidence": 1 - 1e-10, "confirm": "never"}
+    options: dict[str, Any] = {"attacks": "logistic", "seed": 2, "confidence": 1 - 1e-10, "confirm": "never"}
     sure = audit(Gaussian(0.3), GaussianDP(1.0), Pair([0], [1]), **options)
     assert "confidence 99.99999999 %" in str(sure)
     assert "confidence 0.9999999999," in repr(sure)

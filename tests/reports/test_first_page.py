@@ -232,4 +232,4 @@ def test_the_pictures_say_what_the_verdict_says() -> None:
     assert beside(dependent()) == (None, "")
     guesses, _ = beside(one_run(4.0))
     assert guesses is not None
-    assert "right guesses: 300 of 300" in guesses.svg()
+    assert "right guesses: 178 of 178" in guesses.svg()

@@ -27,7 +27,7 @@ def stream(mu: float, steps: int) -> AuditResult:
 
 
 @functools.cache
-def of_scores(shift: float, independence: Any, runs: int = 0, n: int = 400) -> AuditResult:
+def of_scores(shift: float, independence: Any, runs: int = 0, n: int = 200) -> AuditResult:
     rng = np.random.default_rng(1)
     included = rng.random(n) < 0.5
     scores, label = rng.normal(size=n) + shift * included, np.arange(n) % max(1, runs)

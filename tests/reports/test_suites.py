@@ -38,7 +38,7 @@ def many(number: int) -> list[AuditResult]:
     return [kinds()[i % 3] for i in range(number)]
 
 
-@pytest.mark.parametrize(("number", "most"), [(12, 10), (50, 35)])
+@pytest.mark.parametrize(("number", "most"), [(12, 10), pytest.param(50, 35, marks=pytest.mark.slow)])
 def test_a_suite_has_few_pages(number: int, most: int) -> None:
     assert len(pypdf.PdfReader(BytesIO(dpaudit_reports.to_pdf(many(number)))).pages) <= most
 
