@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFunction, audit, audit_scores
+from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFunction, audit, audit_scores, batched
 from dpaudit.inference.grid import BINS
 from dpaudit.result.assumed import AssumedBound
 from dpaudit.result.fixed_evidence import FixedEvidence
@@ -88,11 +88,11 @@ def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:
     """Fails by chance < 1 in 10**6: the bound exceeds the truth at confidence 1 - 1e-6."""
     for method in ("sequential", "fixed"):
         found = audit(
-            lambda d, rng: d[0] + rng.normal(),
+            batched(lambda d, n, rng: d[0] + rng.normal(size=n)),
             GaussianDP(0.3),
             Pair([0], [1]),
             method=method,
-            trials=1500,
+            trials=800,
             attacks="median_clipped",
             confidence=1 - 1e-6,
             seed=1,

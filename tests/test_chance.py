@@ -59,7 +59,12 @@ def _functions(file: Path) -> list[tuple[str, list[ast.AST], bool]]:
 
 
 def _dotted(node: ast.AST) -> str:
-    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.Attribute():
+            return f"{_dotted(node.value)}.{node.attr}"
+    return ""
 
 
 def _unseeded_calls(parts: Iterable[ast.AST]) -> Iterator[str]:
