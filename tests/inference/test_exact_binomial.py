@@ -188,7 +188,7 @@ def test_the_bound_holds_between_grid_points(claim: TradeoffFunction, n1: int) -
     for low, high in ((0.0, 0.05), (0.02, 0.4), (0.3, 1.0)):
         region = Outcomes.of(claim, 1.35, n0, n1, low, high)
         bound = largest_probability(region, claim, low, high)
-        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 2_001)  # 25 to a cell
+        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 801)  # 10 to a cell
         alpha = np.concatenate([np.sin(angle) ** 2, low + (high - low) * np.geomspace(1e-9, 1, 200)])
         alpha = np.concatenate([alpha, np.clip([claim.beta(0.0), fixed_point(claim)], low, high)])  # the kinks
         largest = float(region.probability(alpha, claim.beta(alpha)).max())
