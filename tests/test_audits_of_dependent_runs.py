@@ -41,7 +41,7 @@ def test_an_early_violation_is_followed_by_runs_that_test_independence_only() ->
     assert limited.runs == [40, 40]
     assert audit(Counted(0.05), PureDP(1.0), PAIR, trials=1000, jobs=2, **options).violated
     late = Counted(1.0)
-    used = audit(late, GaussianDP(0.5), PAIR, trials=5000, **options)
+    used = audit(late, GaussianDP(0.4), PAIR, trials=5000, **options)
     assert late.runs == [used.trials_used] * 2
     assert "runs after the evidence" not in used.environment
 

@@ -69,7 +69,7 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         if page.stem == "tutorial":
             code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=60")
             code = code.replace("trials=5000", "trials=5000, attacks='logistic', confirm='never'")
-            code = code.replace("wrong, mechanism, pair", "wrong, mechanism, pair, trials=1000")
+            code = code.replace("wrong, mechanism, pair", "wrong, mechanism, pair, trials=1000, attacks='logistic'")
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(compile(code, str(page), "exec"), space)
