@@ -151,7 +151,7 @@ def test_no_audit_certifies_more_than_any_test_could() -> None:
         assert (1 + math.exp(-most)) ** (-2 * n) == pytest.approx(0.05, rel=1e-6)
 
 
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("method", ["sequential", pytest.param("fixed", marks=pytest.mark.slow)])
 def test_with_several_pairs_no_report_contradicts_its_bounds(method: str) -> None:
     """Every output of every pair reveals its dataset, and all pairs together certify an epsilon."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0] % 2) + rng.random(n) / 2)

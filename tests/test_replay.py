@@ -71,9 +71,9 @@ def test_a_replay_of_changed_code_confirms_nothing(
 
 
 def test_a_true_claim_is_rarely_refuted_by_a_replay(violation: AuditResult) -> None:
-    """The file claims a false violation.  Each of 4 replays confirms with probability 0.001, and three with 4e-9."""
+    """The file claims a false violation.  Each of 3 replays confirms with probability 0.001, and all with 1e-9."""
     wrong = dataclasses.replace(violation, claim=GaussianDP(1.0))
-    refuted = sum(replay(wrong, noisy, PAIR, **FAST, trials=250, seed=seed).refuted for seed in range(4, 8))
+    refuted = sum(replay(wrong, noisy, PAIR, **FAST, trials=250, seed=seed).refuted for seed in range(4, 7))
     assert refuted <= 2
 
 

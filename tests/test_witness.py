@@ -168,7 +168,7 @@ def _witness_of_an_audit(seed: int) -> Witness | None:
     return make_witness(collector.learners[0], tested, *counts, pair="a pair", violated=run.refuted)
 
 
-@pytest.mark.parametrize("moment", [1, 2])
+@pytest.mark.parametrize("moment", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_intervals_of_a_frozen_region_hold_its_true_rates_at_all_moments_together(moment: int) -> None:
     """Makes 1,000 audits of one region with 14 interim analyses each, and counts audits in which any interval is wrong.
 
@@ -197,7 +197,7 @@ def test_intervals_of_a_frozen_region_hold_its_true_rates_at_all_moments_togethe
         assert missed.sum(axis=1).max() <= allowed
 
 
-@pytest.mark.parametrize("audits", [4, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("audits", [1, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_of_a_sequential_witness_hold_its_true_rates(audits: int) -> None:
     """Makes audits that stop when the outputs are evidence, with two intervals in each audit.
 

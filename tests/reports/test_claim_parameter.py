@@ -32,7 +32,7 @@ from .audits import PAIR, fixed, laplace, markdown, pure_violation, text_of
         (LaplaceDP(1.0), "ε", 0.0),
         (ApproxDP(epsilon=1, delta=1e-5), "ε", 1e-5),
         (GaussianDP(1.0), "μ", None),
-        (parse_claim("zcdp(rho=0.1)"), "ε", 0.0),
+        pytest.param(parse_claim("zcdp(rho=0.1)"), "ε", 0.0, marks=pytest.mark.slow),
     ],
 )
 def test_the_headline_is_the_parameter_of_the_claim(claim: Any, symbol: str, delta: float | None) -> None:

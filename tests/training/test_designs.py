@@ -208,7 +208,7 @@ def test_one_run_refuses_bad_input(train: Any, changed: dict[str, Any], message:
         training.one_run(train, **{"canaries": 40, "independence": "canaries", "seed": 1, **changed})
 
 
-@pytest.mark.parametrize("independence", ["canaries", None])
+@pytest.mark.parametrize("independence", [pytest.param("canaries", marks=pytest.mark.slow), None])
 def test_too_few_canaries_are_named_with_the_number_needed(independence: Any) -> None:
     def few(canaries: int) -> AuditResult:
         train = lambda coins, rng: coins + rng.normal(size=canaries)  # noqa: E731
