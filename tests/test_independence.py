@@ -143,13 +143,10 @@ def test_independent_runs_with_rare_or_tied_outcomes_are_never_suspected(name: s
         assert coupling(first, second) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in ("binary 0.01", "rare signs", "ties", "missing") else pytest.param(name, marks=pytest.mark.slow)
-        for name in DRAWS
-    ],
-)
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("binary 0.001", "geometric", "coin", "normal")]
+
+
+@pytest.mark.parametrize("name", ["binary 0.01", "rare signs", "ties", "missing", *LONG])
 def test_the_level_of_the_tests_is_kept(name: str) -> None:
     """The tests have the level 0.2 here, so that rejections can be counted.  Fails by chance < 1 in 10**6."""
     audits, found = 40, [0, 0, 0]

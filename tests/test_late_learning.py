@@ -55,13 +55,9 @@ def fit_times(attacks: list[Any], until: int) -> tuple[Learner, list[list[int]]]
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a tenth of the trials count as many."""
-    for module, name, value in (
-        (fitting, "SETTLED", SETTLED // 10),
-        (weights, "SETTLED", SETTLED // 10),
-        (weights, "MAX_TRIED", MAX_TRIED // 10),
-        (learner, "MAX_TRIED", MAX_TRIED // 10),
-    ):
-        monkeypatch.setattr(module, name, value)
+    for module, *names in ((fitting, "SETTLED"), (weights, "SETTLED", "MAX_TRIED"), (learner, "MAX_TRIED")):
+        for name in names:
+            monkeypatch.setattr(module, name, {"SETTLED": SETTLED, "MAX_TRIED": MAX_TRIED}[name] // 10)
 
 
 @pytest.mark.usefixtures("soon")
