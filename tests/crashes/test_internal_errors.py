@@ -127,9 +127,10 @@ def test_a_mechanism_that_uses_up_all_file_handles_leaves_a_result_and_never_the
     assert AuditResult.from_json(folder / "dpaudit-results" / "noise.json").verdict is Verdict.INCONCLUSIVE
 
 
-def test_an_exception_that_nothing_handles_exits_with_4(folder: Path) -> None:
+def test_an_exception_that_nothing_handles_exits_with_4(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python itself exits with 1, the code of a violation."""
-    code, _, said = Copy(folder, ("run", "c.yaml"), lambda: sys.modules.update({"dpaudit.cli.app": None})).ended()
+    monkeypatch.setitem(sys.modules, "dpaudit.cli.app", None)
+    code, _, said = Copy(folder, ("run", "c.yaml")).ended()
     assert code == INTERNAL_ERROR
     assert "Traceback" in said
 

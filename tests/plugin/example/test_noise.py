@@ -15,7 +15,7 @@ ONE_RECORD = Pair(["a", "b"], ["a", "b", "c"], "add_remove")
 
 
 def test_mean(dpaudit):
-    dpaudit.assert_private(PrivateMean(mu=1.0), claim=GaussianDP(1.0), pairs=ONE_VALUE)
+    dpaudit.assert_private(PrivateMean(mu=1.0), claim=GaussianDP(1.0), pairs=ONE_VALUE, attacks="threshold")
 
 
 @pytest.mark.parametrize("pair", [ONE_RECORD, Pair([], ["a"], "add_remove")], ids=["third", "first"])
