@@ -92,7 +92,7 @@ def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:
             GaussianDP(0.3),
             Pair([0], [1]),
             method=method,
-            trials=800,
+            trials=500,
             attacks="median_clipped",
             confidence=1 - 1e-6,
             seed=1,

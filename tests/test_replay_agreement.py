@@ -34,7 +34,7 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 2}}
 pairs: [{d0: [0], d1: [1], label: neighbours}]
 attacks: median_clipped
-trials: 100
+trials: 60
 """
 
 
@@ -74,7 +74,7 @@ def honest(values: Any) -> Replay:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fresh_process, "_in_a_new_process", here)
-        return plan_replay(_edited(values, lambda _: None)).run(trials=60, seed=1, quiet=True)
+        return plan_replay(_edited(values, lambda _: None)).run(trials=40, seed=1, quiet=True)
 
 
 def test_an_honest_result_is_reproduced(honest: Replay) -> None:
@@ -118,7 +118,7 @@ def test_a_replay_concludes_nothing_if_the_config_states_another_claim(
 def test_a_replay_with_other_attacks_code_or_datasets_says_so_and_confirms_nothing(
     values: Any, edit: Edit, words: str
 ) -> None:
-    found = plan_replay(_edited(values, edit)).run(trials=60, seed=1, quiet=True)
+    found = plan_replay(_edited(values, edit)).run(trials=40, seed=1, quiet=True)
     assert any(words in line for line in found.changes), found.changes
     assert not found.reproduced
     assert found.conclusive  # about the code that the replay ran
@@ -137,10 +137,10 @@ def _noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 def test_a_replay_in_python_compares_the_pair() -> None:
     pair = Pair([0], [0, 1], "add_remove", "one more")
-    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=60, seed=1)
-    assert replay(result, _noisy, pair, attacks="median_clipped", trials=60, seed=2).changes == ()
+    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=40, seed=1)
+    assert replay(result, _noisy, pair, attacks="median_clipped", trials=40, seed=2).changes == ()
     other = Pair([0], [0, 2], "add_remove", "one more")
-    (words,) = replay(result, _noisy, other, attacks="median_clipped", trials=60, seed=2).changes
+    (words,) = replay(result, _noisy, other, attacks="median_clipped", trials=40, seed=2).changes
     assert words.startswith("code or datasets have changed since the audit: d1 (sha256 ")
 
 

@@ -29,7 +29,7 @@ from .replaced_audits import HEAD, Audits, prose, replaced_audits, states, swept
 from .simulated_library import simulated_library
 from .unseeded import CONFIDENCE_OPTION
 
-WRONG = HEAD + "  - {call: Wrong, grid: {epsilon: [0.2]}, arguments: {epsilon: $epsilon}}\n"
+WRONG = HEAD + "  - {call: Wrong, grid: {epsilon: [0.5]}, arguments: {epsilon: $epsilon}}\n"
 FAILING = (
     HEAD
     + """\
@@ -45,13 +45,13 @@ def test_a_wrong_constructor_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
     simulated_library(monkeypatch, tmp_path, WRONG)
     done = swept("--trials", "200", "--time", "300s", "--seed", "1", "--confidence", "0.999999", "--confirm", "never")
     assert done.exit_code == 1, done.output
-    assert states() == {"Wrong-0.2": "violation"}
+    assert states() == {"Wrong-0.5": "violation"}
 
 
 def test_cells_that_hang_or_fail_do_not_block_the_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     simulated_library(monkeypatch, tmp_path, FAILING)
     monkeypatch.setattr("dpaudit.cli.sweep_cells.answer_seconds", lambda seconds, cells: 0.02)
-    done = swept("--trials", "100", "--time", "60s", "--seed", "1")
+    done = swept("--trials", "40", "--time", "60s", "--seed", "1")
     assert done.exit_code == 3, done.output
     assert states() == {"Hangs": "not audited", "Raises": "not audited", "Right": "inconclusive"}
     assert "took longer than 0.02 s" in prose(done.stdout)
@@ -108,7 +108,7 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
             raise OSError("once")
         return float(rng.normal())
 
-    settings = AuditSettings(name="c", confidence=0.99)
+    settings = AuditSettings(name="c", confidence=0.99, attacks="median_clipped")
     planned = SimpleNamespace(
         pairs=[Pair([0], [5]), Pair([0], [1])], settings=settings, config=SimpleNamespace(name="c")
     )
