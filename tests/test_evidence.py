@@ -112,8 +112,10 @@ def test_every_report_can_be_made_of_it(evidence: Evidence, monkeypatch: pytest.
 
 
 def test_bounds_fall_as_the_confidence_rises(evidence: Evidence) -> None:
-    assert evidence.epsilon_lower(0.0, confidence=0.9) >= evidence.epsilon_lower(1e-3, confidence=0.9)
-    assert evidence.epsilon_lower(1e-3, confidence=0.9) >= evidence.epsilon_lower(1e-3, confidence=0.9999) >= 0
+    epsilon = evidence.epsilon_lower(1e-3, confidence=0.9)
+    assert (
+        evidence.epsilon_lower(0.0, confidence=0.9) >= epsilon >= evidence.epsilon_lower(1e-3, confidence=0.9999) >= 0
+    )
     assert evidence.mu_lower(confidence=0.9) >= evidence.mu_lower(confidence=0.9999) >= 0
 
 
