@@ -21,7 +21,7 @@ from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.checks import contradictions
 from dpaudit.text.rounding import lower
 
-FAST = ("logistic",)
+FAST = ("median_clipped",)
 
 
 def noisy(audit: OnlineAudit, steps: int, *, sigma: float, seed: int) -> OnlineAudit:
@@ -34,7 +34,7 @@ def noisy(audit: OnlineAudit, steps: int, *, sigma: float, seed: int) -> OnlineA
 
 def test_too_little_noise_is_refuted_and_the_result_is_kept(tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6."""
-    audit = noisy(OnlineAudit(GaussianDP(0.2), confidence=0.95, seed=1), 3000, sigma=0.5, seed=1)
+    audit = noisy(OnlineAudit(GaussianDP(0.2), attacks=FAST, confidence=0.95, seed=1), 3000, sigma=0.5, seed=1)
     assert audit.refuted
     assert audit.refuted_at == audit.steps
     assert audit.log_e >= math.log(20)
@@ -46,7 +46,6 @@ def test_too_little_noise_is_refuted_and_the_result_is_kept(tmp_path: Path) -> N
     result.to_json(tmp_path / "r.json")
     back = AuditResult.from_json(tmp_path / "r.json")
     assert back.to_dict() == result.to_dict()
-    assert dpaudit_reports.to_html([back])
 
 
 def test_true_claims_are_rarely_refuted_by_a_state_that_drifts_and_adapts() -> None:
@@ -96,7 +95,7 @@ def test_coins_are_fair_and_settled_before_the_output() -> None:
 
 
 def test_a_stream_outlives_its_process(tmp_path: Path) -> None:
-    whole, saved = (OnlineAudit(GaussianDP(0.1), attacks="logistic", seed=2) for _ in range(2))
+    whole, saved = (OnlineAudit(GaussianDP(0.1), attacks=FAST, seed=2) for _ in range(2))
     outputs = np.random.default_rng(1).normal(size=80)
     for step, output in enumerate(outputs):
         assert whole.coin() == saved.coin()
@@ -138,7 +137,7 @@ def test_reports_agree_after_the_wealth_was_lost_again(tmp_path: Path) -> None:
 
 
 def test_a_stream_does_not_go_on_with_other_bets(tmp_path: Path) -> None:
-    audit = noisy(OnlineAudit(GaussianDP(1.0), attacks="logistic", seed=1), 40, sigma=1.0, seed=1)
+    audit = noisy(OnlineAudit(GaussianDP(1.0), attacks=FAST, seed=1), 40, sigma=1.0, seed=1)
     audit.to_json(tmp_path / "s.json")
     state = json.loads((tmp_path / "s.json").read_text())
     for bets in ([wealth + 1e-6 for wealth in state["bets"]], state["bets"][:-1], []):

@@ -135,16 +135,8 @@ def test_no_audit_certifies_more_than_any_test_could() -> None:
     """Every output reveals its dataset.  The reference is an upper limit on the epsilon that any valid test refutes."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0]) + rng.random(n) / 2)
     for method in ("sequential", "fixed"):
-        result = audit(
-            apart,
-            "pure(epsilon=30)",
-            Pair([0], [1]),
-            attacks="median_clipped",
-            method=method,
-            trials=100,
-            seed=0,
-            confidence=0.95,
-        )
+        options: dict[str, Any] = {"attacks": "median_clipped", "method": method, "trials": 60, "confidence": 0.95}
+        result = audit(apart, "pure(epsilon=30)", Pair([0], [1]), seed=0, **options)
         most = result.detectable.largest_epsilon
         assert 0.5 * most < result.epsilon_lower(0.0) <= most
         n = result.evidence.trials
@@ -156,15 +148,8 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str) -> Non
     """Every output of every pair reveals its dataset, and all pairs together certify an epsilon."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0] % 2) + rng.random(n) / 2)
     pairs = [Pair([2 * i], [2 * i + 1]) for i in range(3)]
-    options: dict[str, Any] = {
-        "attacks": "median_clipped",
-        "method": method,
-        "trials": 300,
-        "seed": 0,
-        "confidence": 0.95,
-        "confirm": "never",
-    }
-    result = audit(apart, "pure(epsilon=1)", pairs, **options)
+    options: dict[str, Any] = {"attacks": "median_clipped", "method": method, "trials": 300, "seed": 0}
+    result = audit(apart, "pure(epsilon=1)", pairs, confidence=0.95, confirm="never", **options)
     assert result.epsilon_lower(0.0) > 1
     assert result.epsilon_lower(0.0) <= result.detectable.largest_epsilon
 

@@ -107,7 +107,7 @@ class ForksInBatches(Forks):
         return [first, *(quiet(dataset, rng) for _ in range(n - 1))]
 
 
-@pytest.mark.parametrize("how", ["returns", "raises", "batched", "isolated"])
+@pytest.mark.parametrize("how", ["returns", "raises", pytest.param("batched", marks=pytest.mark.slow), "isolated"])
 def test_a_forked_copy_ends_before_its_second_run(tmp_path: Path, how: str) -> None:
     """Otherwise each copy forks again in its next run, and n runs end with 2**n processes."""
     runs = tmp_path / "runs"
@@ -151,16 +151,9 @@ def test_failing_runs_are_retried_if_that_is_wanted(mechanism: Any) -> None:
 
 def test_failing_runs_end_the_audit_otherwise() -> None:
     """The seeds are given, so that it fails always or never."""
-    stopped = audit(Fails(1 / 30), CLAIM, PAIR, trials=200, seed=1, confidence=0.95)
+    stopped = audit(Fails(1 / 30), CLAIM, PAIR, **FAST | {"trials": 200, "seed": 1})
     assert stopped.verdict is Verdict.INCONCLUSIVE
-    hopeless = audit(
-        lambda dataset, rng: Fails(float(rng.random() < 0.02))(dataset, rng),
-        CLAIM,
-        PAIR,
-        trials=200,
-        seed=0,
-        confidence=0.95,
-    )
+    hopeless = audit(lambda d, rng: Fails(float(rng.random() < 0.02))(d, rng), CLAIM, PAIR, **FAST | {"trials": 200})
     assert "the disk is on holiday" in " ".join(hopeless.warnings)
 
 
@@ -259,7 +252,8 @@ name: noise
 claim: gaussian(mu=1)
 mechanism: {python: "mine.py:f"}
 pairs: [{d0: [0.0], d1: [1.0]}]
-trials: 100
+attacks: median_clipped
+trials: 60
 seed: 1
 """
 STRICT = "np.seterr(all='raise')\n"
@@ -291,7 +285,7 @@ def test_a_module_that_is_loaded_during_an_audit_sets_the_state_of_runs_only(tmp
     (tmp_path / "mine.py").write_text("import numpy as np\n" + STRICT + strict)
     with np.errstate():
         mechanism = PythonMechanism("mine.py:f", folder=tmp_path)
-        result = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=100, seed=1)
+        result = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
     assert result.verdict is not Verdict.INCONCLUSIVE
 
 
@@ -303,10 +297,10 @@ def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
         return float(dataset[0] + rng.normal())
 
     with np.errstate(all="raise"):
-        strict = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=100, seed=1)
+        strict = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
         assert np.geterr()["under"] == "raise"
     assert seen == {"raise"}
-    usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=100, seed=1)
+    usual = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
     assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
     assert seen == {"raise", "ignore"}
 
@@ -318,7 +312,7 @@ def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: P
 
     before = sys.getrecursionlimit()
     try:
-        audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=30, seed=1).to_json(tmp_path / "r.json")
+        audit(mechanism, CLAIM, PAIR, **FAST).to_json(tmp_path / "r.json")
         assert sys.getrecursionlimit() == before
     finally:
         sys.setrecursionlimit(before)

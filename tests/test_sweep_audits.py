@@ -70,20 +70,8 @@ def test_one_answer_may_take_two_fair_shares_within_limits() -> None:
 def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6, by the confidence."""
     monkeypatch.setattr(next_cell, "FIRST_TRIALS", 30)
-    line = [
-        "sweep",
-        "opendp",
-        "--only",
-        "make_randomized_response_bool",
-        "--time",
-        "60s",
-        "--trials",
-        "90",
-        "--no-pdf",
-        "--jobs",
-        "1",
-    ]
-    done = CliRunner().invoke(app, [*line, "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
+    line = ["sweep", "opendp", "--only", "make_randomized_response_bool", "--time", "60s", "--trials", "90"]
+    done = CliRunner().invoke(app, [*line, "--no-pdf", "--jobs", "1", "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
     assert done.exit_code in (0, 3), done.output
     found = json.loads((tmp_path / "sweep.json").read_text())
     assert [cell["claim"] for cell in found["cells"]] == [
@@ -118,17 +106,8 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     audit: Any = planned
     none: Any = None
     command = CommandSettings(output=tmp_path, quiet=True)
-    result = sweep_rounds.audited(
-        sweep_rounds.Task(
-            planned=audit,
-            confidence=0.99,
-            chosen=Round(0, 600, 5.0),
-            command=command,
-            promise=none,
-            place="1",
-            shown=False,
-        )
-    )
+    round_ = {"planned": audit, "confidence": 0.99, "chosen": Round(0, 600, 5.0), "command": command, "promise": none}
+    result = sweep_rounds.audited(sweep_rounds.Task(**round_, place="1", shown=False))
     assert failed
     assert result.verdict is Verdict.INCONCLUSIVE
     assert closes(result)
