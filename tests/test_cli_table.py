@@ -31,7 +31,7 @@ audits:
   - {name: laplace-with-half-of-the-noise-it-claims-to-add, claim: pure(epsilon=1), trials: 600, confirm: never,
      mechanism: {builtin: laplace, params: {scale: 0.2}}, pairs: [{d0: [0], d1: [1]}], attacks: threshold, seed: 0}
   - {name: much-too-short, claim: gaussian(mu=1), mechanism: {builtin: gaussian, params: {sigma: 1.0}},
-     pairs: [{d0: [0], d1: [1]}], trials: 5, seed: 0}
+     pairs: [{d0: [0], d1: [1]}], trials: 5, attacks: threshold, seed: 0}
   - {name: broken, claim: gaussian(mu=1), mechanism: {python: 'bad.py:f'}, pairs: [{d0: [0], d1: [1]}]}
 """
 NAMES = [

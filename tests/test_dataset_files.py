@@ -186,7 +186,7 @@ def test_a_replay_confirms_nothing_if_a_file_of_datasets_has_changed(
     (here / "ages.py").write_text(AGES.replace("scale=40.0", "scale=1.0"))
     assert command("run", "c.yaml", "--no-pdf", "-q").exit_code == 1
     file = "dpaudit-results/ages.json"
-    again = ("replay", file, "--seed", "2", "--trials", "200")
+    again = ("replay", file, "--seed", "2", "--trials", "60")
     same = command(*again)
     assert "Confirmed" in same.stdout, same.output
     (here / "people.csv").write_text((here / "people.csv").read_text().replace("N49,1,", "N49,2,"))
