@@ -73,7 +73,7 @@ def _one_thread() -> object:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _commands_are_built_once() -> Generator[None, object, object]:
+def _commands_are_built_once() -> Generator[None, object, None]:
     """Keep the commands that typer otherwise builds anew in each call, which takes most of the time of a short one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.testing, "_get_command", cache(vars(typer.testing)["_get_command"]))
