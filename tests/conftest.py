@@ -8,12 +8,14 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Generator
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
 import hypothesis
 import pytest
+import typer.testing
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
 
@@ -68,6 +70,14 @@ def pytest_collection_finish() -> None:
 def _one_thread() -> object:
     """Limit native libraries to one thread during the session, because tests run in parallel on small matrices."""
     return threadpool_limits(limits=1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_are_built_once() -> Generator[None, object, None]:
+    """Keep the commands that typer otherwise builds anew in each call, which takes most of the time of a short one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(vars(typer.testing)["_get_command"]))
+        yield
 
 
 @pytest.fixture(autouse=True)

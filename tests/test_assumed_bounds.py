@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFunction, audit, audit_scores
+from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFunction, audit, audit_scores, batched
 from dpaudit.inference.grid import BINS
 from dpaudit.result.assumed import AssumedBound
 from dpaudit.result.fixed_evidence import FixedEvidence
@@ -87,17 +87,9 @@ def test_a_bound_without_a_number_in_its_format_is_refused() -> None:
 def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:
     """Fails by chance < 1 in 10**6: the bound exceeds the truth at confidence 1 - 1e-6."""
     for method in ("sequential", "fixed"):
-        found = audit(
-            lambda d, rng: d[0] + rng.normal(),
-            GaussianDP(0.3),
-            Pair([0], [1]),
-            method=method,
-            trials=1500,
-            attacks="median_clipped",
-            confidence=1 - 1e-6,
-            seed=1,
-            confirm="never",
-        )
+        options: dict[str, Any] = {"method": method, "trials": 500, "attacks": "median_clipped", "confirm": "never"}
+        noise = batched(lambda d, n, rng: d[0] + rng.normal(size=n))
+        found = audit(noise, GaussianDP(0.3), Pair([0], [1]), confidence=1 - 1e-6, seed=1, **options)
         bound = found.epsilon_lower(DELTA, assuming="gaussian")
         assert found.epsilon_lower(DELTA) <= bound <= GaussianDP(1.0).epsilon(DELTA)
         assert bound > 0

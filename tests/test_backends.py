@@ -131,7 +131,11 @@ def test_ray_gives_the_same_result(expected: object) -> None:
         assert found(jobs=2) == expected
 
 
-def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait for a scheduler is shorter here."""
+    distributed: Any = pytest.importorskip("distributed")
+    connect = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda *place, **options: connect(*place, **options | {"timeout": 0.1}))
     with pytest.raises(ValueError, match="backend must be one of loky, dask, ray, got 'mpi'"), backend("mpi"):
         pass
     with pytest.raises(ValueError, match="needs the address of its scheduler"), backend("dask"):

@@ -61,6 +61,7 @@ def test_the_ends_are_neighbours_with_different_answers(a: float, b: float, edge
     assert found.outside == math.nextafter(found.inside, outside)
 
 
+@settings(max_examples=40)
 @given(FINITE, FINITE, st.lists(st.booleans(), min_size=1), st.sampled_from([arithmetic_mean, geometric_mean]))
 def test_every_search_ends_within_its_ends(
     a: float, b: float, answers: list[bool], mean: Callable[[float, float], float]
@@ -138,7 +139,7 @@ def test_each_integer_is_found_as_if_alone(rows: list[tuple[int, int, int]]) -> 
     assert turned.outside.tolist() == edge.tolist()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.floats(0.0, 1e300), max_size=20), st.sampled_from([None, 7, 60]), st.sampled_from([0.0, 1e-3]))
 def test_each_element_is_found_as_if_alone(edges: list[float], steps: int | None, width: float) -> None:
     edge = np.array(edges)

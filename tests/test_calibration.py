@@ -149,7 +149,7 @@ def test_the_figure_of_growth_shows_the_table_of_measurements() -> None:
             assert f"| {what} | {size:,} | {seconds:.1f} | {megabytes:,.0f} |" in text, (what, size)
 
 
-FEW = "one run/"  # kinds that take no time
+FEW = ("violation", "none found", "too few")
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def release(dataset: list[float], n: int, rng: Any) -> Any:
 
 
 def audited(seed: int, claim: str = "gaussian(mu=0.3)") -> AuditResult:
-    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 200, "confirm": "never"}
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 150, "confirm": "never"}
     return audit(release, claim, Pair([0], [1]), seed=seed, name="a name", **options)
 
 
@@ -195,10 +195,13 @@ def numbers(values: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def test_a_kind_that_differs_is_named_with_its_parts(
-    evidence: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    evidence: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made = audited(1)
+    family = importlib.import_module("evidence_kinds").family
+    monkeypatch.setattr(evidence, "FAMILIES", family("one run", dict.fromkeys(FEW, lambda folder: made)))
     file = tmp_path / "reference.json"
-    assert evidence.main(["--write", str(file), "--only", FEW]) == 0
+    assert evidence.main(["--write", str(file)]) == 0
     reference = json.loads(file.read_text(encoding="utf-8"))
     kinds = reference["kinds"]
     kinds["one run/violation"][1]["bounds"] = "00000000"
@@ -206,7 +209,7 @@ def test_a_kind_that_differs_is_named_with_its_parts(
     kinds["one run/of earlier"] = kinds["one run/none found"]
     file.write_text(json.dumps(reference), encoding="utf-8")
     capsys.readouterr()
-    assert evidence.main(["--check", str(file), "--only", FEW]) == 1
+    assert evidence.main(["--check", str(file)]) == 1
     said = capsys.readouterr().out.splitlines()
     assert said[:3] == ["one run/of earlier: is gone", "one run/too few: is new", "one run/violation: bounds differs"]
     assert len(said) == 4
@@ -224,8 +227,8 @@ def test_every_number_of_a_file_counts(digests: Any, tmp_path: Path) -> None:
     values = digests.file_content(plain(audited(1), tmp_path))
     text = digests.written(values)
     changed = copy.deepcopy(values)
-    places = list(numbers(changed))
-    assert len(places) > 300
+    places = [place for i, place in enumerate(numbers(changed)) if isinstance(place[1], str) or i % 10 == 0]
+    assert len(places) > 60
     for container, key in places:
         before = container[key]
         container[key] = before * (1 + 1e-9) + (before == 0)

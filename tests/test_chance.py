@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,12 @@ GLOBAL_DRAWS = {
 PYTHON_DRAWS = GLOBAL_DRAWS | {"gauss", "randrange", "random", "sample", "choices", "getrandbits"}
 CLOCKS = {"perf_counter", "monotonic", "time_ns", "perf_counter_ns", "monotonic_ns", "process_time", "setitimer"}
 PATIENT = 60  # seconds; a busy machine may exceed a shorter timeout
+INSIDE = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))"  # parentheses of a call
+SUSPECT = re.compile(  # files and statements without one of these need not be parsed or walked
+    r"default_rng\(\)|RandomState|SeedSequence|SystemRandom|urandom|fresh_seed|secrets\.|timeout=|unseeded|CONFIDENCE|"
+    rf"\brandom\.(?!Generator|default_rng\(\w)|\b(audit|replay|assert_private)\((?!{INSIDE}*?\b(seed=|\*\*))|"
+    + "|".join(CLOCKS)
+)
 UNSEEDED = {"audit_unseeded", "unseeded_generator", "CONFIDENCE", "CONFIDENCE_OPTION"}
 
 # Places where a forbidden call is allowed, and the reason why no outcome depends on this call.
@@ -49,17 +56,23 @@ JUSTIFIED = {
 def _functions(file: Path) -> list[tuple[str, list[ast.AST], bool]]:
     """Return the name of each top-level statement, its parts, and whether it has the mark `chance`."""
     found: list[tuple[str, list[ast.AST], bool]] = []
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.parse(text).body if SUSPECT.search(text) else ():
+        walked = ast.walk(node) if SUSPECT.search("\n".join(lines[node.lineno - 1 : node.end_lineno])) else ()
         marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
-        parts: list[ast.AST] = [
-            part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Name | ast.Attribute)
-        ]
+        parts: list[ast.AST] = [part for part in walked if isinstance(part, ast.Call | ast.Name | ast.Attribute)]
         found.append((getattr(node, "name", "the module"), parts, any("mark.chance" in mark for mark in marks)))
     return found
 
 
 def _dotted(node: ast.AST) -> str:
-    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.Attribute():
+            return f"{_dotted(node.value)}.{node.attr}"
+    return ""
 
 
 def _unseeded_calls(parts: Iterable[ast.AST]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,18 @@ PAIRS = [Pair([0], [1]), Pair([0], [2])]
 CLAIM = GaussianDP(1.0)
 
 
+@cache
 def audited(mu: float, **options: Any) -> AuditResult:
     """Audit the claim of 1-GDP for Gaussian noise.  The seed is fixed."""
     mechanism = batched(lambda dataset, n, rng: rng.normal(mu * dataset[0], 1.0, n))
-    given: dict[str, Any] = {"attacks": "median_clipped", "trials": 600, "seed": 3, "confidence": 0.95}
+    given: dict[str, Any] = {"attacks": "median_clipped", "trials": 150, "seed": 3, "confidence": 0.95}
     return audit(mechanism, CLAIM, PAIRS, **given | {"confirm": "never", **options})
 
 
 def streamed() -> AuditResult:
     """Audit a stream that violates the claim.  The seeds are fixed."""
     stream, rng = OnlineAudit(CLAIM, attacks="median_clipped", confidence=0.95, seed=5), np.random.default_rng(5)
-    for _ in range(1500):
+    for _ in range(200):
         stream.update(rng.normal(4.0 * stream.coin(), 1.0))
     return stream.result()
 
@@ -47,13 +49,15 @@ def of_scores() -> AuditResult:
 
 def of_one_run() -> AuditResult:
     """Return a violation that right guesses about canaries show."""
-    included = np.arange(400) % 2 == 0
+    included = np.arange(100) % 2 == 0
     included[::3] ^= True
-    return audit_one_run(included * 1.0 + np.arange(400) / 1e4, included, GaussianDP(0.5), seed=0)
+    return audit_one_run(included * 1.0 + np.arange(100) / 1e4, included, GaussianDP(0.5), seed=0)
 
 
 def timed() -> AuditResult:
-    return audit(lambda dataset, rng: rng.normal(), CLAIM, PAIRS, trials=60, seed=3, observe_time=True)
+    return audit(
+        lambda dataset, rng: rng.normal(), CLAIM, PAIRS, attacks="logistic", trials=60, seed=3, observe_time=True
+    )
 
 
 HONEST = {
@@ -80,12 +84,15 @@ def of_version(result: AuditResult, version: str) -> AuditResult:
     return dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, packages={"dpaudit": version}))
 
 
-@pytest.mark.parametrize("name", HONEST)
+SIMILAR = {"measured", "clean fixed"}  # to others of them
+
+
+@pytest.mark.parametrize("name", [pytest.param(k, marks=pytest.mark.slow) if k in SIMILAR else k for k in HONEST])
 def test_an_honest_result_agrees_with_its_counts_also_after_it_was_read(name: str) -> None:
     result = HONEST[name]()
     back = AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
     assert back.to_dict() == result.to_dict()
-    for one in (result, back, of_version(back, "0.0.9")):
+    for one in (result, back, *([of_version(back, "0.0.9")] if name == "violation" else ())):
         assert contradictions(one) == []
         assert unchecked(one) == ""
 
@@ -178,7 +185,7 @@ def test_the_largest_wealth_is_computed_from_its_counts() -> None:
         made += n
         return rng.normal((3.0 if made < 300 else 0.0) * dataset[0], 1.0, n)
 
-    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 4000, "seed": 3, "confidence": 0.95}
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 1000, "seed": 3, "confidence": 0.95}
     result = audit(batched(weakening), CLAIM, PAIRS[0], **options, measure=True)
     evidence = result.evidence
     assert isinstance(evidence, SequentialEvidence)
@@ -291,8 +298,8 @@ def few_guesses() -> AuditResult:
     return audit_one_run([1.0, 2.0, 3.0, 4.0], [True, False, True, False], "pure(epsilon=8)")
 
 
-def of(mechanism: Callable[..., float]) -> Callable[[], AuditResult]:
-    return lambda: audit(mechanism, "pure(epsilon=1)", PAIR, trials=1500, seed=2)
+def of(mechanism: Callable[..., float], trials: int = 400) -> Callable[[], AuditResult]:
+    return lambda: audit(mechanism, "pure(epsilon=1)", PAIR, attacks="median_clipped", trials=trials, seed=2)
 
 
 CASES: list[tuple[Callable[[], AuditResult], About]] = [
@@ -300,8 +307,8 @@ CASES: list[tuple[Callable[[], AuditResult], About]] = [
     (few_guesses, About.TOO_FEW),
     (of(interrupted), About.INTERRUPTION),
     (of(failing), About.FAILURE),
-    (of(legacy), About.GLOBAL_STATE),
-    (of(Walk()), About.DEPENDENT),
+    (of(legacy, 60), About.GLOBAL_STATE),
+    (of(Walk(), 100), About.DEPENDENT),
 ]
 
 

@@ -56,9 +56,7 @@ def test_verbose_shows_evidence_and_bounds_of_each_audit(tmp_path: Path, command
     assert bounds not in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("written", "trials"), [("4e1", 40), ("2**5", 32), ("100/2", 50), ("30", 30), ("9007199254740993", 0)]
-)
+@pytest.mark.parametrize(("written", "trials"), [("4e1", 40), ("2**5", 32), ("9007199254740993", 0)])
 def test_numbers_on_the_command_line_may_be_expressions(
     written: str, trials: int, tmp_path: Path, command: Command
 ) -> None:

@@ -32,7 +32,7 @@ ONE = (
 )
 
 
-def configs(file: Path, sigmas: Sequence[float], *, confidence: float = 0.95, trials: int = 200) -> Path:
+def configs(file: Path, sigmas: Sequence[float], *, confidence: float = 0.95, trials: int = 60) -> Path:
     audits = (ONE.format(name=f"a{i}", sigma=s, trials=trials, confidence=confidence) for i, s in enumerate(sigmas))
     file.write_text("audits:\n" + "".join(audits))
     return file

@@ -54,8 +54,8 @@ def test_independent_processes_hardly_ever_repeat_one_sequence_that_varies(proce
     assert np.exp(logsumexp(logs, axis=0)).max() < ONE_SEQUENCE
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.05])
-@pytest.mark.parametrize("k", [1, 3, 8, 40])
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+@pytest.mark.parametrize("k", [1, 8])
 def test_more_equal_outputs_refute_whatever_fewer_refute(k: int, delta: float) -> None:
     def family(t: float) -> TradeoffFunction:
         return ApproxDP(epsilon=t, delta=delta)
@@ -177,10 +177,10 @@ def with_delta(delta: float) -> Callable[[float], TradeoffFunction]:
     return lambda t: ApproxDP(epsilon=t, delta=delta)
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize("claim", [pytest.param(CLAIMS[1], marks=pytest.mark.slow), *CLAIMS[2:4]], ids=str)
 def test_fresh_counts_alone_decide_all_sizes(claim: TradeoffFunction) -> None:
-    counts = Counts(false_positives=60, n0=200, false_negatives=50, n1=200)
-    fresh = Confirmation(outcome="confirmed", runs=200, processes=8, counts=counts, p_value=0.01)
+    counts = Counts(false_positives=15, n0=50, false_negatives=12, n1=50)
+    fresh = Confirmation(outcome="confirmed", runs=50, processes=8, counts=counts, p_value=0.01)
     first, second = (
         evidence(claim, scored(a, b, 600), confirms=True, confirmation=fresh) for a, b in ((240, 400), (0, 600))
     )
@@ -188,7 +188,7 @@ def test_fresh_counts_alone_decide_all_sizes(claim: TradeoffFunction) -> None:
     delta = {ApproxDP: 0.02, PureDP: 0.0}.get(type(claim))
     delta = 0.0 if claim is CLAIMS[1] else delta
     family = GaussianDP if delta is None else with_delta(delta)
-    sizes = Sizes.of(family, 60, 200, 150, 200, significance=sizes_significance(1 - STATED))
+    sizes = Sizes.of(family, 15, 50, 38, 50, significance=sizes_significance(1 - STATED))
     assert first.mu_lower(confidence=STATED) == sizes.parameter(GaussianDP) > 0
     for other in DELTAS:
         assert first.epsilon_lower(other, confidence=STATED) == sizes.parameter(with_delta(other))
@@ -217,9 +217,10 @@ def refuted_by(claim: TradeoffFunction, alpha: float, beta: float, most: int) ->
     for trials in range(1, most + 1):
         for axis, rate in ((0, alpha), (1, 1 - beta)):
             states = (1 - rate) * states + rate * np.roll(states, 1, axis=axis)
-        stops = log_wealth(bets, claim, trials, most) >= log_threshold(STATED)
-        refuted += float(states[stops].sum())
-        states[stops] = 0.0
+        seen = states[: trials + 1, : trials + 1]  # no other states are possible yet
+        stops = log_wealth(bets, claim, trials, trials) >= log_threshold(STATED)
+        refuted += float(seen[stops].sum())
+        seen[stops] = 0.0
     return refuted, states
 
 
@@ -228,7 +229,7 @@ def refuted_by(claim: TradeoffFunction, alpha: float, beta: float, most: int) ->
     [
         (PureDP(0.5), 0.1, 0.4, (0.2, 0.9)),  # violated
         pytest.param(PureDP(0.8), 0.2, 0.5, (1e-4, 0.05), marks=pytest.mark.slow),  # hardly violated
-        (GaussianDP(1.0), 0.2, 0.5, (0.0, 0.05)),  # true
+        pytest.param(GaussianDP(1.0), 0.2, 0.5, (0.0, 0.05), marks=pytest.mark.slow),  # true
         pytest.param(ApproxDP(epsilon=0.2, delta=0.1), 0.1, 0.4, (0.2, 1.0), marks=pytest.mark.slow),  # violated
     ],
     ids=str,
@@ -245,8 +246,9 @@ def test_an_audit_states_anything_false_with_probability_at_most_its_significanc
     is_true = all(claim.beta(a) <= b + 1e-12 for a, b in ((alpha, beta), (beta, alpha)))
 
     def false(found: SequentialEvidence) -> bool:
-        stated = bounds(found, STATED)
-        return stated[None] > mu + 1e-9 or any(stated[d] > t + 1e-9 for d, t in epsilons.items())
+        if found.mu_lower(confidence=STATED) > mu + 1e-9:
+            return True
+        return any(found.epsilon_lower(d, confidence=STATED) > t + 1e-9 for d, t in epsilons.items())
 
     empty = scored(0, 0, 0)
     of_sizes = 0.0

@@ -61,7 +61,7 @@ def test_zero_bytes_after_a_power_cut_lose_no_block_and_leave_the_store_usable(z
 
 
 def test_no_flipped_bit_changes_an_output_or_ends_in_a_traceback(tmp_path: Path) -> None:
-    """Each of 150 stores with one damaged byte is refused, or returns what was written."""
+    """Each of 75 stores with one damaged byte is refused, or returns what was written."""
     blocks = [(start, np.arange(300.0) + start, [("x", start, 0.5 * i) for i in range(300)]) for start in (0, 300, 600)]
     with Store(tmp_path / "s", {"part": "a"}) as store:
         for start, first, second in blocks:
@@ -70,7 +70,7 @@ def test_no_flipped_bit_changes_an_output_or_ends_in_a_traceback(tmp_path: Path)
     rng = np.random.default_rng(0)
     refused = 0
     copy = tmp_path / "copy"
-    for place in [*range(50), *rng.integers(len(data), size=100).tolist()]:
+    for place in [*range(0, 50, 2), *rng.integers(len(data), size=50).tolist()]:
         damaged = bytearray(data)
         damaged[place] ^= 1 << int(rng.integers(8))
         copy.write_bytes(damaged)
@@ -85,17 +85,18 @@ def test_no_flipped_bit_changes_an_output_or_ends_in_a_traceback(tmp_path: Path)
                     assert list(found[1]) == second
         except StoreError:
             refused += 1
-    assert refused > 30
+    assert refused > 15
 
 
 def test_a_damaged_block_ends_the_audit_without_a_verdict(tmp_path: Path) -> None:
-    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 200, "store": tmp_path / "s", "seed": 0}
+    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], **options)
     with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
         (last,) = connection.execute("SELECT max(block) FROM bodies").fetchone()
         (body,) = connection.execute("SELECT data FROM bodies WHERE block = ?", (last,)).fetchone()
         connection.execute("UPDATE bodies SET data = ? WHERE block = ?", (body[:-200] + b"!" + body[-199:], last))
     before = (tmp_path / "s").read_bytes()
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], **options)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert any("damaged" in warning for warning in result.warnings)
     assert (tmp_path / "s").read_bytes() == before

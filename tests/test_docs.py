@@ -27,7 +27,8 @@ from .unseeded import CONFIDENCE, CONFIDENCE_OPTION
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-NIGHTLY = {"attacks", "libraries", "long-audits", "plots", "scores", "synthetic-data", "training"}
+NIGHTLY = {"after-a-violation", "attacks", "choosing", "concepts", "libraries", "long-audits", "plots"}
+NIGHTLY |= {"randomised-response", "scores", "synthetic-data", "training", "tutorial"}
 TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "index", "randomised-response"}
 RUN_ELSEWHERE = {"reports"}  # tests/reports/test_plots.py runs this page, and checks the written files
 
@@ -46,7 +47,7 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow if page.stem in NIGHTLY else pytest.mark.chance, id=page.stem)
+        pytest.param(page, marks=[pytest.mark.chance, *[pytest.mark.slow] * (page.stem in NIGHTLY)], id=page.stem)
         for page in PAGES
         if blocks(page, "python") and page.stem not in RUN_ELSEWHERE
     ],
@@ -55,9 +56,8 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tutorial audits OpenDP, which draws different noise each time, so the test raises the confidence.
 
-    The test shortens the tutorial's audits of true claims, which changes no outcome; the audit of the false claim
-    keeps its 5,000 trials.  A text block below a block of Python is the output of this block, with the versions of
-    constraints.txt.
+    The test shortens audits of true claims and the replay, and names an attack, which changes no outcome.
+    A text block below a block of Python is the output of this block, with the versions of constraints.txt.
 
     Fails by chance < 1 in 10**6.  All other pages use seeds.
     """
@@ -67,7 +67,11 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         if code.startswith("# requires:"):
             continue
         if page.stem == "tutorial":
-            code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=200")
+            code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace(
+                "trials=2000", "trials=60, attacks='logistic'"
+            )
+            code = code.replace("trials=5000", "trials=5000, attacks='logistic', confirm='never'")
+            code = code.replace("wrong, mechanism, pair", "wrong, mechanism, pair, trials=1000, attacks='logistic'")
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(compile(code, str(page), "exec"), space)
@@ -135,7 +139,7 @@ def test_the_site_can_be_built(tmp_path: Path) -> None:
 
 @pytest.mark.chance
 def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[..., Result]) -> None:
-    """Only the confidence and the number of trials differ from the page.
+    """Only the confidence, the number of trials and the attack differ from the page.
 
     OpenDP draws different noise each time, so at 99.9 % the audit or its replay would refute the true claim now and
     then.  Fails by chance < 1 in 10**6.  Fewer trials change no outcome.
@@ -145,7 +149,7 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
     config = blocks(page, "yaml")[1]
     for old, new in (
         ("confidence: 0.999 ", f"confidence: {CONFIDENCE_OPTION[1]} "),
-        ("trials: 2000\n", "trials: 200\n"),
+        ("trials: 2000\n", "trials: 60\nattacks: median_clipped\n"),
     ):
         assert old in config
         config = config.replace(old, new)
@@ -163,13 +167,14 @@ def test_the_function_of_the_tutorial_can_be_audited(tmp_path: Path, command: Ca
     page = ROOT / "docs" / "tutorial.md"
     (tmp_path / "ages.py").write_text(blocks(page, "python")[0])
     (tmp_path / "audit.yaml").write_text(blocks(page, "yaml")[0])
-    done = command("run", "audit.yaml", "--trials", "200", "--confidence", CONFIDENCE_OPTION[1], "--no-pdf")
+    done = command("run", "audit.yaml", "--trials", "60", "--confidence", CONFIDENCE_OPTION[1], "--no-pdf")
     assert done.exit_code == 0, done.output
     assert "count-over-40" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_tutorials_plan_works_as_it_is_typed(command: Callable[..., Result]) -> None:
-    """The test uses no randomness."""
+    """The test uses no randomness; the next one types another plan."""
     typed = shlex.split(blocks(ROOT / "docs" / "tutorial.md", "sh")[0], comments=True)
     assert typed[:2] == ["dpaudit", "plan"]
     done = command(*typed[1:])
@@ -254,7 +259,7 @@ def test_the_named_test_exists_and_is_run(node: str) -> None:
 
 DOCS = Path(__file__).parent.parent / "docs"
 NUMBER = re.compile(r"-?\d+\.\d+")
-LONG = {"score-choices"}
+LONG = {"audited-curve", "score-choices", "spinner-curve"}
 IMAGE = re.compile(r"!\[([^\]]*)\]\(figures/([\w-]+)\.svg\)")
 
 

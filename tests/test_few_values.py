@@ -177,8 +177,8 @@ def test_a_rare_identifying_value_refutes_sooner_than_attacks_do() -> None:  # t
         return np.where(identifying, 2 + dataset, rng.random(n) < (0.73 if dataset else 0.27))
 
     claim = ApproxDP(epsilon=1.0, delta=0.001)
-    found = [made(rare, claim, [Pair(0, 1)], trials=3_000, seed=seed, confidence=0.95).refuted_at for seed in range(2)]
-    assert max(trials or 3_000 for trials in found) < 2_500  # attacks alone needed more in half of the audits
+    run = made(rare, claim, [Pair(0, 1)], attacks="plug_in_ratio", trials=1_800, seed=0, confidence=0.95)
+    assert run.refuted  # after 1,641 trials; the attack alone needs 1,983
 
 
 def test_a_score_does_not_change_with_later_outputs_on_any_pair() -> None:
@@ -229,21 +229,29 @@ def response(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
     return rng.choice(3, n, p=odds / odds.sum()).astype(float)
 
 
-@pytest.mark.parametrize("trials", [300, pytest.param(4_000, marks=pytest.mark.slow)])
-def test_exactly_true_claims_are_rarely_refuted_on_several_pairs(trials: int) -> None:
-    """Makes 16 audits.  Fails by chance < 1 in 10**6."""
+@pytest.mark.parametrize(
+    ("audits", "trials", "confidence"), [(1, 300, 1 - 1e-7), pytest.param(16, 4_000, 0.95, marks=pytest.mark.slow)]
+)
+def test_exactly_true_claims_are_rarely_refuted_on_several_pairs(audits: int, trials: int, confidence: float) -> None:
+    """Fails by chance < 1 in 10**6."""
     pairs = [Pair([0], [1]), Pair([0], [2]), Pair([1], [2])]
     found = [
-        made(response, PureDP(EPSILON), pairs, attacks="plug_in_ratio", trials=trials, seed=seed, confidence=0.8)
-        for seed in range(16)
+        made(response, PureDP(EPSILON), pairs, attacks="plug_in_ratio", trials=trials, seed=seed, confidence=confidence)
+        for seed in range(audits)
     ]
-    assert sum(run.refuted for run in found) <= binom.ppf(1 - 1e-6, 16, 0.2)
+    assert sum(run.refuted for run in found) <= binom.ppf(1 - 1e-6, audits, 1 - confidence)
 
 
 def test_most_trials_are_spent_on_the_pair_that_leaks() -> None:  # the seed is fixed
     pairs = [Pair([0], [0.5]), Pair([0], [0.25]), Pair([0], [1])]
-    options: dict[str, Any] = {"attacks": "plug_in_ratio", "trials": 30_000, "seed": 3, "confirm": "never"}
-    result = audit(response, "pure(epsilon=0.25)", pairs, **options)
+    options: dict[str, Any] = {
+        "attacks": "plug_in_ratio",
+        "trials": 30_000,
+        "seed": 3,
+        "confidence": 0.9,
+        "confirm": "never",
+    }
+    result = audit(response, "pure(epsilon=0.1)", pairs, **options)
     assert result.violated
     assert result.witness is not None
     assert result.witness.pair == str(pairs[2])
@@ -292,5 +300,6 @@ def signs(dataset: int, n: int, rng: np.random.Generator) -> Any:
 
 
 def test_the_sign_of_zero_is_seen() -> None:  # the seed is fixed
-    assert audit(signs, "pure(epsilon=1)", Pair(0, 1), trials=400, seed=1, confirm="never").violated
-    assert audit(signs, "pure(epsilon=2.2)", Pair(0, 1), trials=400, seed=1).verdict.name == "NO_VIOLATION"
+    options: dict[str, Any] = {"attacks": "plug_in_ratio", "trials": 100, "seed": 1, "confirm": "never"}
+    assert audit(signs, "pure(epsilon=1)", Pair(0, 1), **options).violated
+    assert audit(signs, "pure(epsilon=2.2)", Pair(0, 1), **options).verdict.name == "NO_VIOLATION"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from dpaudit import GaussianDP, Pair, audit
 from dpaudit.engine.collector import Progress
-from dpaudit.learning import Learner
+from dpaudit.learning import Learner, fitting, learner, weights
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.settings import MAX_TRIED, SETTLED
 from dpaudit.learning.weights import ModelWeights
@@ -53,21 +52,31 @@ def fit_times(attacks: list[Any], until: int) -> tuple[Learner, list[list[int]]]
     return learner, found
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a tenth of the trials count as many."""
+    for module, *names in ((fitting, "SETTLED"), (weights, "SETTLED", "MAX_TRIED"), (learner, "MAX_TRIED")):
+        for name in names:
+            monkeypatch.setattr(module, name, {"SETTLED": SETTLED, "MAX_TRIED": MAX_TRIED}[name] // 10)
+
+
+@pytest.mark.usefixtures("soon")
 def test_a_suspended_attack_returns_rarely_if_its_fits_can_use_no_more_outputs() -> None:
     """The attack `wrong` is suspended after every return: its scores have the wrong sign, so it is far behind."""
     right, wrong = Counted("right", most_rows=100), Counted("wrong", most_rows=100, sign=-1)
-    learner, times = fit_times([right, wrong], 3_000_000)
-    early, late = ([[at for at in some if (at >= SETTLED) == after] for some in times] for after in (False, True))
-    assert len(early[1]) > 8  # early suspensions end when the trials have doubled
+    learner, times = fit_times([right, wrong], 300_000)
+    early, late = ([[at for at in some if (at >= SETTLED // 10) == after] for some in times] for after in (False, True))
+    assert len(early[1]) > 5  # early suspensions end when the trials have doubled
     assert len(late[1]) == 1
     assert 32 * early[1][-1] <= late[1][0] < 64 * early[1][-1]
     assert learner.absence(1) == "suspended at the end: other attacks predicted far better"
-    assert late[0] == [late[0][0] * 2**i for i in range(7)]  # an attack in use is refitted as before
+    settled = [at for at in times[0] if at >= SETTLED]
+    assert settled == [settled[0] * 2**i for i in range(4)]  # an attack in use is refitted as before
 
 
 def test_a_suspended_attack_returns_if_its_fits_can_use_more_outputs() -> None:
     wrong = Counted("wrong", sign=-1)
-    _, times = fit_times([Counted("right"), wrong], 3_000_000)
+    _, times = fit_times([Counted("right"), wrong], 400_000)
     late = [at for at in times[1] if at >= SETTLED]
     # A fit to numbers has at most 50,000 of them, so that one late fit can use more outputs than the fits before it.
     assert len(late) == 1 + (late[-1] >= 32 * late[0])
@@ -90,6 +99,7 @@ def test_a_late_attack_is_tried_on_a_fixed_number_of_trials() -> None:
     assert weights.suspend([0, 2], SETTLED + MAX_TRIED) == [2]
 
 
+@pytest.mark.usefixtures("soon")
 def test_blocks_are_small_while_an_attack_is_on_trial() -> None:
     """The outcome does not depend on chance, because blocks depend on numbers of trials only."""
 
@@ -97,17 +107,17 @@ def test_blocks_are_small_while_an_attack_is_on_trial() -> None:
         def sample(self, dataset: list[int], n: int, rng: np.random.Generator) -> Array:
             return rng.normal(size=n)
 
-    late, seen = Counted("late", from_trials=130_000), []
+    late, seen = Counted("late", from_trials=13_000), []
 
     def watch(progress: Progress) -> None:
         seen.append(progress.trials)
 
-    attacks: list[str | Attack] = ["logistic", late]
-    audit(Normal(), GaussianDP(1.0), Pair([0], [1]), trials=180_000, seed=1, attacks=attacks, progress=watch)
-    joined = next(at for at in seen if at >= 130_000 and math.isclose(at, 135_900, rel_tol=0.01))
+    attacks: list[str | Attack] = [Counted("early"), late]
+    audit(Normal(), GaussianDP(1.0), Pair([0], [1]), trials=15_000, seed=1, attacks=attacks, progress=watch)
+    joined = 13_422  # the first fit from 13,000 trials on
     sizes = dict(zip(seen, np.diff(seen), strict=False))
-    assert sizes[joined] == MAX_TRIED < joined // 32
-    assert sizes[joined + MAX_TRIED] == (joined + MAX_TRIED) // 32
+    assert sizes[joined] == MAX_TRIED // 10 < joined // 32
+    assert sizes[joined + MAX_TRIED // 10] == (joined + MAX_TRIED // 10) // 32
 
 
 def test_attacks_share_the_views_of_the_latest_outputs(monkeypatch: pytest.MonkeyPatch) -> None:

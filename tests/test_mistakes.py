@@ -39,7 +39,7 @@ def test_a_quiet_run_shows_the_warnings_that_concern_its_verdict(tmp_path: Path,
     """No violation was found; the seed is fixed, so the test does not fail by chance."""
     (tmp_path / "mine.py").write_text("def appends(d, rng):\n    d.append(1)\n    return rng.normal()\n")
     config = CONFIG.replace(*python("appends"))
-    (tmp_path / "c.yaml").write_text(config.replace("trials: 60", "trials: 2000"))
+    (tmp_path / "c.yaml").write_text(config.replace("trials: 60", "trials: 600"))
     done = command("run", "-q", "c.yaml", "--no-pdf")
     assert done.exit_code == 0
     (warning,) = done.stderr.splitlines()

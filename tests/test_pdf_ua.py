@@ -53,7 +53,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "measurement": lambda: [measurement()],
     "stream": lambda: [stream(2.0, 9)],
     "training": lambda: [learned("sequential")],
-    "suite": lambda: many(5),
+    "suite": lambda: many(2),
     "comparison": lambda: dpaudit_reports.comparison(VERSIONS, MISSING),
     "bisection": lambda: dpaudit_reports.comparison(RELEASES),
     "sweep": lambda: dpaudit_reports.sweep_report(MIXED),
@@ -103,11 +103,16 @@ def has_content(element: Any) -> bool:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SIMILAR = {"no violation", "inconclusive", "measurement", "stream", "bisection"}
+"""Kinds whose parts occur in the other kinds too."""
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SIMILAR else k for k in KINDS])
 def test_no_kind_of_pdf_has_a_finding(kind: str, tmp_path: Path) -> None:
     assert checked(pdf(kind), tmp_path) == set()
     assert headings(pdf(kind)) or kind == "claim"  # otherwise the check of empty headings would be empty itself
 
 
+@pytest.mark.slow
 def test_a_pdf_of_us_letter_size_has_no_finding(tmp_path: Path) -> None:
     assert checked(pdf("violation", "letter"), tmp_path) == set()

@@ -18,8 +18,10 @@ from dpaudit.cli import replay_file
 from dpaudit.cli.app import app
 from dpaudit.cli.replay_file import plan_replay, replay_in_test
 from dpaudit.engine.replay_outcome import Replay, same_claim
+from dpaudit.sampling import fresh_process
 from dpaudit.testing import assert_private, session
 from dpaudit.testing.session import Allowance, Settings
+from dpaudit.values import Foreign
 
 Edit = Callable[[dict[str, Any]], object]
 _PLANNED = {"violations": ["gaussian(mu=2)"], "confidence": 0.95}
@@ -32,7 +34,7 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 2}}
 pairs: [{d0: [0], d1: [1], label: neighbours}]
 attacks: median_clipped
-trials: 200
+trials: 60
 """
 
 
@@ -65,8 +67,14 @@ def _in_config(old: str, new: str) -> Edit:
 
 @pytest.fixture(scope="module")
 def honest(values: Any) -> Replay:
-    """Return a replay of the honest result."""
-    return plan_replay(_edited(values, lambda _: None)).run(trials=100, seed=1, quiet=True)
+    """Return a replay of the honest result, whose fresh runs are made in this process."""
+
+    def here(runs0: Foreign, runs1: Foreign, since: float) -> Foreign:
+        return fresh_process._made((runs0, runs1), since, lambda reads: None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fresh_process, "_in_a_new_process", here)
+        return plan_replay(_edited(values, lambda _: None)).run(trials=40, seed=1, quiet=True)
 
 
 def test_an_honest_result_is_reproduced(honest: Replay) -> None:
@@ -110,7 +118,7 @@ def test_a_replay_concludes_nothing_if_the_config_states_another_claim(
 def test_a_replay_with_other_attacks_code_or_datasets_says_so_and_confirms_nothing(
     values: Any, edit: Edit, words: str
 ) -> None:
-    found = plan_replay(_edited(values, edit)).run(trials=100, seed=1, quiet=True)
+    found = plan_replay(_edited(values, edit)).run(trials=40, seed=1, quiet=True)
     assert any(words in line for line in found.changes), found.changes
     assert not found.reproduced
     assert found.conclusive  # about the code that the replay ran
@@ -129,10 +137,10 @@ def _noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 def test_a_replay_in_python_compares_the_pair() -> None:
     pair = Pair([0], [0, 1], "add_remove", "one more")
-    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=100, seed=1)
-    assert replay(result, _noisy, pair, attacks="median_clipped", trials=100, seed=2).changes == ()
+    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=40, seed=1)
+    assert replay(result, _noisy, pair, attacks="median_clipped", trials=40, seed=2).changes == ()
     other = Pair([0], [0, 2], "add_remove", "one more")
-    (words,) = replay(result, _noisy, other, attacks="median_clipped", trials=100, seed=2).changes
+    (words,) = replay(result, _noisy, other, attacks="median_clipped", trials=40, seed=2).changes
     assert words.startswith("code or datasets have changed since the audit: d1 (sha256 ")
 
 
@@ -143,7 +151,7 @@ def test_a_replay_in_a_test_compares_the_claim_and_the_violation_to_detect(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_it.py").touch()
     node, pair = "test_it.py::test_it", Pair([0], [0, 1])
-    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=100, seed=1, detect="mu=3")
+    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=60, seed=1, detect="mu=3")
     result = dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, test=node))
 
     def run(_: object) -> None:
@@ -151,7 +159,7 @@ def test_a_replay_in_a_test_compares_the_claim_and_the_violation_to_detect(
         assert_private(_noisy, GaussianDP(2.0), pair, detect=2.5, attacks="median_clipped", name="test_it")
 
     monkeypatch.setattr(pytest, "main", run)
-    found = replay_in_test(result, trials=100, extend=False, seed=2, jobs=1)
+    found = replay_in_test(result, trials=60, extend=False, seed=2, jobs=1)
     claim, violation = found.differences
     assert claim == "the claim is gaussian(mu=1) in the result, but gaussian(mu=2) in the replay"
     assert violation.startswith("the violation to detect is gaussian(mu=3) in the result, but gaussian(mu=")

@@ -53,7 +53,7 @@ CALIBRATED: dict[str, tuple[Any, Callable[[np.random.Generator], Arrays]]] = {
     "name", [pytest.param(name, marks=() if name == "runs with ties" else pytest.mark.slow) for name in CALIBRATED]
 )
 def test_true_claims_are_rarely_refuted(name: str) -> None:
-    """Tests 60 evidences of each kind at 80 %.  Fails by chance < 1 in 10**6.  benchmarks/score_bounds.py: thousands."""
+    """Makes 60 tests at 80 %; fails by chance < 1 in 10**6.  benchmarks/score_bounds.py makes thousands."""
     independence, made = CALIBRATED[name]
     claim, audits, rng, refuted = GaussianDP(1.0), 60, np.random.default_rng(7), 0
     for _ in range(audits):

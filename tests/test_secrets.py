@@ -48,21 +48,17 @@ def test_a_store_holds_no_hash_of_a_variable_that_can_be_looked_up(tmp_path: Pat
     hashes = []
     for name in ("one", "two"):
         with _with_pin(tmp_path) as mechanism:
-            stored(mechanism, tmp_path / name)
+            stored(mechanism, tmp_path / name, trials=30)
         identity = json.loads(_about(tmp_path / name)["identity"])
         hashes.append(identity["variable PIN"])
-        for plain in (
-            PIN,
-            fingerprint({"PIN": PIN}).sha256,
-            fingerprint(PIN).sha256,
-            hashlib.sha256(PIN.encode()).hexdigest(),
-        ):
-            assert plain not in str(_about(tmp_path / name))
+        hashed = fingerprint({"PIN": PIN}).sha256, fingerprint(PIN).sha256, hashlib.sha256(PIN.encode()).hexdigest()
+        assert not [plain for plain in (PIN, *hashed) if plain in str(_about(tmp_path / name))]
     assert hashes[0] != hashes[1]
     with _with_pin(tmp_path) as mechanism:
-        stored(mechanism, tmp_path / "one")  # this audit continues the store, because the variables are equal
+        stored(mechanism, tmp_path / "one", trials=30)  # continues the store: the variables are equal
 
 
+@pytest.mark.slow  # the test above, and the test of another password below
 def test_a_store_with_another_value_of_a_variable_is_refused_without_its_hash(tmp_path: Path) -> None:
     with _with_pin(tmp_path) as mechanism:
         stored(mechanism, tmp_path / "s")
@@ -82,7 +78,8 @@ source: https://me:hunter2@example.org/claim
 claim: gaussian(mu=1)
 mechanism: {command: [PYTHON, m.py, --token=hunter2, --password, hunter2]}
 pairs: [{d0: [0], d1: [1]}]
-trials: 60
+trials: 30
+attacks: median_clipped
 """
 
 
@@ -99,8 +96,8 @@ def test_a_result_holds_no_password_of_a_command_and_is_replayed_with_its_config
     assert "hunter2" not in file.read_text()
     assert "https://***@events" in (AuditResult.from_json(file).provenance.command or "")
     assert b"hunter2" not in (tmp_path / "dpaudit-results" / "program.trials").read_bytes()
-    assert command("replay", str(file), "--trials", "100", "-q").exit_code == 0
-    (tmp_path / "c.yaml").write_text(CONFIG.replace("PYTHON", sys.executable).replace("trials: 60", "trials: 70"))
+    assert command("replay", str(file), "--trials", "30", "-q").exit_code == 0
+    (tmp_path / "c.yaml").write_text(CONFIG.replace("PYTHON", sys.executable).replace("trials: 30", "trials: 40"))
     refusal = command("replay", str(file))
     assert refusal.exit_code == 2
     assert "does not hold the secrets of its config (*** replaces them)" in refusal.stderr
@@ -117,12 +114,9 @@ def test_the_address_of_code_is_never_masked(tmp_path: Path) -> None:
 def test_a_store_of_a_command_with_another_password_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(PROGRAM)
     with CommandMechanism([sys.executable, "m.py", "--token=one"], cwd=tmp_path) as mechanism:
-        stored(mechanism, tmp_path / "s")
-    refused(
-        CommandMechanism([sys.executable, "m.py", "--token=two"], cwd=tmp_path),
-        tmp_path / "s",
-        "secrets in the command",
-    )
+        stored(mechanism, tmp_path / "s", trials=30)
+    other = CommandMechanism([sys.executable, "m.py", "--token=two"], cwd=tmp_path)
+    refused(other, tmp_path / "s", "secrets in the command")
 
 
 def test_a_token_in_the_url_of_a_requirement_is_refused_and_not_repeated() -> None:
@@ -155,7 +149,8 @@ claim: gaussian(mu=1)
 mechanism:
   builtin: gaussian
 pairs: [{d0: [0], d1: [1]}]
-trials: 60
+trials: 30
+attacks: median_clipped
 """
 
 

@@ -8,9 +8,9 @@ import os
 import random
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling import sampler
 
 from .mechanisms.programs import isolated
 from .reports.audits import text_of
 
 PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
+FAST: dict[str, Any] = {"attacks": "median_clipped", "trials": 30, "seed": 0, "confidence": 0.95}
 
 FORKS_ISOLATED = """
 import os
@@ -52,15 +54,13 @@ def test_prints_go_to_stderr_and_are_counted(capsys: pytest.CaptureFixture[str])
         print("world")
         return quiet(dataset, rng)
 
-    result = audit(prints, CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
-    assert any("printed 240 lines to stdout" in words and "'hello'" in words for words in result.warnings)
+    result, silent = (audit(one, CLAIM, PAIR, **FAST) for one in (prints, quiet))
+    assert any("printed 120 lines to stdout" in words and "'hello'" in words for words in result.warnings)
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.count("hello\n") == 120
-    assert (
-        result.evidence.fingerprint()
-        == audit(quiet, CLAIM, PAIR, trials=60, seed=0, confidence=0.95).evidence.fingerprint()
-    )
+    assert said.err.count("hello\n") == 60
+    assert result.evidence.fingerprint() == silent.evidence.fingerprint()
+    assert silent.warnings == ()
 
 
 def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
@@ -69,16 +69,15 @@ def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
         return quiet(dataset, rng)
 
     before = Path.cwd()
-    result = audit(moves, CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
+    result = audit(moves, CLAIM, PAIR, **FAST)
     assert Path.cwd() == before
     assert any(f"changed the working directory to {tmp_path}" in words for words in result.warnings)
 
 
 @pytest.mark.parametrize("draw", [random.random, lambda: np.random.normal()], ids=["random", "numpy"])  # noqa: NPY002
 def test_global_random_state_is_reported(draw: Any) -> None:
-    result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
+    result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, **FAST)
     assert any("uses global random state" in words for words in result.warnings)
-    assert audit(quiet, CLAIM, PAIR, trials=60, seed=0, confidence=0.95).warnings == ()
 
 
 class Forks:
@@ -108,17 +107,17 @@ class ForksInBatches(Forks):
         return [first, *(quiet(dataset, rng) for _ in range(n - 1))]
 
 
-@pytest.mark.parametrize("how", ["returns", "raises", "batched", "isolated"])
+@pytest.mark.parametrize("how", ["returns", "raises", pytest.param("batched", marks=pytest.mark.slow), "isolated"])
 def test_a_forked_copy_ends_before_its_second_run(tmp_path: Path, how: str) -> None:
     """Otherwise each copy forks again in its next run, and n runs end with 2**n processes."""
     runs = tmp_path / "runs"
     mechanism: Any = ForksInBatches(runs, how) if how == "batched" else Forks(runs, how)
     if how == "isolated":
         mechanism = isolated(tmp_path, FORKS_ISOLATED.format(runs=str(runs)))
-    result = audit(mechanism, CLAIM, PAIR, trials=60, failures="outcome" if how == "raises" else "stop", seed=0)
+    result = audit(mechanism, CLAIM, PAIR, failures="outcome" if how == "raises" else "stop", **FAST)
     made = Counter(runs.read_text().split())
     assert sorted(made.values())[:-1] == [1, 1, 1]
-    assert result.trials_used == 60
+    assert result.trials_used == 30
     assert any("the mechanism forks" in warning for warning in result.warnings) == (how != "isolated")
 
 
@@ -144,33 +143,25 @@ def fails_together(dataset: list[int], n: int, rng: Rng) -> Any:
 @pytest.mark.parametrize("mechanism", [Fails(), fails_together], ids=["one by one", "together"])
 def test_failing_runs_are_retried_if_that_is_wanted(mechanism: Any) -> None:
     """The seeds are given, so that it fails always or never."""
-    options: dict[str, Any] = {"attacks": "threshold", "trials": 100, "failures": "retry", "seed": 1}
-    result, again = (audit(mechanism, CLAIM, PAIR, confidence=0.95, **options) for _ in range(2))
-    assert result.trials_used == 100
+    result, again = (audit(mechanism, CLAIM, PAIR, failures="retry", **FAST) for _ in range(2))
+    assert result.trials_used == 30
     assert any("failed and were retried: the claim was tested on successful runs only" in w for w in result.warnings)
     assert result.evidence.fingerprint() == again.evidence.fingerprint()
 
 
 def test_failing_runs_end_the_audit_otherwise() -> None:
     """The seeds are given, so that it fails always or never."""
-    stopped = audit(Fails(1 / 30), CLAIM, PAIR, trials=200, seed=1, confidence=0.95)
+    stopped = audit(Fails(1 / 30), CLAIM, PAIR, **FAST | {"trials": 200, "seed": 1})
     assert stopped.verdict is Verdict.INCONCLUSIVE
-    hopeless = audit(
-        lambda dataset, rng: Fails(float(rng.random() < 0.02))(dataset, rng),
-        CLAIM,
-        PAIR,
-        trials=200,
-        seed=0,
-        confidence=0.95,
-    )
+    hopeless = audit(lambda d, rng: Fails(float(rng.random() < 0.02))(d, rng), CLAIM, PAIR, **FAST | {"trials": 200})
     assert "the disk is on holiday" in " ".join(hopeless.warnings)
 
 
-@pytest.mark.parametrize(("claim", "trials"), [("pure(epsilon=1)", 2000), ("pure(epsilon=3.5)", 1000)])
+@pytest.mark.parametrize(("claim", "trials"), [("pure(epsilon=1)", 1000), ("pure(epsilon=3.5)", 500)])
 def test_each_verdict_says_that_failed_runs_were_retried(claim: str, trials: int) -> None:
     """Randomised response fails on most false answers; those that are left have epsilon = log(0.73 / 0.027) = 3.3.
 
-    Fails by chance < 1 in 10**6: 2,000 runs show an epsilon above 1, and the claim with epsilon = 3.5 is true.
+    Fails by chance < 1 in 10**6: 1,000 runs show an epsilon above 1, and the claim with epsilon = 3.5 is true.
     """
 
     def selective(dataset: list[int], rng: Rng) -> int:
@@ -187,7 +178,7 @@ def test_each_verdict_says_that_failed_runs_were_retried(claim: str, trials: int
     for one in (result, read):
         assert f"{claim} {said}" in str(one).splitlines()[0]
         assert said in text_of(one)
-    assert said not in str(audit(quiet, CLAIM, PAIR, trials=60, failures="retry", seed=0, confidence=0.95))
+    assert said not in str(audit(quiet, CLAIM, PAIR, failures="retry", **FAST))
 
 
 def test_what_never_succeeds_is_given_up() -> None:
@@ -217,24 +208,43 @@ class KillsAWorker:
         self.folder, self.auditor = folder, os.getpid()
 
     def __call__(self, dataset: list[int], rng: Rng) -> float:
-        time.sleep(0.002)
-        if os.getpid() != self.auditor and not (self.folder / "killed").exists():
-            (self.folder / "killed").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if os.getpid() != self.auditor:
+            with suppress(FileExistsError):
+                (self.folder / "killed").mkdir()
+                os.kill(os.getpid(), signal.SIGKILL)
         return quiet(dataset, rng)
 
 
+def test_a_lost_worker_is_replaced_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call fails; the slow test below kills a worker."""
+    lost: list[int] = []
+
+    def elsewhere(function: Callable[[Any], Any], tasks: list[Any], jobs: int) -> list[Any]:
+        if not lost:
+            lost.append(jobs)
+            raise ChildProcessError("a worker died")
+        return [function(task) for task in tasks]
+
+    monkeypatch.setattr(sampler, "called_elsewhere", elsewhere)
+    check_that_one_worker_was_lost(quiet, monkeypatch)
+    assert lost == [2]
+
+
+@pytest.mark.slow
 @pytest.mark.chance
 @pytest.mark.filterwarnings("ignore:A worker stopped")
-def test_a_worker_that_dies_is_replaced_and_counted(tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_replaced_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `retry`, the audit ends: see `test_a_worker_that_dies_ends_the_audit_and_loses_nothing`."""
-    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 60, "seed": 0, "confidence": 0.95}
-    retried = audit(KillsAWorker(tmp_path), CLAIM, PAIR, jobs=2, failures="retry", **options)
-    assert retried.trials_used == 60, retried.warnings
-    assert any(
-        "worker processes died or could not return their outputs (1 times)" in words for words in retried.warnings
-    )
-    assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, **options).evidence.fingerprint()
+    check_that_one_worker_was_lost(KillsAWorker(tmp_path), monkeypatch)
+
+
+def check_that_one_worker_was_lost(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "_WORTH_SENDING", 0.0)  # otherwise workers make these runs only on a slow machine
+    retried = audit(mechanism, CLAIM, PAIR, jobs=2, failures="retry", **FAST)
+    assert retried.trials_used == 30, retried.warnings
+    said = "worker processes died or could not return their outputs (1 times)"
+    assert any(said in words for words in retried.warnings), retried.warnings
+    assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, **FAST).evidence.fingerprint()
 
 
 CONFIG = """\
@@ -242,7 +252,8 @@ name: noise
 claim: gaussian(mu=1)
 mechanism: {python: "mine.py:f"}
 pairs: [{d0: [0.0], d1: [1.0]}]
-trials: 300
+attacks: median_clipped
+trials: 60
 seed: 1
 """
 STRICT = "np.seterr(all='raise')\n"
@@ -261,7 +272,9 @@ def test_an_error_state_that_a_module_sets_does_not_reach_dpaudit(
 ) -> None:
     (tmp_path / "mine.py").write_text(code)
     (tmp_path / "c.yaml").write_text(CONFIG)
-    done = command("run", "c.yaml")
+    before = np.geterr()
+    done = command("run", "c.yaml", "--no-pdf")
+    assert np.geterr() == before
     assert "internal error" not in done.stderr
     result = AuditResult.from_json(tmp_path / "dpaudit-results" / "noise.json")
     assert result.verdict is not Verdict.INCONCLUSIVE
@@ -272,7 +285,7 @@ def test_a_module_that_is_loaded_during_an_audit_sets_the_state_of_runs_only(tmp
     (tmp_path / "mine.py").write_text("import numpy as np\n" + STRICT + strict)
     with np.errstate():
         mechanism = PythonMechanism("mine.py:f", folder=tmp_path)
-        result = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
+        result = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
     assert result.verdict is not Verdict.INCONCLUSIVE
 
 
@@ -284,10 +297,10 @@ def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
         return float(dataset[0] + rng.normal())
 
     with np.errstate(all="raise"):
-        strict = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
+        strict = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
         assert np.geterr()["under"] == "raise"
     assert seen == {"raise"}
-    usual = audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=300, seed=1)
+    usual = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
     assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
     assert seen == {"raise", "ignore"}
 
@@ -299,7 +312,7 @@ def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: P
 
     before = sys.getrecursionlimit()
     try:
-        audit(mechanism, GaussianDP(1.0), Pair([0.0], [1.0]), trials=60, seed=1).to_json(tmp_path / "r.json")
+        audit(mechanism, CLAIM, PAIR, **FAST).to_json(tmp_path / "r.json")
         assert sys.getrecursionlimit() == before
     finally:
         sys.setrecursionlimit(before)

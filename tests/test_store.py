@@ -25,7 +25,7 @@ from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling.store import APPLICATION, Store, StoreError
 
-from .stores import PAIRS, block, stored
+from .stores import PAIR, PAIRS, block, stored
 from .unseeded import audit_unseeded
 
 
@@ -65,41 +65,25 @@ def test_an_interrupted_audit_resumes_where_it_stopped(tmp_path: Path) -> None:
         return stop
 
     def part(**options: Any) -> AuditResult:
-        return audit_unseeded(
-            unseeded,
-            "gaussian(mu=1)",
-            PAIRS,
-            attacks="median_clipped",
-            trials=400,
-            store=tmp_path / "trials",
-            **options,
-        )
+        chosen: dict[str, Any] = {"attacks": "median_clipped", "trials": 120, "store": tmp_path / "trials"} | options
+        return audit_unseeded(unseeded, "gaussian(mu=1)", PAIRS, **chosen)
 
-    for trials in (50, 200):
+    for trials in (30, 60):
         stopped = part(progress=stop_at(trials))
         assert stopped.stopped_by == "interruption"
         assert stopped.verdict is Verdict.INCONCLUSIVE
     whole = part()
-    assert whole.trials_used == 400
-    assert runs["n"] == 800  # no run was repeated
+    assert whole.trials_used == 120
+    assert runs["n"] == 240  # no run was repeated
     assert comparable(part()) == comparable(whole)
-    assert runs["n"] == 800
+    assert runs["n"] == 240
 
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_store_changes_no_result(method: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 100, "method": method, "seed": 0}
     plain, stored, read = (
-        audit(
-            Gaussian(1.0),
-            "gaussian(mu=1)",
-            PAIRS,
-            trials=100,
-            attacks="logistic",
-            method=method,
-            store=store,
-            seed=0,
-            confidence=0.95,
-        )
+        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, store=store, **options)
         for store in (None, tmp_path / "s", tmp_path / "s")
     )
     assert comparable(plain) == comparable(stored) == comparable(read)
@@ -122,6 +106,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow  # a test below kills a process that holds a store; test_damaged_stores.py truncates blocks
 @pytest.mark.chance
 def test_a_killed_process_loses_at_most_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process is killed at a random moment, after at least 60 runs.
@@ -138,6 +123,7 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path, monkeypatch: p
             pass
         time.sleep(0.1 * np.random.default_rng(0).random())
         process.kill()
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # the other audits need not be slow
     result = audited("store")
     (kept,) = re.findall(r"(\d+) of the 120 runs per dataset come from a store", " ".join(result.warnings))
     assert int(kept) >= 60
@@ -200,12 +186,15 @@ def test_a_store_continued_with_another_identity_always_reports_it(tmp_path: Pat
 
 
 def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
-    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
+    def audited(store: str, seed: int) -> AuditResult:
+        return stored(Gaussian(1.0), tmp_path / store, trials=20, seed=seed)
+
+    audited("s", 0)
     with pytest.raises(ValueError, match=r"another audit.  These parts differ:\n  seed \(0 in the store, 7 now\)\n"):
-        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
+        audited("s", 7)
     (tmp_path / "other").write_text("some notes\n")
     with pytest.raises(ValueError, match="not a store of trials"):
-        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "other", seed=0, confidence=0.95)
+        audited("other", 0)
     with closing(sqlite3.connect(tmp_path / "mine")) as connection, connection:
         connection.execute("CREATE TABLE songs (title)")
     with closing(sqlite3.connect(tmp_path / "newer")) as connection, connection:
@@ -236,7 +225,7 @@ def test_outputs_without_an_encoding_are_refused(tmp_path: Path) -> None:
 
 def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_path: Path) -> None:
     store = tmp_path / "trials"
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=60, store=store, seed=0, confidence=0.95)
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, attacks="logistic", trials=40, store=store, seed=0)
     query = "SELECT pair, start, substr(data, 1, size) FROM blocks JOIN bodies ON block = number ORDER BY number"
     with closing(sqlite3.connect(store)) as connection:
         blocks = connection.execute(query).fetchall()
@@ -247,14 +236,8 @@ def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_
 
 
 def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
-    result = audit(
-        lambda dataset, rng: PurePosixPath(str(rng.integers(9))),
-        "gaussian(mu=1)",
-        PAIRS,
-        trials=50,
-        seed=0,
-        confidence=0.95,
-    )
+    paths = lambda dataset, rng: PurePosixPath(str(rng.integers(9)))  # noqa: E731
+    result = audit(paths, "gaussian(mu=1)", PAIR, attacks="logistic", trials=30, seed=0)
     assert result.environment["outputs"] == ""
 
 
@@ -269,7 +252,7 @@ def test_an_audit_uses_outputs_as_the_store_returns_them(tmp_path: Path) -> None
     def colours(dataset: list[float], rng: np.random.Generator) -> Colour:
         return Colour(1 + int(rng.random() < 0.4 + 0.2 * dataset[0]))
 
-    options: dict[str, Any] = {"attacks": "threshold", "trials": 100, "store": tmp_path / "trials", "seed": 0}
+    options: dict[str, Any] = {"attacks": "threshold", "trials": 60, "store": tmp_path / "trials", "seed": 0}
     first, again = (audit(colours, "pure(epsilon=1)", PAIRS, confidence=0.95, **options) for _ in range(2))
     assert comparable(again) == comparable(first)
 

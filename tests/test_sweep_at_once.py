@@ -113,11 +113,11 @@ def test_a_lost_worker_closes_its_cell_also_for_a_resumed_sweep(
     first = {name for name, _, _, _ in audits.rounds}
     assert "fragile-0.5-1.1.5" in first
     workers.dies = "fragile-0.5"
-    swept("--time", "9s", "--jobs", "2", "--resume")
+    swept("--time", "3s", "--jobs", "2", "--resume")
     assert {cell["title"]: cell["closed"] for cell in written()["cells"]}["fragile-0.5"]
     before = len(audits.rounds)
     workers.dies = "none"
-    swept("--time", "90s", "--jobs", "2", "--resume")
+    swept("--time", "9s", "--jobs", "2", "--resume")
     later = {name for name, _, _, _ in audits.rounds[before:]}
     assert later
     assert "fragile-0.5-1.1.5" not in later

@@ -29,7 +29,7 @@ from .replaced_audits import HEAD, Audits, prose, replaced_audits, states, swept
 from .simulated_library import simulated_library
 from .unseeded import CONFIDENCE_OPTION
 
-WRONG = HEAD + "  - {call: Wrong, grid: {epsilon: [0.2]}, arguments: {epsilon: $epsilon}}\n"
+WRONG = HEAD + "  - {call: Wrong, grid: {epsilon: [0.5]}, arguments: {epsilon: $epsilon}}\n"
 FAILING = (
     HEAD
     + """\
@@ -45,13 +45,13 @@ def test_a_wrong_constructor_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
     simulated_library(monkeypatch, tmp_path, WRONG)
     done = swept("--trials", "200", "--time", "300s", "--seed", "1", "--confidence", "0.999999", "--confirm", "never")
     assert done.exit_code == 1, done.output
-    assert states() == {"Wrong-0.2": "violation"}
+    assert states() == {"Wrong-0.5": "violation"}
 
 
 def test_cells_that_hang_or_fail_do_not_block_the_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     simulated_library(monkeypatch, tmp_path, FAILING)
     monkeypatch.setattr("dpaudit.cli.sweep_cells.answer_seconds", lambda seconds, cells: 0.02)
-    done = swept("--trials", "100", "--time", "60s", "--seed", "1")
+    done = swept("--trials", "40", "--time", "60s", "--seed", "1")
     assert done.exit_code == 3, done.output
     assert states() == {"Hangs": "not audited", "Raises": "not audited", "Right": "inconclusive"}
     assert "took longer than 0.02 s" in prose(done.stdout)
@@ -70,20 +70,8 @@ def test_one_answer_may_take_two_fair_shares_within_limits() -> None:
 def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6, by the confidence."""
     monkeypatch.setattr(next_cell, "FIRST_TRIALS", 30)
-    line = [
-        "sweep",
-        "opendp",
-        "--only",
-        "make_randomized_response_bool",
-        "--time",
-        "60s",
-        "--trials",
-        "90",
-        "--no-pdf",
-        "--jobs",
-        "1",
-    ]
-    done = CliRunner().invoke(app, [*line, "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
+    line = ["sweep", "opendp", "--only", "make_randomized_response_bool", "--time", "60s", "--trials", "90"]
+    done = CliRunner().invoke(app, [*line, "--no-pdf", "--jobs", "1", "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
     assert done.exit_code in (0, 3), done.output
     found = json.loads((tmp_path / "sweep.json").read_text())
     assert [cell["claim"] for cell in found["cells"]] == [
@@ -108,7 +96,7 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
             raise OSError("once")
         return float(rng.normal())
 
-    settings = AuditSettings(name="c", confidence=0.99)
+    settings = AuditSettings(name="c", confidence=0.99, attacks="median_clipped")
     planned = SimpleNamespace(
         pairs=[Pair([0], [5]), Pair([0], [1])], settings=settings, config=SimpleNamespace(name="c")
     )
@@ -118,17 +106,8 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     audit: Any = planned
     none: Any = None
     command = CommandSettings(output=tmp_path, quiet=True)
-    result = sweep_rounds.audited(
-        sweep_rounds.Task(
-            planned=audit,
-            confidence=0.99,
-            chosen=Round(0, 600, 5.0),
-            command=command,
-            promise=none,
-            place="1",
-            shown=False,
-        )
-    )
+    round_ = {"planned": audit, "confidence": 0.99, "chosen": Round(0, 600, 5.0), "command": command, "promise": none}
+    result = sweep_rounds.audited(sweep_rounds.Task(**round_, place="1", shown=False))
     assert failed
     assert result.verdict is Verdict.INCONCLUSIVE
     assert closes(result)

@@ -183,7 +183,7 @@ def test_a_script_of_a_generator_makes_fits_and_samples_it(
     (tmp_path / "c.yaml").write_text(GENERATOR_CONFIG)
     (planned,) = read_configs([tmp_path / "c.yaml"])
     mechanism, claim = planned.load()
-    result = audit(mechanism, claim, planned.pairs, trials=60, seed=1, name="x")
+    result = audit(mechanism, claim, planned.pairs, attacks="plug_in_ratio", trials=60, seed=1, name="x")
     assert result.violated
     script = script_of(replace(result, provenance=replace(result.provenance, audit=planned.text)))
     assert (script.missing, script.module) == ((), "leaks")

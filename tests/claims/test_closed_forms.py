@@ -196,7 +196,7 @@ def test_groups_of_polygons_are_exact(claim: TradeoffFunction, k: int) -> None:
         assert group.beta(float(alpha)) == pytest.approx(iterate(claim, k, float(alpha)), abs=TOLERANCE)
 
 
-@pytest.mark.parametrize(("rho", "k"), [(0.05, 2), (0.05, 13), (0.2, 2), (0.2, 5), (0.2, 13), (1.0, 2), (4.0, 3)])
+@pytest.mark.parametrize(("rho", "k"), [(0.05, 13), (4.0, 3), pytest.param(0.2, 2, marks=pytest.mark.slow)])
 def test_the_group_of_a_zcdp_claim_is_the_higher_of_two_bounds(rho: float, k: int) -> None:
     """The second version iterates 1 - f at each point, and takes the curve of k^2 rho where it is higher.
 
@@ -204,7 +204,7 @@ def test_the_group_of_a_zcdp_claim_is_the_higher_of_two_bounds(rho: float, k: in
     """
     claim, higher = ZeroConcentratedDP(rho), 0.0
     group = claim.group(k)
-    for alpha in np.geomspace(1e-10, 0.999, 60):
+    for alpha in np.geomspace(1e-10, 0.999, 40):
         iterated, weaker = iterate(claim, k, float(alpha)), ZeroConcentratedDP(k**2 * rho).beta(float(alpha))
         found, bound = group.beta(float(alpha)), max(iterated, weaker)
         assert bound - 1e-3 <= found <= bound + 1e-6
@@ -214,8 +214,7 @@ def test_the_group_of_a_zcdp_claim_is_the_higher_of_two_bounds(rho: float, k: in
 
 def test_compositions_of_groups_of_zcdp_claims_keep_the_closed_form() -> None:
     claim = ZeroConcentratedDP(0.1).group(3)
-    assert claim.repeated(5) == ZeroConcentratedDP(0.5).group(3)
-    assert compose(claim, ZeroConcentratedDP(0.3).group(3)) == ZeroConcentratedDP(0.4).group(3)
+    assert claim.repeated(2) == compose(claim, claim) == ZeroConcentratedDP(0.2).group(3)
 
 
 def test_the_textbook_identities_hold() -> None:

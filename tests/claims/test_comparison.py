@@ -89,27 +89,18 @@ def renyi(divergences: Callable[[Array], Array], orders: Array) -> Array:
     return np.where(profile > 1e-24, profile, np.nan)  # beyond the grid of alpha
 
 
-ORDERS = 1 + np.geomspace(1e-3, 200, 150)
+ORDERS = 1 + np.geomspace(1e-3, 200, 50)
 FAMILIES: dict[str, Callable[[], Array]] = {
-    "gaussian(mu=0.3)": lambda: gaussian(0.3),
     "gaussian(mu=1)": lambda: gaussian(1.0),
     "gaussian(mu=1.00001)": lambda: gaussian(1.00001),
-    "gaussian(mu=2.0641)": lambda: gaussian(2.0641),
-    "pure(epsilon=0.4)": lambda: pure(0.4),
     "pure(epsilon=1)": lambda: pure(1.0),
-    "pure(epsilon=1.00001)": lambda: pure(1.00001),
     "laplace(epsilon=1)": lambda: laplace(1.0),
-    "laplace(epsilon=2.5)": lambda: laplace(2.5),
     "approximate(epsilon=1, delta=1e-5)": lambda: 1e-5 + (1 - 1e-5) * pure(1.0),
-    "approximate(epsilon=10, delta=1e-5)": lambda: 1e-5 + (1 - 1e-5) * pure(10.0),
-    "approximate(epsilon=0, delta=0.3)": lambda: 0.3 + 0.7 * pure(0.0),
-    "zcdp(rho=0.1)": lambda: renyi(lambda a: 0.1 * a, ORDERS),
     "zcdp(rho=0.5)": lambda: renyi(lambda a: 0.5 * a, ORDERS),
     "renyi(order=3, epsilon=1)": lambda: renyi(np.ones_like, np.array([3.0])),
     "repeated(pure(epsilon=0.1), n=10)": lambda: repeated_pure(0.1, 10),
     "repeated(gaussian(mu=0.5), n=4)": lambda: gaussian(1.0),
     "group(pure(epsilon=0.5), k=2)": lambda: grouped_pure(0.5),
-    "group(laplace(epsilon=0.5), k=2)": lambda: laplace(1.0),
     "subsampled(pure(epsilon=2), rate=0.2)": lambda: sampled(lambda s: pure(2.0, s), 0.2),
     "subsampled(gaussian(mu=1), rate=0.3)": lambda: sampled(lambda s: gaussian(1.0, s), 0.3),
     "tabulated(alpha=(0, 0.25, 0.5, 1), beta=(1, 0.5, 0.25, 0))": lambda: corners((0.25, 0.5)),
@@ -118,7 +109,7 @@ FAMILIES: dict[str, Callable[[], Array]] = {
 }
 
 
-def test_500_pairs_of_claims_are_compared_as_their_textbook_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_200_pairs_of_claims_are_compared_as_their_textbook_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference is the largest ratio of two profiles.  `plan` runs as if no number could be computed."""
     monkeypatch.setattr(planning, "_for_law", lambda *_: planning._NEVER)
     monkeypatch.setattr(planning_scores, "_fewest", lambda _: 4)
@@ -132,7 +123,7 @@ def test_500_pairs_of_claims_are_compared_as_their_textbook_profiles(monkeypatch
             continue  # the two claims are equal up to rounding errors
         assert_all_agree(claims[truth], claims[claim], violated=bool(np.nanmax(ratios) > 1 + 1e-9))
         checked += 1
-    assert checked >= 500
+    assert checked >= 200
 
 
 def assert_all_agree(truth: TradeoffFunction, claim: TradeoffFunction, *, violated: bool) -> None:

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,12 +57,12 @@ def convolved(claim: TradeoffFunction, n: int = 1, other: TradeoffFunction = NOT
     return Envelope(forward, forward)
 
 
-@pytest.mark.parametrize(("mu", "n"), [(1e-3, 10), (0.01, 10_000), (0.1, 7), (1.0, 2), (1.0, 30), (6.0, 2)])
+@pytest.mark.parametrize(("mu", "n"), [(1e-3, 10), (0.01, 10_000), (1.0, 2), (6.0, 2)])
 def test_convolved_gaussians_stay_just_below_the_exact_curve(mu: float, n: int) -> None:
     assert_safe_and_close(convolved(GaussianDP(mu), n), GaussianDP(mu * math.sqrt(n)), within=5e-5)
 
 
-@pytest.mark.parametrize(("epsilon", "n"), [(0.01, 1000), (0.1, 100), (1.0, 5), (4.0, 3), (1e-3, 100_000)])
+@pytest.mark.parametrize(("epsilon", "n"), [(0.01, 1000), (0.1, 100), (1.0, 5), (4.0, 3)])
 def test_convolved_responses_stay_just_below_the_exact_curve(epsilon: float, n: int) -> None:
     assert_safe_and_close(convolved(PureDP(epsilon), n), PureDP(epsilon).repeated(n), within=5e-4)
 
@@ -89,7 +90,7 @@ def with_laplace(epsilon: float, profile: Callable[[float], float]) -> Callable[
 def test_laplace_and_something_else_compose_as_the_integral_says(other: TradeoffFunction) -> None:
     exact = with_laplace(1.0, other.delta)
     claim = compose(LaplaceDP(1.0), other)
-    for t in np.linspace(-2.5, 2.5, 21):
+    for t in np.linspace(-2.5, 2.5, 9):
         excess = claim.delta(float(t)) - exact(float(t))
         assert -1e-11 <= excess <= 1e-4
 
@@ -152,7 +153,7 @@ def test_two_poisson_sampled_steps_compose_as_the_integral_says() -> None:
         return quad(lambda x: p(x) * profile(1, t + ratio(x)), -10, 12, limit=400)[0]
 
     claim = one.repeated(2)
-    for t in np.linspace(0, 3, 13):
+    for t in (0.0, 1.0, 2.5):
         exact = max(two(0, float(t)), two(1, float(t)))
         assert -1e-7 <= claim.delta(float(t)) - exact <= 1e-4
 
@@ -172,9 +173,16 @@ def subsampled_on_a_grid(claim: TradeoffFunction, rate: float) -> tuple[Array, A
     return np.array([x for x, _ in hull]), np.array([y for _, y in hull])
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.3, 0.9])
 @pytest.mark.parametrize(
-    "claim", [GaussianDP(1.0), LaplaceDP(2.0), PureDP(1.0), ApproxDP(epsilon=1, delta=0.1)], ids=str
+    ("claim", "rate"),
+    [
+        (GaussianDP(1.0), 0.01),
+        (GaussianDP(1.0), 0.9),
+        (LaplaceDP(2.0), 0.3),
+        (PureDP(1.0), 0.9),
+        (ApproxDP(epsilon=1, delta=0.1), 0.3),
+    ],
+    ids=str,
 )
 def test_a_subsampled_claim_is_the_hull_of_the_mixed_curve_and_its_inverse(
     claim: TradeoffFunction, rate: float
@@ -200,27 +208,26 @@ def test_composing_the_directions_separately_promises_more() -> None:
 
 
 @pytest.mark.chance
-def test_ten_thousand_steps_of_dp_sgd_take_less_than_five_seconds() -> None:
+@pytest.mark.parametrize("relation", ["add_remove", pytest.param("unspecified", marks=pytest.mark.slow)])
+def test_ten_thousand_steps_of_dp_sgd_take_less_than_five_seconds(relation: Any) -> None:
     """The limit is on processor time, so that the load of the machine does not matter."""
     start = time.process_time()
-    claim = GaussianDP(1.0).subsampled(0.01, relation="add_remove").repeated(10_000)
+    claim = GaussianDP(1.0).subsampled(0.01, relation=relation).repeated(10_000)
     delta = claim.delta([0.0, 1.0, 2.0])
     claim.beta(ALPHA)
     assert time.process_time() - start < 5
     # fine grid: dp-accounting 0.6, from_gaussian_mechanism(1, sampling_prob=0.01), interval 2e-5, self_compose(10_000)
-    assert delta == pytest.approx([0.480072, 0.239142, 0.082709], abs=1e-5)
-    start = time.process_time()
-    GaussianDP(1.0).subsampled(0.01).repeated(10_000).beta(ALPHA)
-    assert time.process_time() - start < 5
+    if relation == "add_remove":
+        assert delta == pytest.approx([0.480072, 0.239142, 0.082709], abs=1e-5)
 
 
 def test_a_composition_is_not_above_what_dp_accounting_computes_finely() -> None:
     from dp_accounting.pld import privacy_loss_distribution
 
     pld = privacy_loss_distribution.from_gaussian_mechanism(
-        1.0, sampling_prob=0.02, value_discretization_interval=2e-4
-    ).self_compose(500)
-    claim = GaussianDP(1.0).subsampled(0.02, relation="add_remove").repeated(500)
+        1.0, sampling_prob=0.02, value_discretization_interval=5e-4
+    ).self_compose(100)
+    claim = GaussianDP(1.0).subsampled(0.02, relation="add_remove").repeated(100)
     for epsilon in (0.0, 0.3, 1.0, 2.0):
         assert claim.delta(epsilon) == pytest.approx(float(pld.get_delta_for_epsilon(epsilon)), abs=2e-5)
     read = PrivacyLoss.from_pld(pld)
@@ -311,7 +318,7 @@ def test_a_renyi_claim_is_the_hypothesis_testing_region(order: float, epsilon: f
         assert exact - 1e-3 <= claim.beta(alpha) <= exact + 1e-12
 
 
-@pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 4.0])
+@pytest.mark.parametrize("rho", [0.02, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (1e-4, 0.5, 4.0))])
 def test_a_concentrated_claim_is_the_hypothesis_testing_region_of_all_orders(rho: float) -> None:
     claim = ZeroConcentratedDP(rho)
     orders = 1 + np.geomspace(1e-6, 3000 / math.sqrt(rho), 4000)

@@ -82,7 +82,7 @@ def test_an_attribute_with_another_meaning_is_noticed(name: str, change: Any, mo
 
 @pytest.mark.parametrize("name", ["_pmf_remove", "_symmetric"])
 def test_a_distribution_without_its_attributes_is_not_called_another_type(name: str) -> None:
-    pld = privacy_loss_distribution.from_gaussian_mechanism(1.0)
+    pld = privacy_loss_distribution.from_gaussian_mechanism(1.0, value_discretization_interval=0.1)
     delattr(pld, name)
     with pytest.raises(ImportError, match=REFUSED.format(name)):
         PrivacyLoss.from_pld(pld)

@@ -32,10 +32,10 @@ EPSILON: Array = np.linspace(-30, 30, 2001)
 quick = settings(
     derandomize=True,
     deadline=None,
-    max_examples=60,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-dear = settings(quick, max_examples=30)  # an example takes tens of milliseconds
+dear = settings(quick, max_examples=15)  # an example takes tens of milliseconds
 slow = settings(quick, max_examples=10)
 
 
@@ -59,8 +59,8 @@ pure = st.builds(PureDP, sizes)
 approximate = st.builds(lambda e, d: ApproxDP(epsilon=e, delta=d), sizes, st.floats(0, 0.9))
 gaussian = st.builds(GaussianDP, sizes)
 laplace = st.builds(LaplaceDP, sizes)
-# The curve of zero-concentrated DP takes a second to compute, so all tests share these.
-zcdp = st.sampled_from([ZeroConcentratedDP(rho) for rho in (0.0, 1e-30, 1e-12, 1e-4, 0.02, 0.3, 1.0, 4.0)])
+# The curve of zero-concentrated DP takes a third of a second to compute, so all tests share these.
+zcdp = st.sampled_from([ZeroConcentratedDP(rho) for rho in (0.0, 1e-12, 0.02, 1.0)])
 renyi = st.builds(lambda a, e: RenyiDP(order=a, epsilon=e), st.floats(1.1, 50), st.floats(0, 4))
 losses = st.builds(
     lambda e, d: PrivacyLoss(epsilon=sorted(e), delta=sorted(d[: len(e)], reverse=True)),
@@ -108,15 +108,14 @@ def test_delta_is_a_privacy_profile(claim: TradeoffFunction) -> None:
 def test_duality_from_f_to_delta_to_f_is_the_identity(claim: TradeoffFunction) -> None:
     """f(alpha) >= 1 - delta(eps) - e^eps alpha for all eps, with equality for the best eps, up to the grid of eps."""
     grid = np.concatenate([EPSILON, claim.slopes(), -claim.inverse().slopes()])
-    inside = ALPHA[1:]
+    inside = ALPHA[1::4]
     steep = np.exp(np.minimum(grid[:, None] + np.log(inside), 1.0))
     back = np.max(1 - claim.delta(grid)[:, None] - steep, axis=0)
     beta = claim.beta(inside)
     assert np.all(np.maximum(back, 0) <= beta + 1e-9)
     assert np.all(np.maximum(back, 0) >= beta - 1e-5)
-    beta = claim.beta(ALPHA)
     delta = claim.delta(EPSILON)
-    forth = np.max(1 - beta[:, None] - ALPHA[:, None] * np.exp(EPSILON), axis=0)
+    forth = np.max(1 - beta[:, None] - inside[:, None] * np.exp(EPSILON), axis=0)
     assert np.all(forth <= delta + 1e-9)
 
 
@@ -227,6 +226,7 @@ def sides(claim: TradeoffFunction) -> tuple[Array, Array]:
     return np.append(0.0, np.diff(alpha)), np.append(1 - beta[0], -np.diff(beta))
 
 
+@pytest.mark.slow
 @settings(slow, max_examples=3)
 @given(tables(), tables())
 def test_composed_tables_are_just_below_the_product_of_the_laws(one: TradeoffFunction, other: TradeoffFunction) -> None:
@@ -267,7 +267,7 @@ EXAMPLES = [
     compose(GaussianDP(1.0), LaplaceDP(0.5)),
     GaussianDP(1.0).subsampled(0.1, relation="add_remove").repeated(20),
     PureDP(0.5).group(3),
-    TabulatedTradeoff(alpha=[0, 0.2, 1], beta=[0.9, 0.5, 0]).repeated(2).symmetrized(),
+    TabulatedTradeoff(alpha=[0, 0.2, 1], beta=[0.9, 0.5, 0]).group(2).symmetrized(),
 ]
 
 

@@ -57,6 +57,7 @@ def test_other_systems_compute_the_same(point: dict[str, Any]) -> None:
     assert compute(point["function"], point["input"]) == pytest.approx(point["expected"], abs=point["tolerance"])
 
 
+@pytest.mark.slow
 def test_a_mixture_of_gaussians_is_read_from_its_distribution() -> None:
     """Source: test_mixture_of_gaussians_basic of dp-accounting, epsilon = 17.193115 at delta = 1e-6."""
     from dp_accounting.pld import privacy_loss_distribution as pld

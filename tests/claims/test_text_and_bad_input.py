@@ -227,7 +227,9 @@ def test_an_optimistic_distribution_is_refused() -> None:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     with pytest.raises(ValueError, match="pessimistic"):
-        PrivacyLoss.from_pld(pld.from_gaussian_mechanism(1.0, pessimistic_estimate=False))
+        PrivacyLoss.from_pld(
+            pld.from_laplace_mechanism(1.0, pessimistic_estimate=False, value_discretization_interval=0.1)
+        )
 
 
 def test_claims_are_keys_and_values() -> None:

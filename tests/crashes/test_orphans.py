@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from dpaudit.mechanisms import CommandMechanism, MechanismError
 
-from .command_line import CONFIG
+from .command_line import CONFIG, Copy
 
 _PATIENCE = 60.0  # seconds; far longer than any of these tests takes on a busy machine
 _STUCK = """
@@ -64,22 +63,8 @@ def children(process: int) -> list[int]:
     return [*found, *(child for one in found for child in children(one))]
 
 
-def started(folder: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "dpaudit", "run", "stuck.yaml", "--no-pdf", *options]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=_default_signals,
-    )
-
-
-def _default_signals() -> None:
-    """Signals are not ignored, as they are where the tests run under nohup."""
-    for name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
+def started(folder: Path, *options: str) -> Copy:
+    return Copy(folder, ("run", "stuck.yaml", "--no-pdf", *options))
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -89,19 +74,19 @@ def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: s
     (folder / "stuck.py").write_text(_STUCK)
     program = f"command: [{sys.executable}, stuck.py]"
     (folder / "stuck.yaml").write_text(CONFIG.replace("builtin: gaussian, params: {sigma: 1.0}", program))
-    with started(folder) as dpaudit:
-        program_id = awaited(folder / "started")
-        dpaudit.send_signal(getattr(signal, how))
-        _, said = dpaudit.communicate(timeout=_PATIENCE)
+    dpaudit = started(folder)
+    program_id = awaited(folder / "started")
+    os.kill(dpaudit.process, getattr(signal, how))
+    code, _, said = dpaudit.ended()
     assert ends(program_id)
     if how == "SIGTERM":
-        assert dpaudit.returncode == 3, said
+        assert code == 3, said
         assert "interrupted" in said
         assert "Traceback" not in said
         found = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
         assert found["verdict"] == "inconclusive"
     else:
-        assert dpaudit.returncode == -signal.SIGKILL
+        assert code == -signal.SIGKILL
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -120,18 +105,19 @@ def test_a_stuck_worker_ends_with_dpaudit(folder: Path) -> None:
     (folder / "stuck.yaml").write_text(
         CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "slow.py:release"}')
     )
-    with started(folder, "--jobs", "2") as dpaudit:
-        worker = awaited(folder / "started")
-        others = children(dpaudit.pid)
-        assert worker in others
-        assert len(others) >= 3
-        dpaudit.kill()
-        dpaudit.communicate(timeout=_PATIENCE)
+    dpaudit = started(folder, "--jobs", "2")
+    worker = awaited(folder / "started")
+    others = children(dpaudit.process)
+    assert worker in others
+    assert len(others) >= 3
+    os.kill(dpaudit.process, signal.SIGKILL)
+    dpaudit.ended()
     assert [other for other in others if not ends(other)] == []
 
 
 @pytest.mark.chance
-def test_a_program_that_died_is_reported_although_its_child_holds_the_pipe() -> None:
+def test_a_program_that_died_is_reported_although_its_child_holds_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.mechanisms.processes._LOOK", 0.05)
     with CommandMechanism(["sh", "-c", "read x; sleep 1000 & exit 1"]) as mechanism:
         began = time.monotonic()
         with pytest.raises(MechanismError, match=r"ended with exit status 1 .*still holds its stdout"):
@@ -160,9 +146,8 @@ def test_a_run_can_neither_end_nor_replace_dpaudit(end: str, folder: Path) -> No
     (folder / "sly.py").write_text(f"def release(dataset, rng):\n    {end}\n")
     text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
     (folder / "stuck.yaml").write_text(text)
-    with started(folder) as dpaudit:
-        shown, said = dpaudit.communicate(timeout=_PATIENCE)
-    assert dpaudit.returncode == 3, shown + said
+    code, shown, said = started(folder).ended()
+    assert code == 3, shown + said
     assert ENDS[end] in said
 
 
@@ -178,8 +163,7 @@ def test_a_mechanism_cannot_end_dpaudit_silently(place: str, folder: Path) -> No
     )
     text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
     (folder / "stuck.yaml").write_text(f"{text}confirm: never\n")
-    with started(folder) as dpaudit:
-        shown, said = dpaudit.communicate(timeout=_PATIENCE)
-    assert dpaudit.returncode == {"import": 2, "exit": 1}[place], shown + said
+    code, shown, said = started(folder).ended()
+    assert code == {"import": 2, "exit": 1}[place], shown + said
     if place != "exit":
         assert "os._exit(0) was called" in said

@@ -17,7 +17,7 @@ from dpaudit import AuditResult
 from dpaudit.cli import run_configs as running
 from dpaudit.cli import terminal
 
-from .command_line import CONFIG, Command, broken
+from .command_line import CONFIG, Command, Copy, broken
 
 
 def dpaudit(*arguments: str | bytes, cwd: Path, **settings: Any) -> subprocess.CompletedProcess[bytes]:
@@ -58,9 +58,9 @@ def test_stdout_holds_results_only(folder: Path) -> None:
     (folder / "loud.py").write_text(LOUD)
     config = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "loud.py:release"}')
     (folder / "c.yaml").write_text(config)
-    done = dpaudit("run", "c.yaml", "--no-pdf", "--format", "json", cwd=folder)
-    assert (json.loads(done.stdout)[0]["name"], done.returncode) == ("noise", 0)
-    assert {b"from a child", b"from C", b"from Python"} <= set(done.stderr.splitlines())
+    code, shown, said = Copy(folder, ("run", "c.yaml", "--no-pdf", "--format", "json")).ended()
+    assert (json.loads(shown)[0]["name"], code) == ("noise", 0)
+    assert {"from a child", "from C", "from Python"} <= set(said.splitlines())
 
 
 @pytest.mark.slow  # as on a full disk
@@ -86,8 +86,8 @@ def test_a_result_is_never_reported_in_an_output_folder_that_was_removed(
         "    return d[0] + rng.normal()\n"
     )
     (folder / "c.yaml").write_text(
-        "name: one\nclaim: gaussian(mu=1)\nmechanism: {python: 'moves.py:release'}\ntrials: 300\nseed: 0\n"
-        "pairs: [{d0: [0], d1: [1]}]\n"
+        "name: one\nclaim: gaussian(mu=1)\nmechanism: {python: 'moves.py:release'}\ntrials: 100\nseed: 0\n"
+        "pairs: [{d0: [0], d1: [1]}]\nattacks: threshold\n"
     )
     (folder / "out").mkdir()
     (folder / "out" / "one.json").write_text("{}")

@@ -16,7 +16,7 @@ Rng = np.random.Generator
 
 
 def audited(mechanism: Any, pair: Pair = PAIR, **options: Any) -> AuditResult:
-    chosen: dict[str, Any] = {"trials": 100, "seed": 3, "attacks": ["logistic", "median_clipped"], "confirm": "never"}
+    chosen: dict[str, Any] = {"trials": 50, "seed": 3, "attacks": ["logistic", "median_clipped"], "confirm": "never"}
     return audit(mechanism, CLAIM, pair, **(chosen | options))
 
 

@@ -66,7 +66,7 @@ def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism:
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_cache_in_an_object_is_inconclusive_with_any_number_of_runs(method: str) -> None:
     """The cache is one observation of each dataset.  The seed decides."""
-    for pairs, trials in (([Pair([2], [3]), PAIR], 100), (PAIR, 60), (PAIR, 2000)):
+    for pairs, trials in (([Pair([2], [3]), PAIR], 100), (PAIR, 60), (PAIR, 600)):
         result = audited(Keeps(), pairs, trials=trials, method=method)
         assert result.verdict is Verdict.INCONCLUSIVE
         assert not result.bounds_valid
@@ -74,11 +74,11 @@ def test_a_cache_in_an_object_is_inconclusive_with_any_number_of_runs(method: st
         assert result.detectable.claim == ""
 
 
-@pytest.mark.parametrize(("epsilon", "confidence"), [(1.0, 0.999), (2.0, 0.99), (3.0, 0.99)])
+@pytest.mark.parametrize(("epsilon", "confidence"), [(1.0, 0.999), (2.0, 0.99)])
 def test_as_many_new_processes_as_the_exact_test_needs(epsilon: float, confidence: float) -> None:
     """Fewer processes would refute true claims: a cached randomised response repeats its output in most processes."""
     claim = PureDP(epsilon)
-    result = audit(no_noise, claim, PAIR, trials=1000, seed=0, confidence=confidence, attacks="logistic")
+    result = audit(no_noise, claim, PAIR, trials=600, seed=0, confidence=confidence, attacks="plug_in_ratio")
     assert result.violated
     assert result.confirmation is not None
     k = result.confirmation.processes
@@ -91,7 +91,7 @@ def test_as_many_new_processes_as_the_exact_test_needs(epsilon: float, confidenc
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 @pytest.mark.parametrize("value", [0.5, None, [], float("nan")], ids=repr)
 def test_constant_outputs_are_inconclusive(value: Any, method: str) -> None:
-    result = audited(lambda dataset, rng: (value,), method=method, attacks="auto")
+    result = audited(lambda dataset, rng: (value,), method=method, attacks=["logistic", "plug_in_ratio"])
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.detectable.claim == ""
@@ -156,11 +156,14 @@ def test_a_cache_of_one_part_of_the_output_is_inconclusive() -> None:
 
         return release
 
-    for shape in (lambda a, b: [b, a], lambda a, b: {"sum": [a], "mean": b}, lambda a, b: np.array([b, a])):
-        for method in ("sequential", "fixed"):
-            result = audited(keeps(shape), method=method, trials=300)
-            assert result.verdict is Verdict.INCONCLUSIVE
-            assert not result.bounds_valid
+    for shape, method in (
+        (lambda a, b: [b, a], "fixed"),
+        (lambda a, b: {"sum": [a], "mean": b}, "sequential"),
+        (lambda a, b: np.array([b, a]), "fixed"),
+    ):
+        result = audited(keeps(shape), method=method, trials=150)
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert not result.bounds_valid
 
 
 def test_a_pool_is_told_from_grids_candidates_and_shared_values() -> None:

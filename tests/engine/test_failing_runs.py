@@ -24,12 +24,13 @@ PAIR = Pair([0], [1], relation="replace_one")
 def test_runs_that_raise_are_outcomes_if_the_user_says_so(name: str, jobs: int) -> None:
     """d1 raises in half of its runs and d0 never does.  Fails by chance < 1 in 10**6."""
     mechanism = PythonMechanism(f"{__file__}:{name}", {} if name == "Raises" else None)
-    seen = audit(mechanism, PureDP(1.0), PAIR, trials=500, failures="outcome", jobs=jobs, seed=1, confidence=0.95)
+    given: dict[str, Any] = {"trials": 500, "attacks": "plug_in_ratio", "confidence": 0.95, "confirm": "never"}
+    seen = audit(mechanism, PureDP(1.0), PAIR, failures="outcome", jobs=jobs, seed=1, **given)
     assert seen.violated
     assert seen.witness is not None
     assert seen.witness.region == "type of output is raised OverflowError"
     with pytest.raises(MechanismError) if name != "raises_now_and_then" else nullcontext():
-        unseen = audit(mechanism, PureDP(1.0), PAIR, trials=500, seed=0, confidence=0.95)
+        unseen = audit(mechanism, PureDP(1.0), PAIR, seed=0, **given)
         assert unseen.verdict is Verdict.INCONCLUSIVE
         assert "raised OverflowError: too large on run" in unseen.warnings[0]
 
@@ -68,14 +69,14 @@ def test_a_run_that_hangs_is_ended() -> None:
         return float(value)
 
     began = time.monotonic()
-    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=4.0, seed=0, confidence=0.95)
+    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=0.5, seed=0, attacks="median_clipped")
     assert time.monotonic() - began < 120  # without the timeout, the run would never end
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert "took longer than 4 s on run" in result.warnings[0]
+    assert "took longer than 0.5 s on run" in result.warnings[0]
     assert result.trials_used > 0
-    terms = {"timeout": 0.02, "failures": "outcome", "observe_time": True}
-    seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, seed=0, confidence=1 - 1e-7, **terms)  # type: ignore[arg-type]
-    assert seen.trials_used == 40
+    terms: dict[str, Any] = {"timeout": 0.02, "failures": "outcome", "observe_time": True, "attacks": "plug_in_ratio"}
+    seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=20, seed=0, confidence=1 - 1e-7, **terms)
+    assert seen.trials_used == 20
 
     @batched
     def slow(dataset: Any, n: int, rng: np.random.Generator) -> list[float]:
@@ -91,7 +92,7 @@ def test_a_run_that_hangs_is_ended() -> None:
 @pytest.mark.chance
 def test_a_worker_that_dies_ends_the_audit_and_loses_nothing() -> None:
     mechanism = PythonMechanism(f"{__file__}:dies_late")
-    result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=3000, jobs=2, seed=0, confidence=0.95)
+    result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=100, jobs=2, seed=0, attacks="median_clipped")
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.trials_used >= 10
     assert "could not be run in other processes (TerminatedWorkerError" in result.warnings[0]

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
-from dpaudit.learning import Learner
+from dpaudit.learning import Learner, safe_scoring
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.learning.foreign import is_foreign
 from dpaudit.learning.safe_scoring import pointwise
@@ -87,14 +87,14 @@ def test_a_fault_on_one_output_changes_no_other_score_of_an_attack_that_is_calib
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_rare_nan_certifies_nothing_where_outputs_do_not_depend_on_the_data(method: str) -> None:
-    """The seeds are fixed."""
+    """The seeds are fixed.  The logarithm of an output in 400 is NaN."""
 
     @batched
     def release(dataset: Any, n: int, rng: Rng) -> Any:
-        return np.where(rng.random(n) < 2e-4, -1.0, 1000 * np.exp(0.3 * rng.normal(size=n)))
+        return np.where(rng.random(n) < 1 / 400, -1.0, 1000 * np.exp(0.3 * rng.normal(size=n)))
 
-    attacks: list[str | Attack] = [User(nan_below_zero), "logistic"]
-    result = audit(release, PureDP(1.0), PAIR, attacks=attacks, trials=12_000, method=method, seed=0)
+    attacks: list[str | Attack] = [User(nan_below_zero), "median_clipped"]
+    result = audit(release, PureDP(1.0), PAIR, attacks=attacks, trials=1_500, method=method, seed=0)
     assert not result.violated
     assert result.mu_lower == 0.0
 
@@ -105,11 +105,11 @@ def batch_mean(least: int) -> Callable[[Any], Any]:
 
 
 FAULTY: dict[str, Callable[[], Attack]] = {
-    "mean of a large batch": lambda: User(lambda x: x if len(x) < 300 else np.full(len(x), np.mean(x))),
-    "mean, calibrated": lambda: User(lambda x: x if len(x) < 300 else np.full(len(x), np.sign(np.mean(x)) * 5), True),
-    "ranks in a batch": lambda: User(lambda x: x if len(x) < 300 else np.argsort(np.argsort(x)) / len(x), True),
+    "mean of a large batch": lambda: User(lambda x: x if len(x) < 80 else np.full(len(x), np.mean(x))),
+    "mean, calibrated": lambda: User(lambda x: x if len(x) < 80 else np.full(len(x), np.sign(np.mean(x)) * 5), True),
+    "ranks in a batch": lambda: User(lambda x: x if len(x) < 80 else np.argsort(np.argsort(x)) / len(x), True),
     "state": lambda: User(Turns(), True),
-    "mean of a large batch, in a built-in attack": lambda: LikelihoodRatio(batch_mean(300)),
+    "mean of a large batch, in a built-in attack": lambda: LikelihoodRatio(batch_mean(80)),
 }
 
 
@@ -120,18 +120,21 @@ class Turns:
         self.calls = 0
 
     def __call__(self, x: Any) -> Any:
-        self.calls += len(x) > 300
-        return np.full(len(x), 3.0 if self.calls % 2 else -3.0) if len(x) > 300 else np.sign(x)
+        self.calls += len(x) > 80
+        return np.full(len(x), 3.0 if self.calls % 2 else -3.0) if len(x) > 80 else np.sign(x)
 
 
 @pytest.mark.parametrize(
     ("fault", "method"),
     [*((fault, "sequential") for fault in FAULTY), ("mean of a large batch", "fixed"), ("state", "fixed")],
 )
-def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fault: str, method: str) -> None:
+def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(
+    fault: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The claim is exactly true.  The faults begin after the fit, so only counted outputs are affected."""
+    monkeypatch.setattr(safe_scoring, "_MAX_PROBES", 64)  # so that a large batch may be smaller, too
     attack = FAULTY[fault]()
-    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=attack, trials=12_000, method=method, seed=1)
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=attack, trials=4_000, method=method, seed=1)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.mu_lower == 0.0
@@ -155,7 +158,7 @@ def test_attacks_get_copies_of_the_outputs() -> None:
 
     kinds = User(lambda x: 2 * x), Scribbles(scribbles)
     clean, other = (
-        audit(Gaussian(0.8), GaussianDP(1.0), PAIR, attacks=[attack, "logistic"], trials=600, seed=3)
+        audit(Gaussian(0.8), GaussianDP(1.0), PAIR, attacks=[attack, "logistic"], trials=100, seed=3)
         for attack in kinds
     )
     assert clean.evidence.fingerprint() == other.evidence.fingerprint()
@@ -210,8 +213,8 @@ def test_an_attack_that_knows_its_outputs_by_heart_neither_voids_a_true_claim_no
             return score
 
     true, false = (
-        audit(Gaussian(scale), GaussianDP(1.0), PAIR, attacks=Nearest(None), trials=2000, seed=0)
-        for scale in (1.0, 1 / 2.5)
+        audit(Gaussian(scale), GaussianDP(1.0), PAIR, attacks=Nearest(None), trials=400, seed=0, confirm="never")
+        for scale in (1.0, 1 / 4)
     )
     assert true.verdict is Verdict.NO_VIOLATION
     assert false.verdict is Verdict.VIOLATION
@@ -233,7 +236,7 @@ def test_an_attack_that_keeps_all_it_was_fitted_to_makes_no_runs_seem_dependent(
             model = KNeighborsClassifier(5).fit(np.array(self.x)[:, None], self.y)
             return lambda outputs: model.predict_proba(np.asarray(outputs)[:, None])[:, 1]
 
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), attacks=Keeps(), trials=500, seed=0)
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), attacks=Keeps(), trials=120, seed=0)
     assert result.verdict is Verdict.NO_VIOLATION
 
 

@@ -105,7 +105,8 @@ def exits_late(dataset: list[int], rng: Rng) -> float:
 
 
 def test_an_exit_in_a_worker_process_ends_the_audit_inconclusive() -> None:
-    result = audit(PythonMechanism(f"{__file__}:exits_late"), CLAIM, PAIR, trials=400, seed=1, jobs=2)
+    mechanism = PythonMechanism(f"{__file__}:exits_late")
+    result = audit(mechanism, CLAIM, PAIR, trials=400, seed=1, jobs=2, attacks="median_clipped")
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "SystemExit" in result.warnings[0]
 
@@ -233,7 +234,7 @@ def test_a_timeout_ends_the_audit_whatever_the_mechanism_makes_of_it(mechanism: 
     On a very busy machine, even the first run may take too long.  Then there is no result, but the same explanation.
     """
     try:
-        result = audit(mechanism, CLAIM, PAIR, trials=300, timeout=0.05, failures=failures, seed=0)
+        result = audit(mechanism, CLAIM, PAIR, trials=300, timeout=0.05, failures=failures, seed=0, attacks="logistic")
     except MechanismError as error:
         words = str(error)
     else:
@@ -250,7 +251,8 @@ def test_a_timeout_is_an_outcome_where_times_are_observed() -> None:
             time.sleep(10)
         return float(rng.normal())
 
-    result = audit(slow, CLAIM, PAIR, trials=150, timeout=0.02, failures="outcome", observe_time=True, seed=0)
+    given: dict[str, Any] = {"attacks": "plug_in_ratio", "confidence": 0.9}
+    result = audit(slow, CLAIM, PAIR, trials=60, timeout=0.02, failures="outcome", observe_time=True, seed=0, **given)
     assert result.violated
 
 
@@ -263,8 +265,8 @@ def test_a_module_that_hangs_on_import_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("timeout", [float("inf")])
 def test_a_timeout_may_be_longer_than_any_timer(timeout: float) -> None:
-    result = audit(lambda dataset, rng: float(rng.normal()), CLAIM, PAIR, trials=30, timeout=timeout, seed=0)
-    assert result.trials_used == 30
+    result = audit(lambda dataset, rng: float(rng.normal()), CLAIM, PAIR, trials=12, timeout=timeout, seed=0)
+    assert result.trials_used == 12
     child = Child(["cat"], name="cat")
     assert child.exchange(b"a\n", lambda heard, _: heard.find(b"\n") + 1, timeout=timeout, awaited="a line") == b"a\n"
     child.close()
@@ -279,7 +281,7 @@ def test_a_module_that_changes_the_working_directory_moves_nothing(tmp_path: Pat
     mechanism = PythonMechanism("mine.py:release", folder=tmp_path)
     _ = mechanism.loaded
     assert Path.cwd() == before
-    result = audit(mechanism, CLAIM, PAIR, trials=30, seed=0)
+    result = audit(mechanism, CLAIM, PAIR, trials=50, seed=0, attacks="median_clipped")
     assert result.warnings == ("the mechanism changed the working directory to /; dpaudit restored it",)
 
 

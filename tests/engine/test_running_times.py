@@ -36,8 +36,10 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
         rng.normal(size=100 + int(200 * (math.sin(time.perf_counter() * 30) + 1)))
         return float(rng.normal())
 
+    attacks = ["logistic", "time", "time_and_output"]
     results = [
-        audit_unseeded(drifting, PureDP(0.1), PAIR, trials=100, seed=seed, observe_time=True) for seed in range(2)
+        audit_unseeded(drifting, PureDP(0.1), PAIR, attacks=attacks, trials=100, seed=seed, observe_time=True)
+        for seed in range(2)
     ]
     assert 2 * sum(max(0.0, *result.history.log_e) for result in results) <= chi2.isf(5e-7, 2 * len(results))
     assert results[0].provenance.running_times == THIS_PROCESS
@@ -80,7 +82,7 @@ def test_no_garbage_is_collected_during_a_timed_run(enabled: bool) -> None:
     before = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
-        audit(mechanism, "gaussian(mu=1)", PAIR, trials=50, observe_time=True, confidence=0.95, seed=0)
+        audit(mechanism, "gaussian(mu=1)", PAIR, trials=30, attacks="time", observe_time=True, seed=0)
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()
@@ -113,7 +115,7 @@ def test_both_datasets_are_copied_in_random_order_before_each_run() -> None:
         return float(rng.normal())
 
     pair = Pair(Followed(0), Followed(1), relation="replace_one")
-    audit(mechanism, "gaussian(mu=1)", pair, trials=200, observe_time=True, confidence=0.95, seed=0)
+    audit(mechanism, "gaussian(mu=1)", pair, trials=200, attacks="time", observe_time=True, seed=0)
     runs = seen[-300:]
     assert {run[3] - run[4] for run in runs} == {seen[0][3] - seen[0][4]}, "both copies live during the run"
     assert len({run[3:] for run in runs}) == 1, "earlier copies are gone"
@@ -145,7 +147,7 @@ def test_a_coin_decides_the_order_of_the_runs_and_the_first_counts() -> None:
         order.append(dataset[0])
         return float(rng.normal() + 3 * dataset[0])
 
-    result = audit(mechanism, "gaussian(mu=1)", PAIR, trials=300, observe_time=True, confidence=1 - 1e-12, seed=0)
+    result = audit(mechanism, "gaussian(mu=1)", PAIR, trials=300, attacks="logistic", observe_time=True, seed=0)
     assert result.violated
     pairs = np.array(order).reshape(-1, 2)
     assert np.all(pairs.sum(axis=1) == 1)

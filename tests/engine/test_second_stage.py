@@ -1,6 +1,6 @@
 """The second stage of a large fixed audit, in which attacks make their final fit at the end of the pilot.
 
-These tests start it after 500 trials instead of 250,000, so that audits are short.  The seeds are fixed.
+These tests start it after 100 trials instead of 250,000, so that audits are short.  The seeds are fixed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from dpaudit.learning.score import stacked
 from dpaudit.outputs import Outputs
 
 PAIR = Pair([0], [1])
-TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 8_000, 500, 700
+TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 2_000, 100, 200
+OPTIONS: dict[str, Any] = {"trials": TRIALS, "method": "fixed", "seed": 1, "confidence": 0.95, "confirm": "never"}
 
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed, "_MAX_TRIALS_BEFORE_SECOND_STAGE", SEARCHED)
-    monkeypatch.setattr(fixed, "_MIN_SECOND_STAGE_TRIALS", 200)
+    monkeypatch.setattr(fixed, "_MIN_SECOND_STAGE_TRIALS", 100)
 
 
 @batched
@@ -41,13 +42,13 @@ def twins(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
 
 
 def test_the_second_stage_makes_the_score() -> None:
-    """The ratio is log 2.25 where labels agree.  Logistic regression cannot detect it."""
+    """The ratio is log 3.5 where labels agree.  Logistic regression cannot detect it."""
     attacks = ["logistic", "trees"]
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=attacks, method="fixed", seed=1, confidence=0.95)
+    result = audit(twins, PureDP(0.3), Pair([0], [2]), attacks=attacks, **OPTIONS | {"confirm": 1000})
     assert result.trials_used == TRIALS
     assert result.evidence.trials == TRIALS - SEARCHED - SECOND_STAGE_TRIALS
     assert result.violated
-    assert 0.3 < result.epsilon_lower(0.0) < np.log(2.25)
+    assert 0.3 < result.epsilon_lower(0.0) < np.log(3.5)
     assert sum(row.weight for row in result.attacks) == pytest.approx(1)
     assert {row.name: row.weight for row in result.attacks}["trees"] > 0.5
     assert result.witness is not None
@@ -58,9 +59,7 @@ def test_the_second_stage_makes_the_score() -> None:
 
 def test_a_replay_has_a_second_stage_too() -> None:
     """Fails by chance < 1 in 10**6: the exact p-value of the audit is below 1 in 10**12."""
-    result = audit(
-        twins, PureDP(0.1), PAIR, trials=TRIALS, attacks=SecondStage(), method="fixed", seed=1, confidence=0.95
-    )
+    result = audit(twins, PureDP(0.1), PAIR, attacks=SecondStage(), **OPTIONS)
     assert result.p_value < 1e-12
     found = replay(result, twins, PAIR, trials=TRIALS, attacks=SecondStage(), seed=0)
     assert found.learned_from == SEARCHED + SECOND_STAGE_TRIALS
@@ -72,7 +71,7 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
     """The law changes with the first trial after the pilot, and all choices must be identical."""
 
     def choices(later: Any) -> Any:
-        runs = {0: 0, 1: 0}
+        runs = {0: 0, 2: 0}
 
         @batched
         def mechanism(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
@@ -81,9 +80,7 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
             return (twins if before < SEARCHED + SECOND_STAGE_TRIALS else later).sample(dataset, n, rng)
 
         attacks = ["logistic", "trees"]
-        evidence: Any = audit(
-            mechanism, PureDP(0.3), PAIR, trials=TRIALS, attacks=attacks, method="fixed", seed=2, confidence=0.95
-        ).evidence
+        evidence: Any = audit(mechanism, PureDP(0.3), Pair([0], [2]), attacks=attacks, **OPTIONS).evidence
         return evidence.threshold, evidence.pilot.tobytes(), evidence.counts
 
     honest = choices(twins)
@@ -111,19 +108,16 @@ on_the_boundary = pytest.mark.parametrize(
 
 def audits(mechanism: Any, claim: Any, runs: int) -> list[AuditResult]:
     attacks = ["threshold", "events", "ordered_events", "trees"]
-    return [
-        audit(mechanism, claim, PAIR, trials=4000, attacks=attacks, method="fixed", seed=seed, confidence=0.95)
-        for seed in range(runs)
-    ]
+    return [audit(mechanism, claim, PAIR, attacks=attacks, **OPTIONS | {"seed": seed}) for seed in range(runs)]
 
 
 @on_the_boundary
 def test_the_p_values_of_true_claims_are_not_small_together(mechanism: Any, claim: Any) -> None:
-    """Combine the p-values of six audits by Fisher's method.  Fails by chance < 1 in 10**7.
+    """Combine the p-values of three audits by Fisher's method.  Fails by chance < 1 in 10**7.
 
     `test_true_claims_are_rarely_refuted_in_400_audits` calibrates all these mechanisms.
     """
-    results = audits(mechanism, claim, 6)
+    results = audits(mechanism, claim, 3)
     p = [result.p_value for result in results]
     assert -2 * np.sum(np.log(p)) <= chi2.isf(1e-7, 2 * len(p))
     assert [result.violated for result in results] == [value <= 1 - 0.95 for value in p]
@@ -137,7 +131,7 @@ def test_true_claims_are_rarely_refuted_in_400_audits(mechanism: Any, claim: Any
 
 
 def test_without_an_attack_that_has_a_second_stage_the_pilot_is_as_ever() -> None:
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks="logistic", method="fixed", seed=1, confidence=0.95)
+    result = audit(twins, PureDP(0.3), PAIR, attacks="logistic", **OPTIONS)
     assert result.evidence.trials == TRIALS * 0.9
 
 
@@ -146,8 +140,8 @@ class SecondStage:
     sees = "features"
     calibrated = True
 
-    def __init__(self, how: str = "well", learns_from: int = 800) -> None:
-        self.how, self.learns_from = how, learns_from  # two thirds of 1,200 trials
+    def __init__(self, how: str = "well", learns_from: int = 200) -> None:
+        self.how, self.learns_from = how, learns_from  # two thirds of 300 trials
 
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 0.8, -0.37)
@@ -174,9 +168,7 @@ class SecondStage:
     ],
 )
 def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had_learned(how: str, words: str) -> None:
-    result = audit(
-        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=SecondStage(how), method="fixed", seed=1, confidence=0.95
-    )
+    result = audit(twins, PureDP(0.3), PAIR, attacks=SecondStage(how), **OPTIONS)
     (warning,) = result.warnings
     assert warning.startswith(f"attack student {words}")
     assert warning.endswith(" in its second stage; its earlier score is used")
@@ -184,16 +176,16 @@ def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had
 
 
 @pytest.mark.parametrize(
-    ("odd", "learns_from"), [pytest.param(SEARCHED - 1, 990, marks=pytest.mark.slow), (SEARCHED + 1, 833)]
+    ("odd", "learns_from"), [pytest.param(SEARCHED - 1, 198, marks=pytest.mark.slow), (SEARCHED + 1, 133)]
 )
 def test_one_odd_output_does_not_blind_the_second_stage(
     odd: int, learns_from: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The odd output comes before the second stage or during it.  Its block, of 15 or 250 outputs, is left out.
+    """The odd output comes before the second stage or during it.  Its block, of 3 or 100 outputs, is left out.
 
     The mechanism is called once per run.
     """
-    monkeypatch.setattr(collecting, "MAX_BLOCK_TRIALS", 250)
+    monkeypatch.setattr(collecting, "MAX_BLOCK_TRIALS", 100)
     runs = [0]
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> tuple[int, int] | None:
@@ -204,10 +196,8 @@ def test_one_odd_output_does_not_blind_the_second_stage(
         return first, first if agree else (first + 1 + int(4 * rng.random())) % 5
 
     student = SecondStage(learns_from=learns_from)
-    result = audit(
-        mechanism, PureDP(0.3), PAIR, trials=10_000, attacks=student, method="fixed", seed=1, confidence=0.95
-    )
-    assert result.provenance.second_stage_trials == 1000
+    result = audit(mechanism, PureDP(0.3), PAIR, attacks=student, **OPTIONS)
+    assert result.provenance.second_stage_trials == SECOND_STAGE_TRIALS
     assert not result.warnings
     assert result.epsilon_lower(0.0) > 0.25
 
@@ -228,16 +218,7 @@ class Failing:
 
 @pytest.mark.parametrize("last", [SEARCHED // 2, SEARCHED + 100])
 def test_a_mechanism_that_fails_before_the_second_stage_or_in_it_ends_the_audit(last: int) -> None:
-    result = audit(
-        Failing(last),
-        PureDP(0.3),
-        Pair([2], [1]),
-        trials=TRIALS,
-        attacks=SecondStage(),
-        method="fixed",
-        seed=1,
-        confidence=0.95,
-    )
+    result = audit(Failing(last), PureDP(0.3), Pair([2], [1]), attacks=SecondStage(), **OPTIONS)
     assert result.stopped_by == "failure"
     assert result.p_value == 1
     assert [row.weight for row in result.attacks] == [1]
@@ -248,26 +229,17 @@ def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_second_stage() -
     pairs = Pair([2], [1]), Pair([0], [3])
     for last, chosen in ((10**6, 0), (2 * SEARCHED + 100, 1)):
         result: Any = audit(
-            Failing(last),
-            PureDP(0.3),
-            pairs,
-            trials=20_000,
-            attacks=SecondStage(),
-            method="fixed",
-            seed=1,
-            confidence=0.95,
+            Failing(last), PureDP(0.3), pairs, attacks=SecondStage(), **OPTIONS | {"trials": 2 * TRIALS}
         )
         assert result.stopped_by == "trials"
-        assert result.trials_used == 20_000
+        assert result.trials_used == 2 * TRIALS
         assert result.evidence.pair == chosen
         assert result.violated == (chosen == 0)
 
 
 @pytest.mark.parametrize("how", ["well", "nothing"])
 def test_what_the_second_stage_learned_is_brought_to_scale(how: str) -> None:
-    result = audit(
-        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=SecondStage(how), method="fixed", seed=1, confidence=0.95
-    )
+    result = audit(twins, PureDP(0.3), PAIR, attacks=SecondStage(how), **OPTIONS)
     assert not result.warnings
     assert result.violated
     assert result.witness is not None

@@ -18,18 +18,13 @@ from dpaudit.numerics.arrays import Array
 
 CLAIMS: list[TradeoffFunction] = [
     PureDP(0.0),
-    PureDP(0.1),
     PureDP(1.0),
-    PureDP(8.0),
     PureDP(700.0),
     ApproxDP(epsilon=1.0, delta=1e-5),
     ApproxDP(epsilon=0.0, delta=0.3),
-    ApproxDP(epsilon=2.0, delta=0.05),
-    GaussianDP(0.0),
     GaussianDP(0.01),
     GaussianDP(1.0),
     GaussianDP(6.0),
-    GaussianDP(40.0),
 ]
 
 
@@ -85,13 +80,11 @@ def plain_budget(bet: Bet, claim: TradeoffFunction) -> float:
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_no_bet_gains_in_expectation_from_a_mechanism_exactly_as_private_as_claimed(claim: TradeoffFunction) -> None:
     placed = strategy(claim)
-    for p, q in boundary_pairs(claim):
-        with np.errstate(divide="ignore"):
-            expected0 = np.exp(placed.log_payoffs0) @ p
-            expected1 = np.exp(placed.log_payoffs1) @ q
-        budget = 2 * np.exp(placed.log_prices(claim) / 2)
-        assert np.all(expected0 + expected1 <= budget * (1 + 1e-9))
-        assert np.all(expected0 * expected1 <= (budget / 2) ** 2 * (1 + 1e-9))
+    budget = 2 * np.exp(placed.log_prices(claim) / 2)[:, None]
+    p, q = (np.transpose(side) for side in zip(*boundary_pairs(claim), strict=True))
+    expected0, expected1 = np.exp(placed.log_payoffs0) @ p, np.exp(placed.log_payoffs1) @ q
+    assert np.all(expected0 + expected1 <= budget * (1 + 1e-9))
+    assert np.all(expected0 * expected1 <= (budget / 2) ** 2 * (1 + 1e-9))
 
 
 @pytest.mark.parametrize(
@@ -148,9 +141,9 @@ def test_wealth_equals_the_formula_trial_by_trial() -> None:
     """Computes the theorem's E trial by trial."""
     rng = np.random.default_rng(7)
     claim = ApproxDP(epsilon=0.7, delta=0.01)
-    bets = [best_bet(candidate, claim) for candidate in alternatives(claim)[:9]]
-    weights = np.arange(1.0, 10.0) / 45
-    bins0, bins1 = bin_of(rng.normal(-0.5, 1, 50)), bin_of(rng.normal(0.5, 1, 50))
+    bets = [best_bet(candidate, claim) for candidate in alternatives(claim)[:9:2]]
+    weights = np.arange(1.0, 6.0) / 15
+    bins0, bins1 = bin_of(rng.normal(-0.5, 1, 20)), bin_of(rng.normal(0.5, 1, 20))
     wealth = 0.0
     for bet, weight in zip(bets, weights, strict=True):
         terms = list(zip(bet.stakes, bet.slopes, bet.thresholds, strict=True))

@@ -26,15 +26,18 @@ from dpaudit.numerics.arrays import Array
 
 from .plain_exact_binomial import ALPHAS, CLAIMS, law, plain_bound, plain_evidence, plain_p_value, tail
 
+FEW = [CLAIMS[i] for i in (0, 4, 1, 7, 9, 10)]  # a claim of each family, and the one that allows nothing
+
 
 def each_claim(*sizes: tuple[int, int]) -> list[Any]:
-    """Every claim with every pair of numbers of outputs; in turn, one pair for each claim is not slow."""
+    """Every claim with every pair of numbers of outputs; for the few claims in turn, one pair is not slow."""
+    usual = {(claim, sizes[i % len(sizes)]) for i, claim in enumerate(FEW)}
     return [
         pytest.param(
-            claim, *size, marks=() if i % len(sizes) == j else pytest.mark.slow, id=f"{size[0]}-{size[1]}-{claim}"
+            claim, *size, marks=() if (claim, size) in usual else pytest.mark.slow, id=f"{size[0]}-{size[1]}-{claim}"
         )
-        for j, size in enumerate(sizes)
-        for i, claim in enumerate(CLAIMS)
+        for size in sizes
+        for claim in CLAIMS
     ]
 
 
@@ -42,14 +45,14 @@ def each_claim(*sizes: tuple[int, int]) -> list[Any]:
 
 
 def test_the_reference_law_is_binomial() -> None:
-    for n in (1, 8, 40):
+    for n in (1, 8):
         assert law(n, ALPHAS) == pytest.approx(binom.pmf(np.arange(n + 1)[:, None], n, ALPHAS), rel=1e-12)
 
 
-@pytest.mark.parametrize(("claim", "n0", "n1"), [*each_claim((7, 6), (4, 9)), *each_claim((1, 1))])
+@pytest.mark.parametrize(("claim", "n0", "n1"), [*each_claim((7, 6), (4, 9)), (PureDP(1.0), 1, 1), (CLAIMS[-1], 1, 1)])
 def test_the_p_value_agrees_with_the_reference_implementation(claim: TradeoffFunction, n0: int, n1: int) -> None:
-    for x in range(0, n0 + 1, 2):
-        for z in range(0, n1 + 1, 3):
+    for x in range(0, n0 + 1, 3):
+        for z in range(0, n1 + 1, 4):
             slow, fast = plain_p_value(claim, x, n0, z, n1), p_value(claim, x, n0, n1 - z, n1)
             assert slow * (1 - 1e-4) <= fast <= min(1.0, slow * 1.12)
 
@@ -57,7 +60,7 @@ def test_the_p_value_agrees_with_the_reference_implementation(claim: TradeoffFun
 @pytest.mark.parametrize("family", [GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.05)])
 def test_bounds_agree_with_the_reference_implementation(family: Callable[[float], TradeoffFunction]) -> None:
     n0, n1 = 14, 11
-    for x, z in [(0, 0), (4, 3), (0, 8)]:
+    for x, z in [(4, 3), (0, 8)]:
         fast, slow = parameter_lower(family, x, n0, n1 - z, n1, significance=0.05), plain_bound(family, x, n0, z, n1)
         assert slow - 0.003 <= fast < slow + 0.021
 
@@ -70,7 +73,7 @@ def all_p_values(claim: TradeoffFunction, n0: int, n1: int) -> Array:
     return np.array([[p_value(claim, x, n0, n1 - z, n1) for z in range(n1 + 1)] for x in range(n0 + 1)])
 
 
-@pytest.mark.parametrize(("claim", "n0", "n1"), each_claim((6, 5), (2, 8)))
+@pytest.mark.parametrize(("claim", "n0", "n1"), each_claim((4, 3), (2, 6)))
 def test_a_true_claim_gets_a_p_value_of_at_most_s_with_probability_at_most_s(
     claim: TradeoffFunction, n0: int, n1: int
 ) -> None:
@@ -86,17 +89,19 @@ def test_a_true_claim_gets_a_p_value_of_at_most_s_with_probability_at_most_s(
 
 def test_the_enumeration_detects_an_invalid_test() -> None:
     """The maximum size is close to the level, so halving the p-value makes the enumeration fail."""
-    p, claim = all_p_values(GaussianDP(0.7), 8, 6) / 2, GaussianDP(0.7)
-    sizes = [tail((p <= s).astype(float), 8, 6, ALPHAS, claim.beta(ALPHAS)).max() / s for s in np.unique(p[p < 0.3])]
+    p, claim = all_p_values(GaussianDP(0.7), 2, 6) / 2, GaussianDP(0.7)
+    sizes = [tail((p <= s).astype(float), 2, 6, ALPHAS, claim.beta(ALPHAS)).max() / s for s in np.unique(p[p < 0.3])]
     assert max(sizes) > 1.5
 
 
-@pytest.mark.parametrize("significance", [0.05, 0.3])
-@pytest.mark.parametrize("family", [GaussianDP, lambda t: ApproxDP(epsilon=t, delta=0.1), LaplaceDP])
+@pytest.mark.parametrize(
+    ("family", "significance"),
+    [(GaussianDP, 0.3), (lambda t: ApproxDP(epsilon=t, delta=0.1), 0.3), (LaplaceDP, 0.05)],
+)
 def test_a_bound_exceeds_the_truth_with_probability_at_most_the_significance(
     family: Callable[[float], TradeoffFunction], significance: float
 ) -> None:
-    n0, n1 = 6, 5
+    n0, n1 = 4, 3
     bounds = np.array(
         [
             [parameter_lower(family, x, n0, n1 - z, n1, significance=significance) for z in range(n1 + 1)]
@@ -176,16 +181,14 @@ def fixed_point(claim: TradeoffFunction) -> float:
 
 
 @pytest.mark.parametrize("n1", [400, pytest.param(20_000, marks=pytest.mark.slow)])  # with and without a sum over z
-@pytest.mark.parametrize(
-    "claim", [*CLAIMS[:-1], PureDP(6.0), GaussianDP(5.0), ApproxDP(epsilon=4.0, delta=1e-5)], ids=str
-)
+@pytest.mark.parametrize("claim", [*FEW[:4], PureDP(6.0), ApproxDP(epsilon=4.0, delta=1e-5)], ids=str)
 def test_the_bound_holds_between_grid_points(claim: TradeoffFunction, n1: int) -> None:
     """By Lemma 2, the bound is above h everywhere, also at kinks and at the ends, but not far above."""
     n0 = 60
     for low, high in ((0.0, 0.05), (0.02, 0.4), (0.3, 1.0)):
         region = Outcomes.of(claim, 1.35, n0, n1, low, high)
         bound = largest_probability(region, claim, low, high)
-        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 2_001)  # 25 to a cell
+        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 801)  # 10 to a cell
         alpha = np.concatenate([np.sin(angle) ** 2, low + (high - low) * np.geomspace(1e-9, 1, 200)])
         alpha = np.concatenate([alpha, np.clip([claim.beta(0.0), fixed_point(claim)], low, high)])  # the kinks
         largest = float(region.probability(alpha, claim.beta(alpha)).max())
@@ -197,7 +200,7 @@ def test_the_bound_holds_between_grid_points(claim: TradeoffFunction, n1: int) -
 
 def test_bounds_and_p_values_are_consistent() -> None:
     """They rank the outcomes differently, so they may differ slightly."""
-    for x, y, n in ((300, 690, 1_000), (30, 180, 1_000), (9, 17, 25), (2, 40, 300)):
+    for x, y, n in ((9, 17, 25), (2, 40, 300)):
         bound = mu_lower(x, n, y, n, significance=0.05)
         assert 0.04 < p_value(GaussianDP(bound), x, n, y, n) < 0.0502
         bound = epsilon_lower(x, n, y, n, delta=0.01, significance=0.05)
@@ -205,22 +208,21 @@ def test_bounds_and_p_values_are_consistent() -> None:
 
 
 def test_exchanging_the_datasets_and_taking_the_complement_changes_little() -> None:
-    for claim in (PureDP(0.5), GaussianDP(0.8), ApproxDP(epsilon=0.5, delta=0.05)):
-        for x, y in ((80, 190), (20, 120), (130, 230)):
-            assert p_value(claim, x, 300, y, 250) == pytest.approx(p_value(claim, 250 - y, 250, 300 - x, 300), rel=0.1)
+    for claim, x, y in ((GaussianDP(0.8), 8, 19), (ApproxDP(epsilon=0.5, delta=0.05), 13, 23)):
+        assert p_value(claim, x, 30, y, 25) == pytest.approx(p_value(claim, 25 - y, 25, 30 - x, 30), rel=0.1)
 
 
 def test_more_errors_are_less_evidence() -> None:
-    p = all_p_values(PureDP(1.0), 6, 5)
-    bounds = np.array([[mu_lower(x, 6, 5 - z, 5, significance=0.05) for z in range(6)] for x in range(7)])
+    p = all_p_values(PureDP(1.0), 4, 3)
+    bounds = np.array([[mu_lower(x, 4, 3 - z, 3, significance=0.05) for z in range(4)] for x in range(5)])
     for axis in (0, 1):
         assert np.all(np.diff(p, axis=axis) >= -0.01)  # the rounding
-        assert np.all(np.diff(bounds, axis=axis) <= 1e-9 + 0.003 / math.sqrt(5))
+        assert np.all(np.diff(bounds, axis=axis) <= 1e-9 + 0.003 / math.sqrt(3))
 
 
 def test_bounds_grow_with_the_significance_from_zero() -> None:
-    levels = (0.0, 1e-9, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8)
-    bounds = [mu_lower(60, 200, 130, 200, significance=s) for s in levels]
+    levels = (0.0, 1e-9, 0.01, 0.2, 0.8)
+    bounds = [mu_lower(6, 20, 13, 20, significance=s) for s in levels]
     assert bounds[0] == 0.0
     assert np.all(np.diff(bounds) > -1e-3)
 
@@ -229,7 +231,7 @@ def test_bounds_grow_with_the_significance_from_zero() -> None:
 
 
 def test_extreme_counts() -> None:
-    for n in (1, 2, 1_000, 100_000):
+    for n in (1, 2, 100_000):
         assert p_value(PureDP(0.0), n, n, 0, n) == 1.0
         assert mu_lower(n, n, 0, n, significance=0.05) == 0.0
         assert mu_lower(n, n, n, n, significance=0.05) == 0.0
@@ -244,7 +246,7 @@ def test_extreme_counts() -> None:
 
 def test_bounds_of_a_perfect_attack() -> None:
     """Without errors in n trials, bounds lie between those of two intervals and those of error rates 1/n."""
-    for n in (50, 1_000, 100_000):
+    for n in (50, 100_000):
         at_corner = clopper_pearson_upper(0, n, significance=0.025)
         assert -2 * ndtri(at_corner) <= mu_lower(0, n, n, n, significance=0.05) <= -2 * ndtri(1 / n)
         epsilon = epsilon_lower(0, n, n, n, delta=0.0, significance=0.05)

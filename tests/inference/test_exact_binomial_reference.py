@@ -65,6 +65,6 @@ def test_mu_lower_is_close_to_the_limit_of_any_valid_bound(n: int, least: float,
 
 def test_bounds_of_rare_events_exceed_those_of_two_intervals() -> None:
     """Without half an output per cell, the likelihood ratio would give smaller bounds here."""
-    for x, y, n in ((6, 67, 1_000), (1, 23, 1_000), (0, 10, 1_000), (13, 228, 10_000), (62, 668, 10_000)):
+    for x, y, n in ((1, 23, 1_000), (0, 10, 1_000), (6, 67, 1_000)):
         exact = epsilon_lower(x, n, y, n, delta=1e-5, significance=0.05)
         assert exact > pair_epsilon(x, n, y, n, 1e-5, 0.05) + 0.05

@@ -98,14 +98,14 @@ class SmallAudit:
     ids=["the audited claim", "a weaker claim", "a stronger claim"],
 )
 def test_the_expected_wealth_of_a_true_claim_is_at_most_1(target: float, claim: float, expected: float) -> None:
-    """All outcomes of four trials of randomised response that just keeps `claim`, with their probabilities.
+    """All outcomes of three trials of randomised response that just keeps `claim`, with their probabilities.
 
     The bets are chosen for `target`, and the wealth is that against `claim`.
     """
-    audit, tested = SmallAudit(PureDP(target), trials=4), PureDP(claim)
+    audit, tested = SmallAudit(PureDP(target), trials=3), PureDP(claim)
     right = math.exp(claim) / (1 + math.exp(claim))
     mean, used = 0.0, 0
-    for outputs in itertools.product(itertools.product((-1, 1), repeat=2), repeat=4):
+    for outputs in itertools.product(itertools.product((-1, 1), repeat=2), repeat=3):
         chance = math.prod((right if x < 0 else 1 - right) * (right if y > 0 else 1 - right) for x, y in outputs)
         counts, late, path = audit.run(outputs)
         evidence = late.evidence(counts)
@@ -117,7 +117,7 @@ def test_the_expected_wealth_of_a_true_claim_is_at_most_1(target: float, claim: 
         if target == claim:
             assert log_e == pytest.approx(path[-1], abs=1e-9)
         mean += chance * math.exp(log_e)
-    assert used > 50  # late bets were placed in many of the 256 outcomes
+    assert used > 12  # late bets were placed in many of the 64 outcomes
     assert mean <= expected + 1e-9
     assert mean > 0.8  # the bets are fair, or nearly so
 
@@ -147,9 +147,9 @@ def test_late_bets_find_more_violations() -> None:
         sides = rng.normal(-0.5, 1, n), rng.normal(0.5, 1, n)
         counts: Counts = np.zeros((1, 2, BINS), dtype=np.int64)
         now = usual = most = most_usual = 0.0
-        for made in range(0, n, 20):
+        for made in range(0, n, 50):
             late.choose(made, counts, bets.gains(prices, counts), now, [0], ())
-            counts[0] += [bin_counts(side[made : made + 20]) for side in sides]
+            counts[0] += [bin_counts(side[made : made + 50]) for side in sides]
             usual = bets.log_wealth(bets.gains(prices, counts))
             wealth = late.log_e(counts, ())
             now = usual if wealth is None else wealth

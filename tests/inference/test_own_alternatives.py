@@ -71,9 +71,7 @@ def test_laplace_noise_has_a_large_share_against_a_pure_claim_even_if_scores_are
     ("claim", "truth"),
     [
         (POINT, POINT),
-        (ApproxDP(epsilon=1.0, delta=1e-3), ApproxDP(epsilon=1.0, delta=1e-3)),
         (POINT, GaussianDP(0.268)),
-        (PureDP(1.0), PureDP(1.0)),
         (PureDP(1.0), LaplaceDP(1.0)),
     ],
     ids=str,
@@ -94,8 +92,7 @@ def test_true_claims_at_the_boundary_are_rarely_refuted(claim: TradeoffFunction,
     assert np.sum(highest >= log_threshold(0.95)) <= binom.ppf(1 - 1e-6, audits, 0.05)
 
 
-@pytest.mark.parametrize("claim", [PureDP(1.0), POINT, GaussianDP(1.0)], ids=str)
-@pytest.mark.parametrize("edition", [1, 2])
+@pytest.mark.parametrize(("claim", "edition"), [(PureDP(1.0), 1), (POINT, 2), (GaussianDP(1.0), 2)], ids=str)
 def test_shares_are_positive_and_sum_to_one(claim: TradeoffFunction, edition: int) -> None:
     shares = np.exp(strategy(claim, edition=edition).log_weights)
     assert np.all(shares > 0)

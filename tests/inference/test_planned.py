@@ -69,41 +69,36 @@ def plain_log_wealth(claim: TradeoffFunction, planned: Planned, counts: Counts) 
     return float(np.logaddexp.reduce(logs))
 
 
-@pytest.mark.parametrize(("claim", "violations"), CASES, ids=str)
-@pytest.mark.parametrize("confidence", [0.95, 0.999])
+@pytest.mark.parametrize(("claim", "violations"), CASES[1:], ids=str)
 def test_the_wealth_is_that_of_a_plain_second_version(
-    claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...], confidence: float
+    claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...]
 ) -> None:
-    planned = Planned(violations=violations, confidence=confidence)
-    for seed in range(3):
-        counts = random_counts(seed, pairs=1)
-        found = strategy(claim, planned).log_e(claim, counts)
-        assert found == pytest.approx(plain_log_wealth(claim, planned, counts), rel=1e-9, abs=1e-9)
+    planned, counts = Planned(violations=violations, confidence=0.999), random_counts(1, pairs=1)
+    found = strategy(claim, planned).log_e(claim, counts)
+    assert found == pytest.approx(plain_log_wealth(claim, planned, counts), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize(("claim", "violations"), CASES, ids=str)
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99, 0.999, 1 - 1e-9])
-def test_the_shares_are_those_of_the_theorem(
-    claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...], confidence: float
-) -> None:
-    planned = Planned(violations=violations, confidence=confidence)
-    shares, others = (np.exp(strategy(claim, plan).log_weights) for plan in (planned, None))
-    assert np.all(shares > 0)
-    assert shares.sum() == pytest.approx(1.0)
-    assert planned.share == pytest.approx(1 - (1 - confidence) ** 0.25)
-    assert shares[: len(others)] == pytest.approx((1 - planned.share) * others)
-    assert shares[len(others) :] == pytest.approx(planned.share / (len(shares) - len(others)))
+@pytest.mark.parametrize(("claim", "violations"), CASES[2:4], ids=str)
+def test_the_shares_are_those_of_the_theorem(claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...]) -> None:
+    others = np.exp(strategy(claim).log_weights)
+    for confidence in (0.5, 0.95, 1 - 1e-9):
+        planned = Planned(violations=violations, confidence=confidence)
+        shares = np.exp(strategy(claim, planned).log_weights)
+        assert np.all(shares > 0)
+        assert shares.sum() == pytest.approx(1.0)
+        assert planned.share == pytest.approx(1 - (1 - confidence) ** 0.25)
+        assert shares[: len(others)] == pytest.approx((1 - planned.share) * others)
+        assert shares[len(others) :] == pytest.approx(planned.share / (len(shares) - len(others)))
 
 
-@pytest.mark.parametrize(("claim", "violations"), CASES, ids=str)
-@pytest.mark.parametrize("confidence", [0.95, 0.999])
+@pytest.mark.parametrize(("claim", "violations"), CASES[1:], ids=str)
 def test_no_counts_lose_more_than_a_quarter_of_the_threshold(
-    claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...], confidence: float
+    claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...]
 ) -> None:
     """The theorem holds for all counts, also of several pairs, and for every tested claim."""
-    planned, threshold = Planned(violations=violations, confidence=confidence), log_threshold(confidence)
+    planned, threshold = Planned(violations=violations, confidence=0.999), log_threshold(0.999)
     with_plan, without = strategy(claim, planned), strategy(claim)
-    for seed in range(20):
+    for seed in range(6):
         counts = random_counts(seed, pairs=1 + seed % 3)
         for tested in (claim, GaussianDP(0.2)):
             assert with_plan.log_e(tested, counts) >= without.log_e(tested, counts) - threshold / 4 - 1e-9
@@ -112,9 +107,9 @@ def test_no_counts_lose_more_than_a_quarter_of_the_threshold(
 @pytest.mark.parametrize(
     ("claim", "truth", "most", "confidence"),
     [
-        ("gaussian(mu=0.8)", "gaussian(mu=1)", 1.35, 0.95),
-        ("gaussian(mu=1)", "gaussian(mu=1.2)", 1.35, 0.95),
-        ("pure(epsilon=1)", "laplace(epsilon=1.2)", 1.35, 0.999),
+        pytest.param("gaussian(mu=0.8)", "gaussian(mu=1)", 1.35, 0.95, marks=pytest.mark.slow),
+        pytest.param("gaussian(mu=1)", "gaussian(mu=1.2)", 1.35, 0.95, marks=pytest.mark.slow),
+        pytest.param("pure(epsilon=1)", "laplace(epsilon=1.2)", 1.35, 0.999, marks=pytest.mark.slow),
         ("pure(epsilon=1)", "pure(epsilon=1.1)", 1.3, 0.95),
     ],
 )
@@ -133,8 +128,14 @@ def test_a_planned_violation_is_detected_near_the_limit(claim: str, truth: str, 
     assert stops < min(most, before)
 
 
-@pytest.mark.parametrize(("claim", "violations"), CASES[:5], ids=str)
-@pytest.mark.parametrize(("audits", "steps"), [(400, 60), pytest.param(1000, 200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("claim", "violations", "audits", "steps"),
+    [
+        *((*CASES[i], 400, 60) for i in (1, 3)),
+        *(pytest.param(*case, 1000, 200, marks=pytest.mark.slow) for case in CASES[:5]),
+    ],
+    ids=str,
+)
 def test_a_true_claim_is_rarely_refuted_whatever_is_planned(
     claim: TradeoffFunction, violations: tuple[TradeoffFunction, ...], audits: int, steps: int
 ) -> None:

@@ -50,12 +50,12 @@ CASES = [
 def test_the_chosen_threshold_is_nearly_the_best(
     claim: TradeoffFunction, truth: Alternative, without: float, with_pilot: float
 ) -> None:
-    """Tests the choice without a pilot, and the mean over 40 pilots of 200 outputs each."""
+    """Tests the choice without a pilot, and the mean over 15 pilots of 200 outputs each."""
     rng, value = np.random.default_rng(5), divergences(claim, truth)
     nothing = np.zeros(BINS, dtype=np.int64)
     assert value[best_threshold(nothing, nothing, claim)] > without * value.max()
     p, q = truth.p / truth.p.sum(), truth.q / truth.q.sum()
-    chosen = [best_threshold(rng.multinomial(200, p), rng.multinomial(200, q), claim) for _ in range(40)]
+    chosen = [best_threshold(rng.multinomial(200, p), rng.multinomial(200, q), claim) for _ in range(15)]
     assert value[chosen].mean() > with_pilot * value.max()
 
 
@@ -86,7 +86,7 @@ def test_the_region_of_epsilon_divides_the_outputs_of_the_pilot() -> None:
     """Randomised response occupies two bins only, and a region of all or no outputs certifies nothing."""
     rng = np.random.default_rng(0)
     loss = 1.0
-    for _ in range(5):
+    for _ in range(2):
         sides = [np.where(rng.random(500) < 1 / (1 + math.exp(-loss)), sign, -sign) for sign in (-loss, loss)]
         counts = [bin_counts(side.astype(float)) for side in sides]
         k = threshold_for_epsilon(*counts, delta=0.0, trials=18_000, significance=0.05, otherwise=7)
@@ -98,7 +98,7 @@ def test_the_region_of_epsilon_divides_the_outputs_of_the_pilot() -> None:
     assert threshold_for_epsilon(one, one, delta=0.0, trials=100, significance=0.05, otherwise=7) == 7
 
 
-@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("mu", [0.3, 3.0])
 def test_the_region_of_mu_gives_nearly_the_largest_bound(mu: float) -> None:
     """Uses pilots of 1,000 outputs and the expected counts of 9,000 outputs."""
     rng, law = np.random.default_rng(1), gaussian_noise(mu)
@@ -109,10 +109,10 @@ def test_the_region_of_mu_gives_nearly_the_largest_bound(mu: float) -> None:
         x, y = (round(9_000 * float(side[k + 1 :].sum())) for side in (p, q))
         return mu_lower(x, 9_000, y, 9_000, significance=0.05)
 
-    along = [bound(int(k)) for k in np.searchsorted(EDGES, np.linspace(-0.4 * mu, 0.4 * mu, 5))]
+    along = [bound(int(k)) for k in np.searchsorted(EDGES, np.linspace(-0.4 * mu, 0.4 * mu, 3))]
     best = max(along)
     assert max(along[0], along[-1]) < best  # thresholds further out are worse
-    for _ in range(5):
+    for _ in range(2):
         counts = rng.multinomial(1_000, p), rng.multinomial(1_000, q)
         k = threshold_for_mu(*counts, trials=9_000, significance=0.05, otherwise=0)
         assert bound(int(k)) > 0.97 * best
@@ -137,9 +137,7 @@ def test_the_verdict_and_the_bound_of_the_same_family_use_one_region() -> None:
     assert threshold_for_claim(*counts, LaplaceDP(1.0), **known) == best_threshold(*counts, LaplaceDP(1.0))
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "true", "pilot"), [(1.0, 0.05, 1.14, 300), (0.5, 0.1, 0.57, 1_000), (1.0, 0.01, 1.12, 300)]
-)
+@pytest.mark.parametrize(("epsilon", "delta", "true", "pilot"), [(0.5, 0.1, 0.57, 1_000), (1.0, 0.01, 1.12, 300)])
 def test_the_region_of_an_epsilon_delta_claim_has_evidence_against_it(
     epsilon: float, delta: float, true: float, pilot: int
 ) -> None:

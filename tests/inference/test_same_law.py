@@ -51,17 +51,17 @@ def test_the_p_value_of_a_count_is_valid(total: int, marked: int, drawn: int) ->
 
 
 MULTISETS = {
-    "distinct": np.arange(10.0),
+    "distinct": np.arange(8.0),
     "two values": np.array([0.0] * 5 + [1.0] * 5),
-    "few values": np.array([0.0, 0, 0, 0, 1, 1, 1, 2, 2, 2]),
-    "pairs": np.repeat(np.arange(5.0), 2),
-    "vectors": np.stack([np.arange(10.0), np.repeat([0.0, 1.0], 5)], axis=1),
-    "missing": np.array([np.nan] * 4 + [0.5] * 3 + [1.0, 2.0, 3.0]),
+    "few values": np.array([0.0, 0, 0, 1, 1, 2, 2, 2]),
+    "pairs": np.repeat(np.arange(4.0), 2),
+    "vectors": np.stack([np.arange(8.0), np.repeat([0.0, 1.0], 4)], axis=1),
+    "missing": np.array([np.nan] * 3 + [0.5] * 2 + [1.0, 2.0, 3.0]),
 }
 
 
 @pytest.mark.usefixtures("sharp")
-@pytest.mark.parametrize(("name", "own"), [*((name, 3) for name in MULTISETS), ("two values", 5), ("vectors", 5)])
+@pytest.mark.parametrize(("name", "own"), [*((name, 3) for name in MULTISETS), ("two values", 5)])
 def test_differences_are_found_with_probability_at_most_the_level(name: str, own: int) -> None:
     """Enumerates which outputs belong to the first of two processes; given the outputs, all are equally likely."""
     outputs, found = MULTISETS[name], {0.2: 0, 0.5: 0}

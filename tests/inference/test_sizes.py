@@ -72,10 +72,10 @@ def probability(events: dict[tuple[int, int], Any], n: int) -> Array:
 @pytest.mark.parametrize(
     ("family", "n", "significance"),
     [
-        (MU, 9, 0.05),
-        (PURE, 8, 0.01),
-        (APPROX, 7, 0.1),
-        (LaplaceDP, 7, 0.1),
+        pytest.param(MU, 7, 0.05, marks=pytest.mark.slow),
+        (APPROX, 5, 0.1),
+        pytest.param(PURE, 8, 0.01, marks=pytest.mark.slow),
+        pytest.param(LaplaceDP, 7, 0.1, marks=pytest.mark.slow),
         pytest.param(MU, 12, 0.05, marks=pytest.mark.slow),
         pytest.param(APPROX, 12, 0.2, marks=pytest.mark.slow),
         pytest.param(APPROX, 25, 0.05, marks=pytest.mark.slow),
@@ -88,8 +88,8 @@ def test_the_true_point_is_excluded_with_probability_at_most_s(family: Family, n
 
 
 def test_the_enumeration_detects_a_level_that_is_too_small() -> None:
-    found = probability(exclusions(MU, 9, 0.05), 9)
-    assert np.mean(found > 0.05 / 2) > 0.05
+    found = probability(exclusions(APPROX, 5, 0.1), 5)
+    assert np.mean(found > 0.1 / 2) > 0.05
 
 
 # --- the bounds, jointly
@@ -104,7 +104,7 @@ def least_epsilon(delta: float) -> Array:
 
 def test_all_bounds_together_are_wrong_with_probability_at_most_s() -> None:
     """The truth is the polygon through (0, 1), (alpha, beta) and (1, 0), the largest curve of these errors."""
-    family, n, significance = APPROX, 7, 0.1
+    family, n, significance = APPROX, 5, 0.1
     truths = {delta: least_epsilon(delta) for delta in DELTAS}
     with np.errstate(invalid="ignore"):
         least_mu = np.maximum(np.nan_to_num(-ndtri(ALPHA) - ndtri(BETA), nan=0.0, posinf=math.inf), 0.0)
@@ -120,19 +120,19 @@ def test_all_bounds_together_are_wrong_with_probability_at_most_s() -> None:
     assert 0.4 * significance < found <= significance
 
 
-@pytest.mark.parametrize("place", [(0, 0), (0, 3), (2, 5), (7, 0), (25, 0), (0, 25), (12, 12)])
+@pytest.mark.parametrize("place", [(0, 3), (7, 0), (25, 0), (12, 12)])
 def test_the_band_lies_above_every_curve_that_is_not_refuted(place: tuple[int, int]) -> None:
     """Beyond the interval of alpha, it is their largest value, up to the width of a cell of the staircase."""
     x, z = place
     one = Sizes.of(MU, x, 25, 25 - z, 25, significance=0.05)
     at = np.array([0.0, 1e-3, 0.05, 0.3, 0.6, 0.9, 1.0])
     band = band_of(one, at)
-    angle = np.linspace(math.asin(math.sqrt(one.low)), math.asin(math.sqrt(one.high)), 512)[:-1]
+    angle = np.linspace(math.asin(math.sqrt(one.low)), math.asin(math.sqrt(one.high)), 256)[:-1]
     alpha = np.sin(angle) ** 2
     beta = refuted = 1 - alpha  # the largest possible, if nothing is refuted
     if one.outcomes is not None:
         beta = np.zeros(len(alpha))
-        for _ in range(40):
+        for _ in range(30):
             middle = (beta + refuted) / 2
             kept = one.outcomes.probability(alpha, middle) > one.allowed
             beta, refuted = np.where(kept, middle, beta), np.where(kept, refuted, middle)
@@ -186,12 +186,15 @@ def chosen(n: int) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("family", "n", "significance"), [(MU, 12, 0.05), (PURE, 25, 0.05), (APPROX, 12, 0.01), (APPROX, 25, 0.2)]
+    ("family", "n", "significance", "every"),
+    [(MU, 12, 0.05, 2), (APPROX, 25, 0.2, 3), pytest.param(PURE, 25, 0.05, 1, marks=pytest.mark.slow)],
 )
-def test_regions_agree_with_the_reference_implementation(family: Family, n: int, significance: float) -> None:
+def test_regions_agree_with_the_reference_implementation(
+    family: Family, n: int, significance: float, every: int
+) -> None:
     """The approximate bound is rounded down by at most 0.003 / sqrt(n), so a region may have a few outcomes more."""
     more = 0.003 / math.sqrt(n)
-    for x, z in chosen(n):
+    for x, z in list(chosen(n))[::every]:
         one = Sizes.of(family, x, n, n - z, n, significance=significance)
         region = at_least(family, x, z, n, significance, 0.0)
         assert (one.outcomes is None) == (region is None), (x, z)
@@ -220,11 +223,16 @@ def largest_refuted(family: Family, inside: Array, x: int, n: int, significance:
     return 0.0 if margin(0.0) < 0 else float(bisect(margin, 0.0, 30.0, xtol=1e-6))
 
 
-@pytest.mark.parametrize(("family", "n", "significance"), [(MU, 12, 0.05), (APPROX, 12, 0.2)])
-def test_every_parameter_agrees_with_the_reference_implementation(family: Family, n: int, significance: float) -> None:
+@pytest.mark.parametrize(
+    ("family", "n", "significance", "every"),
+    [(APPROX, 8, 0.2, 3), *(pytest.param(f, 12, s, 1, marks=pytest.mark.slow) for f, s in ((MU, 0.05), (APPROX, 0.2)))],
+)
+def test_every_parameter_agrees_with_the_reference_implementation(
+    family: Family, n: int, significance: float, every: int
+) -> None:
     """Bounds of the family that ranks the outcomes are those of Theorem 2, and bounds of others use the same region."""
     some = 0
-    for x, z in chosen(n):
+    for x, z in list(chosen(n))[::every]:
         one = Sizes.of(family, x, n, n - z, n, significance=significance)
         own = parameter_lower(family, x, n, n - z, n, significance=significance)
         assert one.parameter(family) == own
@@ -237,7 +245,7 @@ def test_every_parameter_agrees_with_the_reference_implementation(family: Family
             most, least = (largest_refuted(other, region, x, n, significance) for region in (inside, wider))
             assert least - 0.02 <= found <= most + 2e-6, (x, z)
             some += found > 0.1
-    assert some > 6
+    assert some > 6 / every
 
 
 @pytest.mark.parametrize("place", [(0, 0), (1, 2), (3, 1)])

@@ -28,7 +28,6 @@ seed: 0
 RELEASE = "import tinystep\ndef release(dataset, rng): return tinystep.noise(dataset, rng)\n"
 GOOD = "def noise(dataset, rng): return dataset[0] + rng.gauss(0, 4)\n"
 BAD = "def noise(dataset, rng): return dataset[0] + rng.gauss(0, 0.05)\n"
-FAILS = "def noise(dataset, rng): raise KeyError('no such column')\n"
 
 
 @pytest.fixture
@@ -41,13 +40,10 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_a_bug_is_found_between_releases_that_cannot_be_installed_or_run(
-    tmp_path: Path, pip: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_is_found_before_a_release_that_cannot_be_installed(tmp_path: Path, pip: pytest.MonkeyPatch) -> None:
     """The seed is fixed: noise four times as large as needed is not refuted, noise of 0.05 gives disjoint outputs."""
     wheel(tmp_path, "tinystep", "1.2", GOOD)
-    wheel(tmp_path, "tinystep", "1.3", GOOD, requires="nowhere")
-    wheel(tmp_path, "tinystep", "1.11", FAILS)
+    wheel(tmp_path, "tinystep", "1.11", GOOD, requires="nowhere")
     wheel(tmp_path, "tinystep", "2.0", BAD)
     wheel(tmp_path, "tinystep", "2.1rc1", GOOD)
     (tmp_path / "noise.py").write_text(RELEASE)
@@ -59,14 +55,11 @@ def test_a_bug_is_found_between_releases_that_cannot_be_installed_or_run(
     done = CliRunner().invoke(app, line, catch_exceptions=False)
     assert done.exit_code == 1, done.output
     said = " ".join(done.stdout.split())
-    assert "First bad release: 2.0, or a release between it and 1.2, which is good: 1.3, 1.11" in said
+    assert "First bad release: 2.0, or a release between it and 1.2, which is good: 1.11" in said
     found = json.loads((tmp_path / "dpaudit-results" / "bisection.json").read_text())
     releases = {one["version"]: one for one in found["releases"]}
-    assert {name: one["state"] for name, one in releases.items()} == {
-        "1.2": "good", "1.3": "skipped", "1.11": "skipped", "2.0": "bad",
-    }  # fmt: skip
-    assert "nowhere" in releases["1.3"]["reason"]
-    assert "KeyError: 'no such column'" in releases["1.11"]["reason"]
+    assert {name: one["state"] for name, one in releases.items()} == {"1.2": "good", "1.11": "skipped", "2.0": "bad"}
+    assert "nowhere" in releases["1.11"]["reason"]
     assert found["left_out"] == {"2.1rc1": "pre-release"}
 
 

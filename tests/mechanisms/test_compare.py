@@ -20,6 +20,7 @@ claim: gaussian(mu=1)
 mechanism: {python: noise.py:release, requires: [tinylaw==1.0]}
 pairs: [{d0: [0], d1: [1]}]
 trials: 60
+attacks: median_clipped
 seed: 0
 """
 RELEASE = "import tinylaw\ndef release(dataset, rng): return tinylaw.noise(dataset, rng)\n"

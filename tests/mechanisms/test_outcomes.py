@@ -56,30 +56,32 @@ def observed(mechanism: Any, dataset: str) -> tuple[list[Any], str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "dataset"),
-    [("many", "error"), *(("release", one) for one in ("error", "silent", "long", "exit", "cancelled"))],
+    ("name", "datasets"), [("many", ["error"]), ("release", ["error", "silent", "long", "exit", "cancelled"])]
 )
-def test_an_environment_gives_the_outcome_that_this_process_gives(tmp_path: Path, name: str, dataset: str) -> None:
+def test_an_environment_gives_the_outcome_that_this_process_gives(
+    tmp_path: Path, name: str, datasets: list[str]
+) -> None:
     mechanism = isolated(tmp_path, RELEASES, name)
-    there, here = observed(mechanism, dataset), observed(PythonMechanism(mechanism.address, folder=tmp_path), dataset)
-    assert there == here
-    assert there[1] == ""
-    assert [type(output) for output in there[0]] == [Raised, Raised]
+    for dataset in datasets:
+        there = observed(mechanism, dataset)
+        assert there == observed(PythonMechanism(mechanism.address, folder=tmp_path), dataset), dataset
+        assert there[1] == ""
+        assert [type(output) for output in there[0]] == [Raised, Raised]
 
 
 @pytest.mark.parametrize(
-    ("name", "dataset"),
-    [
-        ("many", "memory"),
-        *(("release", one) for one in ("memory", "disk", "in words", "caused", "of a test runner", "copy")),
-    ],
+    ("name", "datasets"),
+    [("many", ["memory"]), ("release", ["memory", "disk", "in words", "caused", "of a test runner", "copy"])],
 )
-def test_what_is_no_outcome_in_this_process_is_none_in_an_environment(tmp_path: Path, name: str, dataset: str) -> None:
+def test_what_is_no_outcome_in_this_process_is_none_in_an_environment(
+    tmp_path: Path, name: str, datasets: list[str]
+) -> None:
     mechanism = isolated(tmp_path, RELEASES, name)
     for route in (mechanism, PythonMechanism(mechanism.address, folder=tmp_path)):
-        outputs, failure = observed(route, dataset)
-        assert outputs == []
-        assert failure
+        for dataset in datasets:
+            outputs, failure = observed(route, dataset)
+            assert outputs == []
+            assert failure, dataset
 
 
 def test_a_process_that_dies_is_no_outcome(tmp_path: Path) -> None:
@@ -133,19 +135,18 @@ def test_exceptions_nan_and_types_are_refuted_in_an_environment_as_in_this_proce
     """The outputs tell d0 from d1 with certainty, so the audit fails by chance < 1 in 10**6."""
     mechanism = isolated(tmp_path, LEAKS[leak])
     here = PythonMechanism(mechanism.address, folder=tmp_path)
-    for route, jobs in ((here, 1), (mechanism, 1), (mechanism, 2)):
-        given: dict[str, Any] = {"trials": 300, "failures": "outcome", "jobs": jobs, "seed": 1, "confirm": "never"}
-        result = audit(route, "pure(epsilon=1)", PAIR, **given)
+    for route in (here, mechanism):
+        given: dict[str, Any] = {"trials": 300, "failures": "outcome", "seed": 1, "confirm": "never"}
+        result = audit(route, "pure(epsilon=0.1)", PAIR, **given)
         assert result.violated
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_the_errors_of_a_program_are_refuted(tmp_path: Path, jobs: int) -> None:
+def test_the_errors_of_a_program_are_refuted(tmp_path: Path) -> None:
     """The outputs tell d0 from d1 with certainty, so the audit fails by chance < 1 in 10**6."""
     answer = '{"error": "x"} if request["dataset"] else {"outputs": [request["seed"]]}'
     mechanism = script(tmp_path, f"print(json.dumps({answer}))")
-    given: dict[str, Any] = {"trials": 300, "failures": "outcome", "jobs": jobs, "seed": 1, "confirm": "never"}
-    result = audit(mechanism, "pure(epsilon=1)", PAIR, **given)
+    given: dict[str, Any] = {"trials": 300, "failures": "outcome", "seed": 1, "confirm": "never"}
+    result = audit(mechanism, "pure(epsilon=0.1)", PAIR, **given)
     assert result.violated
     assert result.witness is not None
     assert "raised error" in result.witness.region

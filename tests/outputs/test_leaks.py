@@ -25,7 +25,7 @@ def attacks_for(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if i % 5 == 0 else pytest.param(kind, marks=pytest.mark.slow) for i, kind in enumerate(LEAKS)]
+    "kind", [kind if i % 9 == 0 else pytest.param(kind, marks=pytest.mark.slow) for i, kind in enumerate(LEAKS)]
 )
 def test_a_leak_is_found_within_5000_trials(kind: str) -> None:
     """Half of the runs on d1 leak, and the claim is 0.1-DP.
@@ -64,8 +64,8 @@ def refutations(kind: str, runs: int, trials: int) -> int:
 
 
 def test_without_the_leak_the_claim_is_rarely_refuted() -> None:
-    """Runs 8 audits for each of three kinds; a slow test covers all kinds.  Fails by chance < 1 in 10**6."""
-    assert sum(refutations(kind, 8, 30) for kind in NULLS) <= binom.ppf(1 - 1e-6, 8 * len(NULLS), 0.05)
+    """Runs 4 audits for each of three kinds; a slow test covers all kinds.  Fails by chance < 1 in 10**6."""
+    assert sum(refutations(kind, 4, 30) for kind in NULLS) <= binom.ppf(1 - 1e-6, 4 * len(NULLS), 0.05)
 
 
 @pytest.mark.slow
@@ -92,14 +92,14 @@ def test_a_leak_in_one_of_a_million_numbers_is_found() -> None:
 
 
 def test_running_time_is_a_leak_where_it_is_observed() -> None:
-    """Fails by chance < 1 in 10**6: the means of log times differ by two standard deviations."""
+    """Fails by chance < 1 in 10**6: the means of log times differ by four standard deviations."""
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
-        return Timed(float(rng.normal()), float(np.exp(rng.normal(2.0 * dataset[0], 1.0))))
+        return Timed(float(rng.normal()), float(np.exp(rng.normal(4.0 * dataset[0], 1.0))))
 
-    result = audit(mechanism, PureDP(0.5), PAIR, trials=3000, seed=1, confidence=0.95)
+    result = audit(mechanism, PureDP(0.5), PAIR, trials=3000, seed=1, confirm="never")
     assert result.violated
     assert result.witness is not None
     assert "time" in result.witness.attack
-    blind = audit(mechanism, PureDP(0.5), PAIR, trials=600, seed=1, attacks=["logistic", "spline"], confidence=0.95)
+    blind = audit(mechanism, PureDP(0.5), PAIR, trials=200, seed=1, attacks="logistic", confidence=0.95)
     assert not blind.violated

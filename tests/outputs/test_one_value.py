@@ -67,7 +67,7 @@ def learned(names: Any, past: str, *, shared: bool) -> tuple[Learner, list[Any]]
         learner.few_values = FewValues(PureDP(0.1))
     calls = [as_alone(side) if shared else list(side) for side in PAST[past]]
     learner.learn(*learner.read(*calls))
-    fresh = [calls[0][i] for i in range(20)] + [calls[1][i] for i in range(20)]
+    fresh = [calls[side][i] for side in (0, 1) for i in range(10)]
     return learner, [output.tolist() if shared and isinstance(output, np.ndarray) else output for output in fresh]
 
 
@@ -76,7 +76,7 @@ def learned(names: Any, past: str, *, shared: bool) -> tuple[Learner, list[Any]]
     [
         *(("auto", past, True) for past in PAST),
         *(("auto", past, False) for past in ("integers", "words", "records")),
-        *((name, past, past != "floats") for name in attack_classes() for past in ("floats", "bits", "records")),
+        *((name, past, past != "floats") for name in attack_classes() for past in ("floats", "bits")),
         *(pytest.param(name, past, False, marks=pytest.mark.slow) for name in attack_classes() for past in PAST),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_score_is_that_of_the_output_alone(names: Any, past: str, shared: bool
         "in one block": scores(fresh),
         "in another order": scores([fresh[i] for i in order])[np.argsort(order)],
         "split": np.concatenate([scores(fresh[:7]), scores(fresh[7:])]),
-        "merged": scores([*fresh, *fresh, *fresh])[40:80],
+        "merged": scores([*fresh, *fresh, *fresh])[20:40],
         "as an array": scores(np.array(fresh)) if shared and past != "records" else alone,
     }
     for stranger in STRANGERS if names == "auto" else STRANGERS[:4]:

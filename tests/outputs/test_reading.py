@@ -35,7 +35,7 @@ def draw(kind: str, n: int, seed: int) -> tuple[list[Any], list[Any]]:
     return [mechanism([0], rng) for _ in range(n)], [mechanism([1], rng) for _ in range(n)]
 
 
-@pytest.mark.parametrize("kind", list(LEAKS)[::3])
+@pytest.mark.parametrize("kind", list(LEAKS)[::8])
 def test_scores_and_features_of_an_output_do_not_depend_on_other_outputs(kind: str) -> None:
     learner = Learner(resolve_attacks(["logistic", "plug_in_ratio", "low_bits", "spline"]), seed=0, pair=0)
     learner.learn(*learner.read(*draw(kind, 150, 1)))
@@ -69,14 +69,14 @@ def test_every_kind_has_parts_and_equal_outputs_have_equal_ones() -> None:
 
 
 def test_large_outputs_have_few_parts() -> None:
-    big = np.random.default_rng(0).normal(size=1_250_000)
+    big = np.random.default_rng(0).normal(size=300_000)
     for output in (
         big,
         big.tolist(),
-        "x" * 10**7,
-        bytes(10**7),
-        {str(i): i for i in range(10**5)},
-        [["a"] * 9] * 10**5,
+        "x" * 10**6,
+        bytes(10**6),
+        {str(i): i for i in range(30_000)},
+        [["a"] * 9] * 30_000,
     ):
         parts = parts_of(output)
         assert len(parts.numbers) + len(parts.labels) + len(parts.counts) < 12_000
@@ -225,7 +225,7 @@ def test_missing_times_masked_entries_and_matrices_are_read(kind: str, many: boo
         return MISSING[kind](3 * dataset[0] + rng.normal())
 
     mechanism = batched(lambda dataset, n, rng: [one(dataset, rng) for _ in range(n)]) if many else one
-    assert audit(mechanism, PureDP(1.0), PAIR, trials=1000, seed=0, confirm="never").violated
+    assert audit(mechanism, PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0, confirm="never").violated
 
 
 def test_a_batch_in_a_masked_array_hides_what_is_masked() -> None:
@@ -234,4 +234,4 @@ def test_a_batch_in_a_masked_array_hides_what_is_masked() -> None:
     def hidden(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
         return np.ma.array(6 * dataset[0] + rng.normal(size=n), mask=rng.random(n) < 2)
 
-    assert not audit(batched(hidden), PureDP(1.0), PAIR, trials=300, seed=0).violated
+    assert not audit(batched(hidden), PureDP(1.0), PAIR, attacks="logistic", trials=100, seed=0).violated

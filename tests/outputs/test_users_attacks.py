@@ -93,7 +93,7 @@ def test_a_faulty_attack_is_named_and_dropped(how: str, said: str) -> None:
 
 
 def test_attacks_that_no_longer_help_are_suspended_and_cost_nothing() -> None:
-    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=3000, seed=1, confidence=0.95)
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=1500, seed=1, confidence=0.95)
     weights = {row.name: row.weight for row in result.attacks}
     assert abs(sum(weights.values()) - 1) < 1e-9
     assert sum(weight > 0 for weight in weights.values()) <= 5

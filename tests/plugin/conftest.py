@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from dpaudit.testing import messages
+from dpaudit import AuditResult
+from dpaudit.mechanisms.own_process import end_process
 
 collect_ignore = ["example"]  # a separate project, run by test_example
 
@@ -52,15 +52,15 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Run:
-    """Write `test_project.py` and run pytest on it in another process, in `tmp_path`."""
+def elsewhere(pytester: pytest.Pytester) -> Run:
+    """Write `test_project.py` and run pytest on it in another process, which takes seconds to start."""
 
     def run(code: str | None, *arguments: str) -> Done:
         if code is not None:
-            (tmp_path / "test_project.py").write_text(HEAD + code)
+            pytester.makepyfile(test_project=HEAD + code)
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *LEAN, *arguments],
-            cwd=tmp_path,
+            cwd=pytester.path,
             capture_output=True,
             text=True,
             timeout=1200,  # prevents a hang; a run takes seconds
@@ -73,12 +73,23 @@ def elsewhere(tmp_path: Path) -> Run:
 
 
 @pytest.fixture(scope="session")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Load all modules of an audit and a report, because pytester unloads modules that are first loaded within it."""
-    from dpaudit import GaussianDP, Pair, audit
+def warm() -> None:
+    """Load all modules of an audit, because pytester unloads modules that are first loaded within it."""
+    from dpaudit import GaussianDP, Pair, audit, testing
 
-    result = audit(lambda dataset, rng: rng.normal(), GaussianDP(1.0), Pair([0], [1]), trials=100, seed=0)
-    messages.inconclusive(result, tmp_path_factory.mktemp("warm"))
+    assert testing
+    audit(lambda dataset, rng: rng.normal(), GaussianDP(1.0), Pair([0], [1]), trials=100, seed=0)
+
+
+@pytest.fixture
+def pdf() -> None:
+    """Write the reports of failures as PDF; without this fixture, the files have no content, which is faster."""
+
+
+@pytest.fixture(autouse=True)
+def _no_pdf(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "pdf" not in request.fixturenames:
+        monkeypatch.setattr(AuditResult, "as_pdf", lambda result: b"")
 
 
 @pytest.fixture
@@ -100,13 +111,15 @@ def run(pytester: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def here(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Like `run`, in `tmp_path`: a session after killed sessions of `elsewhere`."""
-    monkeypatch.chdir(tmp_path)
+def killed(run: Run) -> Callable[..., int]:
+    """Like `run`, in a copy of this process; return the signal that killed it."""
 
-    def here(code: str | None, *arguments: str) -> Done:
-        if code is not None:
-            (tmp_path / "test_project.py").write_text(HEAD + code)
-        return run(None, *arguments)
+    def killed(code: str | None, *arguments: str) -> int:
+        if (copy := os.fork()) == 0:
+            try:
+                run(code, *arguments)
+            finally:
+                end_process(0)
+        return os.WTERMSIG(os.waitpid(copy, 0)[1])
 
-    return here
+    return killed

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "regression-tests.md"
 
 SCRIPT = """
 from dpaudit import AuditResult, GaussianDP, Pair, batched
-from dpaudit.engine import fresh_runs
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
-
-fresh_runs.PROCESSES = 2  # for speed
 
 def noise(sigma):
     return batched(lambda dataset, n, rng: rng.normal(sum(dataset), sigma, n))
@@ -73,9 +68,14 @@ def test_a_failure_shows_the_datasets_that_the_label_of_the_pair_hides() -> None
 def test_outputs_that_do_not_depend_on_the_dataset_and_a_claim_of_a_wrong_type_are_named(
     run: Callable[..., Any],
 ) -> None:
-    code = "def test_it(dpaudit):\n    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=Pair([0], [0, 0]))\n"
-    wrong = "def test_type(dpaudit):\n    dpaudit.assert_private(noise(1.0), claim=1, pairs=BIT)\n"
-    done = run(code + wrong)
+    code = """
+def test_it(dpaudit):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=Pair([0], [0, 0]), attacks="threshold")
+
+def test_type(dpaudit):
+    dpaudit.assert_private(noise(1.0), claim=1, pairs=BIT)
+"""
+    done = run(code, "--dpaudit-trials", "1000")
     assert done.counts == {"failed": 1, "passed": 1}
     assert 'claim must be a claim such as PureDP(1) or "pure(epsilon=1)", got 1' in done.out
     warning = (
@@ -84,16 +84,18 @@ def test_outputs_that_do_not_depend_on_the_dataset_and_a_claim_of_a_wrong_type_a
     assert warning in done.out
 
 
-def test_without_pytest(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_without_pytest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here no test asks for the fixture `dpaudit`, so `assert_private` works as in a script."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    exec(SCRIPT, {})
     assert sorted(file.suffix for file in (tmp_path / "found").iterdir()) == [".json", ".pdf"]
 
 
-def test_the_documentation_names_all_options(elsewhere: Callable[..., Any]) -> None:
+def test_the_documentation_names_all_options(run: Callable[..., Any]) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(--dpaudit-[a-z-]+)", text, re.MULTILINE))
-    assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", elsewhere("", "--help").out, re.MULTILINE))
+    assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", run("", "--help").out, re.MULTILINE))
 
 
 def test_the_first_example_finds_half_of_the_noise(run: Callable[..., Any], pytester: pytest.Pytester) -> None:
@@ -101,7 +103,7 @@ def test_the_first_example_finds_half_of_the_noise(run: Callable[..., Any], pyte
     text = DOCUMENT.read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
     pytester.makepyfile(test_stats=code)
-    assert run(None).counts == {"passed": 1}
+    assert run(None, "--dpaudit-trials", "100").counts == {"passed": 1}
     pytester.makepyfile(test_stats=code.replace("scale=1 / len(dataset)", "scale=0.5 / len(dataset)"))
     failed = run(None)
     assert failed.counts == {"failed": 1}

@@ -30,9 +30,9 @@ def chains(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pytester: pytest.Pytester) -> None:
-    """Each session makes a sixth of the runs that a single session would need."""
-    wrong, right = SUITE.format(sigma=0.75), SUITE.format(sigma=1.0)
-    options = (*FILE, "--dpaudit-trials", "150", "--dpaudit-report", "found")
+    """Each session makes fewer runs than a single session would need."""
+    wrong, right = SUITE.format(sigma=0.6), SUITE.format(sigma=1.0)
+    options = (*FILE, "--dpaudit-trials", "60", "--dpaudit-report", "found")
     nights = [run(wrong, *options) for _ in range(2)]
     while nights[-1].code == 0 and len(nights) < 15:
         nights.append(run(None, *options))
@@ -51,7 +51,7 @@ def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pyt
 
 
 def test_seeds_change_from_run_to_run_and_drift_is_reported(run: Run, pytester: pytest.Pytester) -> None:
-    options = (*FILE, "--dpaudit-trials", "1000")
+    options = (*FILE, "--dpaudit-trials", "300")
     code = SUITE.format(sigma=1.6) + "\n    print(noise(1).sample([0], 1, __import__('numpy').random.default_rng(1)))"
     run(code, *options)
     first = float(chains(pytester.path)[0]["log_invested"])

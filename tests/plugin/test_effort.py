@@ -36,9 +36,9 @@ def test_planned_runs_agree_with_the_plan() -> None:
     Planned runs include the average cost, FIRST_FIT + 1.2 K; the plan has the maximum cost, FIRST_FIT + 15 + 1.4 K.
     The plan without `detect` has other bets, which need up to a fifth more runs.
     """
-    simulated = plan(GaussianDP(1.0), GaussianDP(1.2), power=0.999, confidence=0.999)
+    simulated = plan(GaussianDP(1.0), GaussianDP(1.5), power=0.999, confidence=0.999)
     known = (simulated.trials - FIRST_FIT - HEAD_START) / SLOWEST
-    planned = Effort(GaussianDP(1.0), 1.2, 1e-3).planned
+    planned = Effort(GaussianDP(1.0), 1.5, 1e-3).planned
     assert 0.8 < planned / (FIRST_FIT + LEARNING * known) < 1
 
 
@@ -67,7 +67,7 @@ def test_known_scores_need_no_more_than_the_closed_form_says(detect: float) -> N
     assert 0.95 < Effort(claim, detect, 1e-3).of_known_scores(0.9) / np.quantile(stops, 0.9) < 1.3
 
 
-@pytest.mark.parametrize(("mu", "detect"), [(3.0, 2.0), (3.0, 2.5), (4.0, 2.0)])
+@pytest.mark.parametrize(("mu", "detect"), [(3.0, 2.0), (3.0, 2.5)])
 def test_few_deciding_outputs_need_more_runs_than_a_normal_approximation_says(mu: float, detect: float) -> None:
     """Of 200 audits that were planned by normal approximations, 6 missed a violation of gaussian(mu=3) by mu = 6.
 

@@ -39,66 +39,65 @@ def chains(folder: Path) -> dict[str, Any]:
     return {node.rsplit("::", 1)[-1]: entry["chains"][0] for node, entry in tests.items()}
 
 
-def test_the_audits_of_a_killed_session_are_counted_once(elsewhere: Run, here: Run, tmp_path: Path) -> None:
+def test_the_audits_of_a_killed_session_are_counted_once(killed: Run, run: Run, pytester: pytest.Pytester) -> None:
     """The same two tests give the same chains with and without the kill."""
-    here(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
-    ended = (tmp_path / "b.json").read_text()
-    (tmp_path / "b.json").unlink()
-    (tmp_path / "kill").touch()
-    assert elsewhere(None, *FILE, "-k", "first or second").code == -signal.SIGKILL
-    assert json.loads((tmp_path / "b.json").read_text())["runs"] == 0
-    left = (tmp_path / "b.json.journal").read_bytes()
-    (tmp_path / "kill").unlink()
+    run(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
+    ended = (pytester.path / "b.json").read_text()
+    (pytester.path / "b.json").unlink()
+    (pytester.path / "kill").touch()
+    assert killed(None, *FILE, "-k", "first or second") == signal.SIGKILL
+    assert json.loads((pytester.path / "b.json").read_text())["runs"] == 0
+    left = (pytester.path / "b.json.journal").read_bytes()
+    (pytester.path / "kill").unlink()
     for attempt in range(2):
-        done = here(None, *FILE, "--collect-only")  # counts the journal, and audits nothing
-        assert (tmp_path / "b.json").read_text() == ended
-        assert not (tmp_path / "b.json.journal").exists()
+        done = run(None, *FILE, "--collect-only")  # counts the journal, and audits nothing
+        assert (pytester.path / "b.json").read_text() == ended
+        assert not (pytester.path / "b.json.journal").exists()
         assert ("an earlier session was killed: its 2 audits have been counted" in done.out) == (attempt == 0)
-        (tmp_path / "b.json.journal").write_bytes(left)  # a copy
+        (pytester.path / "b.json.journal").write_bytes(left)  # a copy
 
-    done = here(None, *FILE)
+    done = run(None, *FILE, "-k", "first or third")
     assert done.code == 0
     assert "adds no evidence" not in done.out  # the seeds are not those of the killed session
-    assert {name: chain["runs"] for name, chain in chains(tmp_path).items()} == {
-        "test_first": 2, "test_second": 2, "test_third": 1
+    assert {name: chain["runs"] for name, chain in chains(pytester.path).items()} == {
+        "test_first": 2, "test_second": 1, "test_third": 1
     }  # fmt: skip
 
 
-def test_killing_a_session_does_not_erase_its_refutation(elsewhere: Run, here: Run, tmp_path: Path) -> None:
+def test_killing_a_session_does_not_erase_its_refutation(killed: Run, run: Run, pytester: pytest.Pytester) -> None:
     code = """
 import os, signal
-from dpaudit import AuditResult
-from dpaudit.engine import fresh_runs
 
 def test_it(dpaudit):
-    AuditResult.as_pdf = None  # no report, which would take a second
-    fresh_runs.PROCESSES = 2  # eight take seconds
     try:
         dpaudit.assert_private(noise(0.2), claim=CLAIM, pairs=BIT, attacks="threshold")
     finally:
         os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert elsewhere(code, *FILE).code == -signal.SIGKILL
-    here(None, *FILE, "--collect-only")
-    assert chains(tmp_path)["test_it"]["refuted"]
+    assert killed(code, *FILE) == signal.SIGKILL
+    run(None, *FILE, "--collect-only")
+    assert chains(pytester.path)["test_it"]["refuted"]
 
 
-@pytest.mark.parametrize("whom", [pytest.param("os.getpid()", marks=pytest.mark.slow), "os.getppid()"])
-def test_workers_write_the_journal_of_their_session(elsewhere: Run, here: Run, tmp_path: Path, whom: str) -> None:
+@pytest.mark.slow  # the default test is `test_workers_share_budget_and_baseline`, which reads the journal in workers
+@pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()"])
+def test_workers_write_the_journal_of_their_session(
+    elsewhere: Run, run: Run, pytester: pytest.Pytester, whom: str
+) -> None:
     """Kill a worker of pytest-xdist, which the session survives, or its controller, which it does not."""
     pytest.importorskip("xdist")
-    (tmp_path / "kill").touch()
+    (pytester.path / "kill").touch()
     done = elsewhere(KILLED.format(whom=whom), *FILE, "-n", "1", "--max-worker-restart", "0")
-    (tmp_path / "kill").unlink()
+    (pytester.path / "kill").unlink()
     if whom == "os.getppid()":
         assert done.code == -signal.SIGKILL
-        here(None, *FILE, "--collect-only")
-    assert not (tmp_path / "b.json.journal").exists()
-    found = chains(tmp_path)
+        run(None, *FILE, "--collect-only")
+    assert not (pytester.path / "b.json.journal").exists()
+    found = chains(pytester.path)
     assert {found["test_first"]["runs"], found["test_second"]["runs"]} == {1}
 
 
-def test_a_killed_audit_loses_its_invested_wealth(elsewhere: Run, here: Run, tmp_path: Path) -> None:
+def test_a_killed_audit_loses_its_invested_wealth(killed: Run, run: Run, pytester: pytest.Pytester) -> None:
     """The mechanism kills its second audit.  The claim is true, and all earlier gains are lost."""
     code = """
 import os, pathlib, signal
@@ -112,18 +111,18 @@ def test_it(dpaudit):
         return float(rng.normal(sum(dataset), 1.0))
     dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="threshold")
 """
-    assert here(code, *FILE).code == 0
-    before = chains(tmp_path)["test_it"]
+    assert run(code, *FILE).code == 0
+    before = chains(pytester.path)["test_it"]
     assert before["runs"] == 1
-    (tmp_path / "kill").touch()
-    assert elsewhere(None, *FILE).code == -signal.SIGKILL
-    done = here(None, *FILE, "--collect-only")
+    (pytester.path / "kill").touch()
+    assert killed(None, *FILE) == signal.SIGKILL
+    done = run(None, *FILE, "--collect-only")
     assert "unfinished audits are counted as lost bets: test_project.py::test_it" in done.out
-    after = chains(tmp_path)["test_it"]
+    after = chains(pytester.path)["test_it"]
     assert (after["runs"], after["log_invested"], after["trials"]) == (2, -math.inf, before["trials"])
 
 
-def test_an_audit_that_is_interrupted_counts_as_lost_when_the_session_ends(here: Run, tmp_path: Path) -> None:
+def test_an_audit_that_is_interrupted_counts_as_lost_when_the_session_ends(run: Run, pytester: pytest.Pytester) -> None:
     code = """
 def test_it(dpaudit):
     runs = []
@@ -134,7 +133,7 @@ def test_it(dpaudit):
         return float(rng.normal(sum(dataset), 1.0))
     dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="threshold")
 """
-    done = here(code, *FILE)
+    done = run(code, *FILE)
     assert done.code == pytest.ExitCode.INTERRUPTED
     assert "unfinished audits are counted as lost bets: test_project.py::test_it" in done.out
-    assert chains(tmp_path)["test_it"]["log_invested"] == -math.inf
+    assert chains(pytester.path)["test_it"]["log_invested"] == -math.inf

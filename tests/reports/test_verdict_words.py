@@ -116,7 +116,7 @@ def test_only_a_frozen_region_has_an_allowance() -> None:
 
 @pytest.mark.parametrize(
     ("method", "trials", "seeds"),
-    [("sequential", 30, (1,)), ("sequential", 200, (13,)), ("fixed", 60, (24,))],
+    [("sequential", 30, (1,)), pytest.param("sequential", 200, (13,), marks=pytest.mark.slow), ("fixed", 60, (24,))],
 )
 def test_no_true_claim_is_said_to_allow_less_than_was_observed(
     method: Literal["sequential", "fixed"], trials: int, seeds: tuple[int, ...]

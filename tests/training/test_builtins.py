@@ -58,11 +58,18 @@ def test_a_wrong_training_is_refuted(name: str) -> None:
     assert result.violated
 
 
-@pytest.mark.parametrize("name", [name for name in WRONG if name not in SHARED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("dp_gd_shared_noise", "dp_sgd_reused_seed") else pytest.mark.slow)
+        for name in WRONG
+        if name not in SHARED
+    ],
+)
 def test_its_control_is_not(name: str) -> None:
     """The control is audited on the same pair; three wrong trainings share a pair.  Fails by chance < 1 in 10**6."""
     control = BUILTIN["dp_sgd" if "sgd" in name else "dp_gd"](model=BUILTIN[name]().model)
-    result = audit(control, control.claim, pair_of(name), trials=100, confidence=1 - 1e-6, seed=0, attacks=fast(name))
+    result = audit(control, control.claim, pair_of(name), trials=60, confidence=1 - 1e-6, seed=0, attacks=fast(name))
     assert not result.violated
 
 
@@ -139,6 +146,7 @@ def test_a_config_states_source_pair_expectation_and_parameters(name: str) -> No
     assert pair.relation == searched.relation == "add_remove"
 
 
+@pytest.mark.slow
 def test_the_command_finds_the_mistakes_and_nothing_else(tmp_path: Path) -> None:
     """Fixed seed, so nothing is left to chance.  The two mistakes need 29 and 57 runs at 99 % shared confidence."""
     only = [part for name in ("dp-gd", "dp-gd-mean-clipped", "dp-gd-noise-shared*") for part in ("--only", name)]

@@ -112,7 +112,9 @@ def test_repeated_values_on_no_grid_prove_nothing(kind: str, models: int) -> Non
     )
 
 
-@pytest.mark.parametrize(("models", "shift"), [(20, 0.0), (200, 5.0), (200, 0.3141592653589)])
+@pytest.mark.parametrize(
+    ("models", "shift"), [(20, 0.0), pytest.param(200, 5.0, marks=pytest.mark.slow), (200, 0.3141592653589)]
+)
 @pytest.mark.parametrize(
     "values",
     [np.arange(8) / 7, np.arange(30), np.arange(2), np.arange(8) / 7 + 0.1234567890123, np.exp(np.arange(20) / 7)[:1]],

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from joblib.externals.loky.backend import reduction
 
 from dpaudit import AuditResult, MechanismError, Pair, training
+from dpaudit.sampling import sampler
 from dpaudit.training import canaries, reference
 from dpaudit.training.designs.models import TrainingProgress
 
@@ -20,12 +22,11 @@ DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
 PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")
 
 
-def counted(folder: Path, fails_at: int = 0, seconds: float = 0.0) -> Callable[[Any, np.random.Generator], float]:
+def counted(folder: Path, fails_at: int = 0) -> Callable[[Any, np.random.Generator], float]:
     """A training that writes a line for each model, and fails at one of them if the folder has no file `mended`."""
     lines, mended = str(folder / "models"), str(folder / "mended")
 
     def train(dataset: Any, rng: np.random.Generator) -> float:
-        time.sleep(seconds)
         with open(lines, "a+", encoding="utf-8") as file:
             print(len(dataset), file=file)
             file.seek(0)
@@ -160,12 +161,12 @@ def test_scores_of_one_run_stay_with_their_coins(tmp_path: Path) -> None:
     """The scores of one seed and the coins of another seed would hide a violation.  All seeds are fixed."""
 
     def one_run(**changed: Any) -> AuditResult:
-        given = {"canaries": 100, "independence": "canaries", "seed": 1, "resume": "anyway", **changed}
+        given = {"canaries": 60, "independence": "canaries", "seed": 1, "resume": "anyway", **changed}
         return training.one_run(leaking, claim="gaussian(mu=1)", store=tmp_path / "s.trials", **given)
 
     first = one_run()
     assert first.violated
-    for changed in ({"seed": 2}, {"canaries": 60}):
+    for changed in ({"seed": 2}, {"canaries": 40}):
         with pytest.raises(ValueError, match=r"(?s)Even resume=anyway cannot continue the store, .* not comparable: "):
             one_run(**changed)
     assert one_run(resume="same", seed=None).evidence == first.evidence
@@ -183,8 +184,18 @@ def test_the_assumption_is_chosen_before_the_scores_are_seen(tmp_path: Path) -> 
     assert any("independence (canaries before, None now)" in words for words in again.warnings)
 
 
-def test_neither_scores_nor_stores_depend_on_the_number_of_processes(tmp_path: Path) -> None:
-    train, store, reports = counted(tmp_path, seconds=0.02), tmp_path / "s.trials", list[TrainingProgress]()
+def test_neither_scores_nor_stores_depend_on_the_number_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks are sent as to worker processes, but made in this process."""
+
+    def elsewhere(function: Callable[[Any], Any], tasks: list[Any], jobs: int) -> list[Any]:
+        assert jobs == 2
+        return [function(pickle.loads(reduction.dumps(task))) for task in tasks]
+
+    monkeypatch.setattr(sampler, "called_elsewhere", elsewhere)
+    monkeypatch.setattr(sampler, "_WORTH_SENDING", 0.0)
+    train, store, reports = counted(tmp_path), tmp_path / "s.trials", list[TrainingProgress]()
     alone, parallel = audited(train, models=12), audited(train, models=12, jobs=2, store=store)
     trained = models_in(tmp_path)
     resumed = audited(train, models=12, store=store, progress=reports.append)
