@@ -248,6 +248,16 @@ def test_runs_that_all_include_half_are_reported() -> None:
     run: Any = [np.repeat(np.arange(5), 20)] * 2
     found = audit_scores(rng.normal(size=100), rng.normal(size=100), run=run)
     assert "half of the canaries of every run were included" in str(found)
+    assert [row.verdict for row in found.bounds] == [True]  # labels of different runs cannot be exchanged
+    for inclusion in ("coins", "fixed_number"):
+        with pytest.raises(ValueError, match="independent canaries of several runs must be included by coins"):
+            audit_scores(
+                rng.normal(size=100),
+                rng.normal(size=100),
+                independence="canaries",
+                included_at_random=inclusion,  # type: ignore[arg-type]
+                run=run,
+            )
     labels = np.arange(8)  # coins include 1 or 2 of 3 canaries in each of 8 runs with probability 0.1
     run = np.repeat(labels, 1 + labels % 2), np.repeat(labels, 2 - labels % 2)
     assert "fixed" not in str(audit_scores(np.zeros(12), np.arange(1, 13), PureDP(0.1), run=run))

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from dpaudit import GaussianDP, PureDP
+from dpaudit import GaussianDP, PureDP, audit_scores
 from dpaudit.engine.learned_scores import learned_scores, split_outputs
 from dpaudit.engine.score_design import Coins, sorted_evidence
 
@@ -64,6 +64,18 @@ def test_true_claims_are_rarely_refuted(name: str) -> None:
         )
         refuted += evidence.refutes(claim, confidence=0.8)
     assert refuted <= binom.ppf(1 - 1e-6, audits, 0.2)
+
+
+@pytest.mark.parametrize("independence", ["runs", "canaries", None])
+@pytest.mark.parametrize("claim", [PureDP(0.0), GaussianDP(0.0)])
+def test_a_claim_of_no_loss_is_not_refuted_by_noise(independence: Any, claim: Any) -> None:
+    """Each of three audits refutes with probability 1e-3, so all three do by chance with 1e-9."""
+    rng = np.random.default_rng(3)
+    refuted = [
+        audit_scores(rng.normal(size=30), rng.normal(size=31), claim, independence=independence, confidence=0.999)
+        for _ in range(3)
+    ]
+    assert sum(result.violated for result in refuted) < 3
 
 
 @pytest.mark.parametrize("coins", [False, True])

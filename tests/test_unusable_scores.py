@@ -20,7 +20,7 @@ from .scored import of_canaries
 def test_an_unknown_assumption_is_explained() -> None:
     with pytest.raises(ValueError, match="got 'none'") as error:
         audit_scores([0.0, 1.0], [0.0, 1.0], independence="none")  # type: ignore[arg-type]
-    for part in ("'runs': every score", "'canaries': given which", "None: only the random inclusion"):
+    for part in ("'runs': every score", "'canaries': canaries were included", "None: only the random inclusion"):
         assert part in str(error.value)
 
 

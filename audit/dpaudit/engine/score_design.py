@@ -37,8 +37,8 @@ CHOICES = {
         "trained model do"
     ),
     "canaries": (
-        "given which canaries were included, their scores are assumed to be independent of each other, which one run "
-        "cannot prove"
+        "canaries were included by coins, or by one random set; given the inclusions, their scores are assumed to be "
+        "independent of each other, which one run cannot prove"
     ),
     "runs": "every score comes from a separate run, and runs are independent",
 }
@@ -99,6 +99,7 @@ class Coins(NamedTuple):
     share: float
     factor: float
     note: str  # what the report says if the number may have been fixed beforehand; "" if coins decided
+    divided: bool = False  # whether each of several runs included a number that may have been fixed
 
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
@@ -152,7 +153,7 @@ def coins_of(
             "This is valid for coins and for a random set of this size, but not if pairs or groups of canaries were "
             "each split in half"
         )
-    return Coins(share, factor, note)
+    return Coins(share, factor, note, divided=runs > 1)
 
 
 def sorted_evidence(
@@ -189,6 +190,7 @@ def evidence_of(
         runs=runs,
         share=coins.share,
         factor=coins.factor,
+        divided=coins.divided,
         delta=delta,
         significance=significance,
         ranked=(),

@@ -113,7 +113,8 @@ def audit_scores(
         name: Name of the audit in reports.
 
     Returns:
-        The result.  Its bounds and its verdict hold jointly at the stated confidence.
+        The result.  At the stated confidence, its bounds on epsilon hold jointly for all deltas, and so do its bound on
+        mu and the verdict about a claim that is not (epsilon, delta)-DP.
 
     Raises:
         TypeError: If an argument has a wrong type.
@@ -191,6 +192,11 @@ def audit_given(
     if design.independence != "runs":
         part = sizes if sizes != given.sizes else None
         coins = coins_of(labels, given.sizes, design.inclusion, counted=part, tossed=design.own_coins)
+    if coins.divided and design.independence == "canaries":
+        raise ValueError(
+            "independent canaries of several runs must be included by coins, and not a fixed number, such as half, in "
+            "each run; use independence=None, or audit each run by itself"
+        )
     evidence = sorted_evidence(
         values0,
         values1,

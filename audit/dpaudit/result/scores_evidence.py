@@ -47,6 +47,9 @@ class ScoresEvidence(Evidence):
     runs: int  # number of independent runs that the scores come from
     share: float  # probability of the coins of `Inclusion`
     factor: float  # factor of the p-values of `Inclusion`
+    divided: bool = (
+        False  # whether several runs included fixed numbers, so that there is no line of independent canaries
+    )
     delta: float  # the delta whose bound of epsilon is best
     significance: float  # the significance that defines the bounds of `rank_bounds`
     ranked: tuple[int, ...]  # right guesses in each block, if the n1 highest scores are guessed to be of d1
@@ -130,7 +133,7 @@ class ScoresEvidence(Evidence):
     def level(self, confidence: float) -> float:
         """Return 1 - confidence, or exactly the recorded significance if both differ by rounding only."""
         exact = 1 - confidence
-        return self.significance if abs(exact - self.significance) < 1e-12 else exact
+        return self.significance if abs(exact - self.significance) < 3e-16 else exact
 
     def mu_lower(self, *, confidence: float) -> float:
         return self.test(self.line, GaussianDP(1.0)).mu_lower(significance=self.level(confidence))
@@ -179,6 +182,7 @@ class ScoresEvidence(Evidence):
             **numbers,
             share=float(values["share"]),
             factor=float(values["factor"]),
+            divided=bool(values["divided"]),
             delta=float(values["delta"]),
             significance=float(values["significance"]),
             ranked=tuple(map(int, values["ranked"])),
@@ -236,7 +240,9 @@ def score_bounds(
 ) -> tuple[ScoreBound, ...]:
     """Return what scores prove under each assumption, at a delta (by default the claim's, or 1e-5)."""
     at = evidence.delta if delta is None else delta
-    lines: tuple[Line, ...] = ("runs",) if evidence.line == "runs" else ("inclusion", "canaries", "runs")
+    lines: tuple[Line, ...] = ("inclusion", "canaries", "runs")
+    if evidence.line == "runs" or evidence.divided:
+        lines = (evidence.line,)
     return tuple(
         ScoreBound(
             assumption=LINES[line],

@@ -31,8 +31,8 @@ claims, so the count is the p-value for these, too.  For others, the order of sc
 significance (down to 0.5 for a fixed number, where deltas cost the order of scores more), and the count the rest.  All
 of this depends on the path, the significance and the numbers of canaries, but not on the scores.
 
-**Direction of errors.**  Simulated probabilities are upper bounds.  They are monotone in the observed value, because
-the sequence of simulations is fixed."""
+**Direction of errors.**  Simulated probabilities are upper bounds, but for an error probability of 0.8 % of the level
+each.  They are monotone in the observed value, because the sequence of simulations is fixed."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class RankTest:
         """
         share = self.share
         found = 1.0
-        if share > 0 and self.path.place(claim) <= self._end[0]:  # S refutes it
+        if share > 0 and 0 < self._end[0] >= self.path.place(claim):  # S > 0 refutes it
             found = self.significance
         if share < 1:
             found = min(found, self._of_count(claim.symmetrized()) / (1 - share))

@@ -4,10 +4,10 @@ Let T be a statistic that does not fall when a d1 is exchanged with a d0 just ab
 right.
 
 **Theorem (independent scores).**  Let the scores of n1 runs on d1 and of n0 runs on d0 be independent, or those of
-canaries given which n1 of them were included, each depending on its own inclusion only.  Under the claim f, P[T >= t]
-is at most its value if scores of d0 are independent uniform numbers, those of d1 have the distribution function 1 - f,
-and small numbers are ranked first.  *Proof.*  That of `scores.runs`.  It conditions on n1, so the inclusions may be
-coins or a random set of fixed size.
+canaries given which n1 of them were included, each depending on its own inclusion only.  All sets of n1 canaries must
+be equally likely, as for coins or for one random set, but not for a fixed number in each of several runs.  Under the
+claim f, P[T >= t] is at most its value if scores of d0 are independent uniform numbers, those of d1 have the
+distribution function 1 - f, and small numbers are ranked first.  *Proof.*  That of `scores.runs`, given n1.
 
 The same holds for each f' <= f.  If f' is a polygon, the uniform numbers fall into its segments.  Likelihood ratios are
 constant on a segment, so the order inside it is that of a random permutation.
@@ -89,9 +89,11 @@ class Independent:
 
     def tail(self, claim: TradeoffFunction, t: Observed, *, level: float, enough: float, draws: int) -> float:
         """Bound the probability of T under a symmetric claim, as precisely as a comparison with `enough` needs."""
-        if enough and self._anyhow.by_mean(claim, t) <= enough:
-            return enough
-        return tail(partial(draw_independent, self.blocks, *levels(claim)), t, level=level, enough=enough, draws=draws)
+        least = self._anyhow.by_mean(claim, t)
+        if least <= enough:
+            return least
+        drawn = partial(draw_independent, self.blocks, *levels(claim))
+        return min(least, tail(drawn, t, level=level, enough=enough, draws=draws))
 
     @cached_property
     def _anyhow(self) -> Inclusion:
@@ -152,14 +154,14 @@ class Inclusion:
         least = self.by_mean(claim, t)
         if least <= enough:
             return least
-        for epsilon, delta in guarantees(claim):
+        known = guarantees(claim)
+        each = level / self.factor / len(known)  # the errors of all simulations together are those of one
+        for epsilon, delta in known:
             spent = self.spent(epsilon, delta)
             if spent < min(least, enough or 1.0):
                 left = max(enough - spent, 0.0) / self.factor
                 drawn = partial(draw_guesses, self.blocks, expit(self.log_odds(epsilon)))
-                least = min(
-                    least, self.factor * tail(drawn, t, level=level / self.factor, enough=left, draws=draws) + spent
-                )
+                least = min(least, self.factor * tail(drawn, t, level=each, enough=left, draws=draws) + spent)
         return least
 
     def by_mean(self, claim: TradeoffFunction, t: Observed) -> float:
