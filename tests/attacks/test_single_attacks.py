@@ -169,7 +169,7 @@ def test_noise_that_takes_as_long_as_it_is_large_is_refuted() -> None:
 def test_a_time_that_has_nothing_to_do_with_the_noise_is_not() -> None:
     """The claim is true; at this confidence a false alarm has odds < 1 in 10**6."""
     assert not audit(
-        counted(False), PureDP(1.0), PAIR, trials=200, attacks="time_and_output", confidence=1 - 1e-7, seed=0
+        counted(False), PureDP(1.0), PAIR, trials=100, attacks="time_and_output", confidence=1 - 1e-7, seed=0
     ).violated
 
 

@@ -135,7 +135,7 @@ def test_strong_leaks_are_found_within_2000_trials(name: str) -> None:
     assert audit(mechanism, mechanism.claim, list(search), **given).violated
 
 
-@pytest.mark.parametrize("name", ["noisy_sum", "spinner"])
+@pytest.mark.parametrize("name", ["noisy_sum", pytest.param("spinner", marks=pytest.mark.slow)])
 def test_right_ones_are_not_refuted(name: str) -> None:
     """A refutation by chance has probability < 1 in 10**6 at this confidence."""
     mechanism = BUILTIN[name]()

@@ -53,7 +53,7 @@ def test_every_audit_is_reported_when_it_ends_even_without_a_terminal(folder: Pa
         [f"{i} of 3", name, "○ no violation found"] for i, name in enumerate(("one", "two", "three"), 1)
     ]
     assert all("60 runs" in line and line.endswith(" s") for line in lines)
-    assert command("run", "many.yaml", "--no-pdf", "-q").stderr == ""
+    assert command("run", "c.yaml", "--no-pdf", "-q").stderr == ""
 
 
 _FIRST = """\
@@ -75,7 +75,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("terminal_", [True, False], ids=["terminal", "pipe"])
+@pytest.mark.parametrize("terminal_", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["terminal", "pipe"])
 def test_something_is_shown_before_anything_heavy_is_loaded(terminal_: bool, folder: Path) -> None:
     """The promise is 0.3 s of processor time, and 0.2 s are used; the test allows slower machines."""
     code = _FIRST.format(terminal=terminal_, arguments=["run", "c.yaml", "--no-pdf"])

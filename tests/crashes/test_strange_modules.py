@@ -9,15 +9,6 @@ from pathlib import Path
 
 import pytest
 
-CONFIG = """
-name: slow
-claim: gaussian(mu=1)
-mechanism: {builtin: gaussian, params: {sigma: 1.0}}
-pairs: [{d0: [0], d1: [1]}]
-trials: 60
-seed: 0
-attacks: threshold
-"""
 NEIGHBOUR = """
 import os, subprocess, sys, time
 from pathlib import Path
@@ -27,14 +18,6 @@ import neighbour
 def release(dataset, rng):
     child = subprocess.run([sys.executable, "-c", "import neighbour; print(neighbour.NUMBER)"], capture_output=True)
     return [os.getpid(), neighbour.NUMBER, int(child.stdout)]
-"""
-COMMAND = """
-import sys
-from dpaudit.cli.app import main
-from dpaudit.sampling import sampler
-sampler._WORTH_SENDING = 0.0  # workers make even short runs
-sys.argv = ["dpaudit", "run", "c.yaml", "--no-code", "--jobs", "2", "--no-pdf", "--quiet"]
-main()
 """
 CALLS = """
 import os
@@ -75,12 +58,8 @@ def run(folder: Path, code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_workers_import_nothing_from_the_current_folder(strange: Path) -> None:
-    (strange / "c.yaml").write_text(CONFIG)
-    run(strange, COMMAND)
-
-
-def test_a_mechanism_in_a_worker_and_its_programs_import_modules_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "release.py").write_text(NEIGHBOUR)
-    (tmp_path / "neighbour.py").write_text("NUMBER = 7\n")
-    run(tmp_path, CALLS)
+def test_workers_import_nothing_from_the_current_folder_but_a_mechanism_and_its_programs_do(strange: Path) -> None:
+    """The module of the mechanism appends its folder to the path."""
+    (strange / "release.py").write_text(NEIGHBOUR)
+    (strange / "neighbour.py").write_text("NUMBER = 7\n")
+    run(strange, CALLS)

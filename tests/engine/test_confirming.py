@@ -145,7 +145,7 @@ def in_a_file(tmp_path: Path) -> Any:
 
 @pytest.mark.chance
 @pytest.mark.usefixtures("two")
-@pytest.mark.parametrize("name", ["cached", "on_disk"])
+@pytest.mark.parametrize("name", [pytest.param("cached", marks=pytest.mark.slow), "on_disk"])
 def test_what_a_process_keeps_makes_a_violation_inconclusive(in_a_file: Any, name: str) -> None:
     is_contradicted(audited(in_a_file(name), attacks=["logistic", "plug_in_ratio"], confirm=64))
 
@@ -193,6 +193,7 @@ def test_noise_of_a_copied_generator_that_is_often_kept_is_inconclusive() -> Non
     is_contradicted(audited(draws(share=0.8), FAR, confirm=64))
 
 
+@pytest.mark.slow
 @pytest.mark.chance
 @pytest.mark.usefixtures("two")
 def test_a_copied_generator_does_not_make_new_processes_repeat_each_other() -> None:
@@ -301,13 +302,13 @@ def test_the_same_seed_gives_the_same_confirmation_in_any_process(monkeypatch: p
     def made_here(runs0: Any, runs1: Any, since: float) -> Any:
         return fresh_process._made((runs0, runs1), since, lambda reads: None)
 
-    first = audited(release, confirm=100, trials=300)
+    first = audited(release, confirm=60, trials=150)
     monkeypatch.setattr(fresh_process, "_in_a_new_process", made_here)
-    second = audited(release, confirm=100, trials=300)
+    second = audited(release, confirm=60, trials=150)
     assert first.confirmation == second.confirmation
     assert first.confirmation is not None
     assert first.confirmation.counts is not None
-    assert 0 < first.confirmation.counts.false_positives < 100
+    assert 0 < first.confirmation.counts.false_positives < 60
     assert first.mu_lower == second.mu_lower
 
 
@@ -332,7 +333,10 @@ def no_noise(dataset: list[int], n: int, rng: Rng) -> Any:
     return np.full(n, float(dataset[0]))
 
 
-@pytest.mark.parametrize("mechanism", [discrete, seldom, on_a_grid, exact_part, no_noise])
+@pytest.mark.parametrize(
+    "mechanism",
+    [discrete, *(pytest.param(one, marks=pytest.mark.slow) for one in (seldom, exact_part)), on_a_grid, no_noise],
+)
 def test_an_honest_violation_stands(mechanism: Any) -> None:
     """Few values, constant outputs or parts, and grids are no cache.  The seed decides."""
     result = audited(mechanism, confirm=100, attacks=["logistic", "plug_in_ratio"])
@@ -390,7 +394,7 @@ def test_no_run_is_made_beyond_the_trials(confirm: Any) -> None:
 
 
 @pytest.mark.usefixtures("eight")
-@pytest.mark.parametrize("settings", [{"method": "fixed"}, {"measure": True}], ids=["fixed", "measure"])
+@pytest.mark.parametrize("settings", [pytest.param({"method": "fixed"}, marks=pytest.mark.slow), {"measure": True}])
 def test_an_audit_that_uses_all_trials_makes_its_fresh_runs_on_top(settings: dict[str, Any]) -> None:
     mechanism = Records()
     result = audited(mechanism, FAR, trials=100, confirm=30, **settings)

@@ -74,7 +74,7 @@ def test_a_cache_in_an_object_is_inconclusive_with_any_number_of_runs(method: st
         assert result.detectable.claim == ""
 
 
-@pytest.mark.parametrize(("epsilon", "confidence"), [(1.0, 0.999), (2.0, 0.99)])
+@pytest.mark.parametrize(("epsilon", "confidence"), [(1.0, 0.999), pytest.param(2.0, 0.99, marks=pytest.mark.slow)])
 def test_as_many_new_processes_as_the_exact_test_needs(epsilon: float, confidence: float) -> None:
     """Fewer processes would refute true claims: a cached randomised response repeats its output in most processes."""
     claim = PureDP(epsilon)

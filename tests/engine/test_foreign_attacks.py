@@ -126,7 +126,8 @@ class Turns:
 
 @pytest.mark.parametrize(
     ("fault", "method"),
-    [*((fault, "sequential") for fault in FAULTY), ("mean of a large batch", "fixed"), ("state", "fixed")],
+    [pytest.param(fault, "sequential", marks=pytest.mark.slow if i in (0, 2) else ()) for i, fault in enumerate(FAULTY)]
+    + [("mean of a large batch", "fixed"), ("state", "fixed")],
 )
 def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(
     fault: str, method: str, monkeypatch: pytest.MonkeyPatch

@@ -104,6 +104,7 @@ def exits_late(dataset: list[int], rng: Rng) -> float:
     return float(rng.normal())
 
 
+@pytest.mark.slow
 def test_an_exit_in_a_worker_process_ends_the_audit_inconclusive() -> None:
     mechanism = PythonMechanism(f"{__file__}:exits_late")
     result = audit(mechanism, CLAIM, PAIR, trials=400, seed=1, jobs=2, attacks="median_clipped")
@@ -227,7 +228,7 @@ def gives_a_default(dataset: list[int], rng: Rng) -> float:
 
 @pytest.mark.chance
 @pytest.mark.parametrize("failures", ["stop", "outcome"])
-@pytest.mark.parametrize("mechanism", [swallows, gives_a_default])
+@pytest.mark.parametrize("mechanism", [pytest.param(swallows, marks=pytest.mark.slow), gives_a_default])
 def test_a_timeout_ends_the_audit_whatever_the_mechanism_makes_of_it(mechanism: Any, failures: Any) -> None:
     """Timeouts depend on the load of the machine, which may differ between runs on d0 and runs on d1.
 
