@@ -13,7 +13,7 @@ import dpaudit_reports
 from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.result import evidence as evidence_module
-from dpaudit.result.evidence import Evidence, FixedEvidence, OnlineEvidence, SequentialEvidence, read_back
+from dpaudit.result.evidence import Evidence, FixedEvidence, OnlineEvidence, SequentialEvidence, given_scores, read_back
 from dpaudit.result.values import Verdict
 from dpaudit_reports.figures import canvas
 
@@ -60,7 +60,7 @@ def test_evidence_answers_everything(evidence: Evidence) -> None:
         assert isinstance(getattr(evidence, name), bool)
     assert evidence.anytime <= evidence.of_pairs
     assert not (evidence.frozen and evidence.anytime)
-    assert (evidence.guessed is None) == evidence.of_pairs == bool(len(evidence.edges))
+    assert (given_scores(evidence) is None) == evidence.of_pairs == bool(len(evidence.edges))
     assert evidence.once <= (evidence.trials == 1)
 
 

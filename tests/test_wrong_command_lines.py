@@ -116,7 +116,6 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "clean --ys": (2, ("No such option: --ys", "--yes")),
     # scores
     "scores": (2, ("Missing argument 'FILE'", "Try 'dpaudit scores -h' for help")),
-    "scores s.csv": (2, ("--independence must be runs, canaries or none; the option is missing", "runs: every score comes from a separate run")),
     "scores s.csv --independence none --included-at-random coin": (2, ("--included-at-random must be coins or fixed_number; got 'coin'; did you mean coins?",)),
     "scores ss.csv --independence runs": (2, ("error: ss.csv: No such file or directory; did you mean s.csv?",)),
     "scores notes.txt --independence runs": (2, ("notes.txt: the name must end in one of .csv, .npz",)),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from dpaudit.result.confirmation import Confirmation, confirmation_words
+from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import quotation
@@ -62,7 +63,7 @@ def confirmation(result: AuditResult) -> str:
 
 def shows_size(result: AuditResult) -> bool:
     """Return whether the bounds exceed the claim, and come from fresh runs or from given scores."""
-    if result.evidence.guessed is not None:
+    if given_scores(result.evidence) is not None:
         return any(row.verdict and row.epsilon > row.claimed for row in result.bounds)
     return fresh(result) is not None and result.runs_for_size is None
 

@@ -13,8 +13,9 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
+from dpaudit.inference.scores.polygons import levels
 from dpaudit.inference.scores.rank_bounds import Path, RankTest
-from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Observed, draw_independent, levels, tail
+from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Observed, draw_independent, tail
 from dpaudit.inference.scores.ranks import Blocks, Statistic, posteriors
 
 CLAIMS = [ApproxDP(epsilon=1.0, delta=0.1), GaussianDP(1.5), parse_claim("laplace(epsilon=1.2)")]

@@ -22,7 +22,6 @@ from dpaudit.values import Json, JsonObject
 
 if TYPE_CHECKING:
     from dpaudit.result.confirmation import Confirmation
-    from dpaudit.result.scores_evidence import ScoresEvidence
 
 
 class Evidence(ABC):
@@ -62,11 +61,6 @@ class Evidence(ABC):
     def edges(self) -> Array:
         """Edges of the score bins: bin i counts the scores with edges[i - 1] < score <= edges[i]; none for guesses."""
         return EDGES
-
-    @property
-    def guessed(self) -> ScoresEvidence | None:
-        """The evidence itself if it is from scores of another program; None if it counts outputs."""
-        return None
 
     @property
     def planned(self) -> Planned | None:

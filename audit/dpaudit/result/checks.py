@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpaudit.result.confirmation import fresh_p_value
+from dpaudit.result.evidence import given_scores
 from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.histograms import dense
 from dpaudit.result.values import Verdict, Witness, beyond
@@ -92,7 +93,7 @@ def _numbers(result: AuditResult) -> Iterator[tuple[str, float, float]]:
 
 
 def _of_witness(result: AuditResult, witness: Witness) -> Iterator[tuple[str, float, float]]:
-    if (guessed := result.evidence.guessed) is not None:
+    if (guessed := given_scores(result.evidence)) is not None:
         yield "number of guesses", witness.guesses, guessed.n1
         yield "number of right guesses", witness.right, guessed.right
         return

@@ -21,6 +21,7 @@ __all__ = [
     "OnlineEvidence",
     "ScoresEvidence",
     "SequentialEvidence",
+    "given_scores",
     "read_back",
     "spent",
 ]
@@ -29,11 +30,16 @@ KINDS: tuple[type[Evidence], ...] = (SequentialEvidence, FixedEvidence, ScoresEv
 """All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""
 
 
+def given_scores(evidence: Evidence) -> ScoresEvidence | None:
+    """Return the evidence if it is from scores of another program; None if it counts outputs."""
+    return evidence if isinstance(evidence, ScoresEvidence) else None
+
+
 def spent(evidence: Evidence, runs: int) -> str:
     """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
     if evidence.once:
         return "one run"
-    guessed = evidence.guessed
+    guessed = given_scores(evidence)
     return evidence.words.spent.format(
         runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
         steps=count(min(2 * runs, getattr(evidence, "steps", 2 * runs))),

@@ -13,11 +13,10 @@ from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
-from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
-from dpaudit.result.evidence import Evidence, spent
+from dpaudit.result.evidence import Evidence, given_scores, spent
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.scores_evidence import ScoreBound, score_bounds
+from dpaudit.result.scores_evidence import ScoreBound, score_bounds, table_words
 from dpaudit.result.shown import Shown
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import (
@@ -88,17 +87,9 @@ class AuditResult(Shown):
             object.__setattr__(self, "_computed_at", self.confidence)
         elif self._computed_at != self.confidence:
             raise ValueError(
-                f"the confidence of a result cannot be replaced by {self.confidence!r}: its verdict, bounds and curve "
-                f"hold at {self._computed_at!r}; for another confidence call "
-                "result.evidence.refutes, .mu_lower or .epsilon_lower, or audit again"
+                f"the confidence cannot be replaced by {self.confidence!r}: verdict, bounds and curve hold at "
+                f"{self._computed_at!r}; call result.evidence.refutes, .mu_lower or .epsilon_lower, or audit again"
             )
-
-    def __bool__(self) -> bool:
-        """Raise TypeError, because a test such as `assert audit(...)` would otherwise always pass."""
-        raise TypeError(
-            f"a result has no truth value (this one: {self.verdict.value}); use result.violated, or compare "
-            "result.verdict with a Verdict"
-        )
 
     def __repr__(self) -> str:
         assumption = self.evidence.words.assumption
@@ -130,15 +121,12 @@ class AuditResult(Shown):
 
     @property
     def bounds(self) -> tuple[ScoreBound, ...]:
-        """What given scores prove at the claim's delta (or 1e-5), one row for each assumption; () for other audits.
-
-        Each row holds at the confidence of the audit if its own assumption is true, but not across rows.
-        """
+        """What given scores prove at the claim's delta, or 1e-5, under each assumption by itself; () for other audits."""
         return self.bounds_at(None)
 
     def bounds_at(self, delta: float | None) -> tuple[ScoreBound, ...]:
         """Return `bounds` at another delta."""
-        found = self.evidence.guessed
+        found = given_scores(self.evidence)
         if found is None or not self.bounds_valid:
             return ()
         return score_bounds(found, self.claim, delta, self.confidence)
@@ -176,12 +164,7 @@ class AuditResult(Shown):
     def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
         """Return `epsilon_lower` under the assumption of a family, with the parameter of the largest refuted claim.
 
-        Args:
-            delta: Delta of the bound, between 0 and 1.
-            assuming: The family of claims, as in `epsilon_lower`.
-
-        Raises:
-            ValueError: If the family cannot be read, or if its claims are not nested.
+        The arguments and errors are those of `epsilon_lower`.
         """
         key = (delta, assuming)
         if key not in self._assumed:
@@ -189,16 +172,6 @@ class AuditResult(Shown):
                 self.evidence, delta, assuming, confidence=self.confidence, valid=self.bounds_valid
             )
         return self._assumed[key]
-
-    def to_json(self, path: str | Path) -> None:
-        """Write the result as a JSON file.  Floats are written with all digits, and inf and nan are written as strings.
-
-        Raises:
-            OSError: If the file cannot be written.
-        """
-        from dpaudit.result.files import as_text
-
-        write_whole(path, as_text(self.to_dict()))
 
     def to_dict(self) -> JsonObject:
         """Return the result as plain JSON values."""
@@ -208,9 +181,8 @@ class AuditResult(Shown):
         public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name not in left_out)
         names = ("environment" if name == "provenance" else name for name in public)
         values = {name: getattr(self, name) for name in names}
-        stated = (
-            {"bounds": self.bounds} if self.evidence.guessed else {}
-        )  # for other readers: the evidence implies them
+        rows = self.bounds  # for other readers: the evidence implies them
+        stated = {"bounds": rows} if rows else {}
         return {"format": FORMAT, **plain(values | stated | {"evidence": self.evidence.to_json()})}
 
     @classmethod
@@ -254,7 +226,7 @@ class AuditResult(Shown):
         return self.summary()
 
     def summary(self, delta: float | None = None) -> str:
-        """Return the summary that `str` returns, with `bounds_at(delta)` as the table of given scores."""
+        """Return the summary of `str`, with `bounds_at(delta)` as the table of given scores."""
         claim = f"{self.claim.label}{self.scope}"
         confidence = f"confidence {percent_at_least(self.confidence)}".replace("\u00a0", " ")
         found = {
@@ -329,23 +301,6 @@ def size_words(result: AuditResult) -> list[str]:
     elif (needed := result.runs_for_size) is not None:
         runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
         lines.append(f"more than claimed; how much more is not measured{runs}")
-    return lines
-
-
-def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
-    """Write what scores prove under each assumption, one line each."""
-    if not rows:
-        return []
-    of_verdict = next(row for row in rows if row.verdict)
-    claimed = f", claimed <= {of_verdict.claimed:.4g}" if math.isfinite(of_verdict.claimed) else ""
-    lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}:"]
-    for row in rows:
-        lines.append(f"  {'verdict:' if row.verdict else '':9}epsilon >= {lower(row.epsilon):6} {row.assumption}")
-    if len(rows) > 1:
-        lines.append(f"  {'':9}nothing           if members and others have different sources")
-    most = sorted({float(f"{row.most:.2g}") for row in rows})
-    each = "" if len(most) == 1 else ", by assumption"
-    lines.append(f"  these scores could prove at most {' and '.join(f'{one:g}' for one in most)}{each}")
     return lines
 
 

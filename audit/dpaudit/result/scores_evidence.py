@@ -6,6 +6,7 @@ The theorems are in `inference.scores.ranks`, `rank_laws` and `rank_bounds`.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.base_evidence import Evidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS, Words
+from dpaudit.text.rounding import lower
 from dpaudit.values import JsonObject
 
 Line = Literal["runs", "canaries", "inclusion"]
@@ -70,10 +72,6 @@ class ScoresEvidence(Evidence):
     @property
     def edges(self) -> Array:
         return np.zeros(0)
-
-    @property
-    def guessed(self) -> Self:
-        return self
 
     @property
     def scores(self) -> int:
@@ -254,6 +252,23 @@ def score_bounds(
         )
         for line in lines
     )
+
+
+def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
+    """Write what scores prove under each assumption, one line each."""
+    if not rows:
+        return []
+    of_verdict = next(row for row in rows if row.verdict)
+    claimed = f", claimed <= {of_verdict.claimed:.4g}" if math.isfinite(of_verdict.claimed) else ""
+    lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}:"]
+    for row in rows:
+        lines.append(f"  {'verdict:' if row.verdict else '':9}epsilon >= {lower(row.epsilon):6} {row.assumption}")
+    if len(rows) > 1:
+        lines.append(f"  {'':9}nothing           if members and others have different sources")
+    most = sorted({float(f"{row.most:.2g}") for row in rows})
+    each = "" if len(most) == 1 else ", by assumption"
+    lines.append(f"  these scores could prove at most {' and '.join(f'{one:g}' for one in most)}{each}")
+    return lines
 
 
 @lru_cache(64)

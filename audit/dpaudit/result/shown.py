@@ -5,11 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+from dpaudit.result.atomic_write import write_whole
 from dpaudit.values import Foreign
 
 
 class Shown:
-    """Plots and reports of a result."""
+    """Files, plots and reports of a result."""
+
+    def __bool__(self) -> bool:
+        """Raise TypeError, because a test such as `assert audit(...)` would otherwise always pass."""
+        raise TypeError(
+            f"a result has no truth value (this one: {cast(Foreign, self).verdict.value}); use result.violated, or "
+            "compare result.verdict with a Verdict"
+        )
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the result as a JSON file.  Floats are written with all digits, and inf and nan as strings.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        from dpaudit.result.files import as_text
+
+        write_whole(path, as_text(cast(Foreign, self).to_dict()))
 
     def to_pdf(self, path: str | Path, *, paper: str = "a4") -> None:
         """Write the report of this audit as a PDF file; `paper` is "a4" or "letter"."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from dpaudit.result.evidence import spent
+from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import PairRow, Verdict
 from dpaudit.result.words import quotation
@@ -163,9 +163,8 @@ def _odds(confidence: float) -> str:
 def data(result: AuditResult) -> Iterator[Span]:
     """Yield the witness's pair with the difference in bold, and the runs; or the canaries and the guesses."""
     evidence = result.evidence
-    if evidence.guessed is not None:
-        words, guessed = evidence.words, evidence.guessed
-        yield f"{count(guessed.scores)} {words.unit}, {words.each}; "
+    if (guessed := given_scores(evidence)) is not None:
+        yield f"{count(guessed.scores)} {evidence.words.unit}, {evidence.words.each}; "
         yield Strong(guessed.outcome)
         yield "."
         return

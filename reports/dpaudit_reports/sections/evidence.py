@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from functools import partial
 
+from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.text.rounding import at_least, at_most, count, number, percent_at_least, percent_beyond, upper
 from dpaudit_reports.blocks import Block, Column, Figure, Heading, KeyValues, Math, Panel, Paragraph, Span, Table
@@ -16,7 +17,7 @@ from dpaudit_reports.verdicts import why_void
 
 def scores(result: AuditResult) -> tuple[Block, ...]:
     """Return what given scores prove under each assumption."""
-    guessed, words = result.evidence.guessed, result.evidence.words
+    guessed, words = given_scores(result.evidence), result.evidence.words
     if guessed is None:
         return ()
     rows = [

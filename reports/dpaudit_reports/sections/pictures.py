@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.text.rounding import count, lower, number
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
@@ -30,7 +31,7 @@ def beside(result: AuditResult) -> tuple[Panel | None, str]:
     """Return the second panel and a description of its meaning; None and "" if the result has no second panel."""
     if not result.bounds_valid:
         return None, ""
-    if result.evidence.guessed is not None:
+    if given_scores(result.evidence) is not None:
         return _guesses(result)
     found = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
     return _bounds(result) if found is None else _counts(result, found)
@@ -49,7 +50,7 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
 
 
 def _guesses(result: AuditResult) -> tuple[Panel, str]:
-    guessed, words = result.evidence.guessed, result.evidence.words
+    guessed, words = given_scores(result.evidence), result.evidence.words
     assert guessed is not None
     rows = [
         _share("right guesses", guessed.right, guessed.n1, WITNESS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.result.evidence import spent
+from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, Verdict
 from dpaudit.text.rounding import at_most, percent_at_least
@@ -77,7 +77,7 @@ def _spent(result: AuditResult) -> str:
 
 
 def _shown(result: AuditResult) -> tuple[Span, ...]:
-    guessed = result.evidence.guessed
+    guessed = given_scores(result.evidence)
     if guessed is not None:
         return " ", Strong(f"{guessed.outcome[:1].upper()}{guessed.outcome[1:]}.")
     if not result.bounds_valid or (found := frequencies(result)) is None:
