@@ -22,7 +22,15 @@ LOOKS_DEPENDENT = "canaries depend on each other"
 
 def audited(scores: Any, included: Any, run: Any = None, claim: Any = None, **more: Any) -> AuditResult:
     runs = None if run is None else (run[~included], run[included])
-    return audit_scores(scores[~included], scores[included], claim, independence="canaries", run=runs, seed=1, **more)
+    return audit_scores(
+        scores[~included],
+        scores[included],
+        claim,
+        independence="canaries",
+        run=runs,
+        seed=1,
+        **{"confidence": 0.95, **more},
+    )
 
 
 def response(revealed: Any, m: int, seed: int) -> tuple[Any, Any, Any]:

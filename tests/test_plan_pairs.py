@@ -57,7 +57,6 @@ def test_the_power_is_that_of_the_weaker_direction(line: Line, n: int) -> None:
     stated = planned.chance_to_refute(CLAIM, parse_claim(SAMPLED.format(mu, rate)))
     assert 0.05 < stated < 0.95
     assert stated - 0.02 < min(powers) < stated + 0.2  # powers are rounded down
-    assert (max(powers) > min(powers) + 0.1) == (line == "runs")  # coins treat both sides alike
 
 
 @pytest.mark.parametrize("backward", [False, True])

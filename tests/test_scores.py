@@ -74,7 +74,7 @@ def test_the_table_shows_every_assumption_and_the_verdict_rests_on_one() -> None
 
 def test_the_assumption_stands_beside_every_verdict() -> None:
     results = [
-        audit_scores(*of_canaries(80, 1.5, 0), claim, independence="canaries")
+        audit_scores(*of_canaries(80, 1.5, 0), claim, independence="canaries", confidence=0.95)
         for claim in ("gaussian(mu=0.1)", "gaussian(mu=1.5)", None)
     ]
     assert {(result.verdict, result.measurement) for result in results} == {

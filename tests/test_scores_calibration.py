@@ -53,9 +53,9 @@ CALIBRATED: dict[str, tuple[Any, Callable[[np.random.Generator], Arrays]]] = {
     "name", [pytest.param(name, marks=() if name == "runs with ties" else pytest.mark.slow) for name in CALIBRATED]
 )
 def test_true_claims_are_rarely_refuted(name: str) -> None:
-    """Makes 60 tests at 80 %; fails by chance < 1 in 10**6.  benchmarks/score_bounds.py makes thousands."""
+    """Makes 20 tests at 80 %; fails by chance < 1 in 10**6.  benchmarks/score_bounds.py makes thousands."""
     independence, made = CALIBRATED[name]
-    claim, audits, rng, refuted = GaussianDP(1.0), 60, np.random.default_rng(7), 0
+    claim, audits, rng, refuted = GaussianDP(1.0), 20, np.random.default_rng(7), 0
     for _ in range(audits):
         scores = made(rng)
         coins = Coins(0.5, 1.0, "")
@@ -89,9 +89,9 @@ def test_no_score_is_counted_that_was_learned_from(coins: bool) -> None:
 
 
 def test_learned_scores_do_not_refute_a_true_claim_more_often() -> None:
-    """Makes 40 audits with an attack that memorises all outputs of its fit; fails by chance < 1 in 10**6 at 80 %."""
+    """Makes 15 audits with an attack that memorises all outputs of its fit; fails by chance < 1 in 10**6 at 80 %."""
     claim, refuted = PureDP(1.0), 0
-    for seed in range(40):
+    for seed in range(15):
         learned = learned_scores(*words_and_numbers(60, seed), Memory(), seed, coins=False)
         evidence = sorted_evidence(
             learned.scores0,
@@ -104,7 +104,7 @@ def test_learned_scores_do_not_refute_a_true_claim_more_often() -> None:
             rng=np.random.default_rng(seed),
         )
         refuted += evidence.refutes(claim, confidence=0.8)
-    assert refuted <= binom.ppf(1 - 1e-6, 40, 0.2)
+    assert refuted <= binom.ppf(1 - 1e-6, 15, 0.2)
 
 
 def test_the_split_leaves_the_other_coins_fair_and_independent() -> None:

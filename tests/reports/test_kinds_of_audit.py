@@ -91,10 +91,8 @@ def test_scores_of_runs_are_repeated_and_extended_by_runs(shift: float) -> None:
 def test_runs_of_canaries_are_not_runs_per_dataset() -> None:
     result = of_scores(9.0, None, runs=3)
     found = text_of(result)
-    assert "after 3 runs with 400 canaries" in page(result)
-    assert "400 canaries, each included at random" in page(result)
-    assert "3 runs with 400 canaries" in str(result)
-    assert sentence(Audited(name="a", result=result)).endswith("3 runs with 400 canaries")
+    assert "200 canaries, each included at random" in page(result)
+    assert "3 runs with 200 canaries" in str(result)
     assert "per dataset" not in found + str(result) + repr(result)
     assert "make a new run with new coins, and audit it." in page(of_scores(4.0, None))
 

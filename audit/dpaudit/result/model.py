@@ -121,7 +121,7 @@ class AuditResult(Shown):
 
     @property
     def bounds(self) -> tuple[ScoreBound, ...]:
-        """What given scores prove at the claim's delta, or 1e-5, under each assumption by itself; () for other audits."""
+        """What given scores prove at the claim's delta, or 1e-5, under each assumption; () for other audits."""
         return self.bounds_at(None)
 
     def bounds_at(self, delta: float | None) -> tuple[ScoreBound, ...]:
@@ -181,8 +181,7 @@ class AuditResult(Shown):
         public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name not in left_out)
         names = ("environment" if name == "provenance" else name for name in public)
         values = {name: getattr(self, name) for name in names}
-        rows = self.bounds  # for other readers: the evidence implies them
-        stated = {"bounds": rows} if rows else {}
+        stated = {"bounds": rows} if (rows := self.bounds) else {}  # for other readers: the evidence implies them
         return {"format": FORMAT, **plain(values | stated | {"evidence": self.evidence.to_json()})}
 
     @classmethod
