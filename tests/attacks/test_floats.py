@@ -140,9 +140,8 @@ def test_noise_that_is_no_inverse_of_one_uniform_number_is_left_alone() -> None:
         def sample(self, dataset: float, n: int, rng: Rng) -> Any:
             return dataset + InverseCdf().sample(0.0, n, rng) + InverseCdf().sample(0.0, n, rng)
 
-    for seed in range(2):
-        assert found(Twice(), (0.0, 1.0), 24, seed) == 0.5
-        assert found(InverseCdf(), (1000.0, 1001.0), 24, seed) == 0.5
+    assert found(Twice(), (0.0, 1.0), 24, 0) == 0.5
+    assert found(InverseCdf(), (1000.0, 1001.0), 24, 0) == 0.5
 
 
 def test_the_same_noise_rounded_to_a_grid_is_not_refuted() -> None:

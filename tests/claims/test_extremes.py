@@ -60,6 +60,7 @@ CLAIMS = [
 SLOW = [
     *(ZeroConcentratedDP(x) for x in (1e-9, 800.0)),
     LaplaceDP(0.01).repeated(10_000),
+    ZeroConcentratedDP(1e6),
     compose(GaussianDP(1.0), LaplaceDP(1e5)),
 ]
 

@@ -32,11 +32,11 @@ EPSILON: Array = np.linspace(-30, 30, 2001)
 quick = settings(
     derandomize=True,
     deadline=None,
-    max_examples=30,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-dear = settings(quick, max_examples=15)  # an example takes tens of milliseconds
-slow = settings(quick, max_examples=10)
+dear = settings(quick, max_examples=10)  # an example takes tens of milliseconds
+slow = settings(quick, max_examples=8)
 
 
 @st.composite

@@ -375,7 +375,7 @@ class Records:
 
 
 @pytest.mark.usefixtures("eight")
-@pytest.mark.parametrize("confirm", [None, 50])
+@pytest.mark.parametrize("confirm", [None, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_run_is_made_beyond_the_trials(confirm: Any) -> None:
     """The seed decides: with 17 trials, the proof takes all of them."""
     for trials in (17, 101, 200):

@@ -52,8 +52,9 @@ class Frozen:
         return (dataset[0] * self.scale, self.scale)
 
 
-@pytest.mark.parametrize("mechanism", [a_fixed_seed, no_noise, Frozen(0.3)], ids=["seed", "no noise", "object"])
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize(
+    ("mechanism", "method"), [(a_fixed_seed, "sequential"), (no_noise, "fixed"), (Frozen(0.3), "sequential")]
+)
 def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism: Any, method: str) -> None:
     result = audited(mechanism, method=method)
     assert result.violated
@@ -66,7 +67,7 @@ def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism:
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_cache_in_an_object_is_inconclusive_with_any_number_of_runs(method: str) -> None:
     """The cache is one observation of each dataset.  The seed decides."""
-    for pairs, trials in (([Pair([2], [3]), PAIR], 100), (PAIR, 60), (PAIR, 600)):
+    for pairs, trials in (([Pair([2], [3]), PAIR], 100), (PAIR, 600)):
         result = audited(Keeps(), pairs, trials=trials, method=method)
         assert result.verdict is Verdict.INCONCLUSIVE
         assert not result.bounds_valid
@@ -88,8 +89,9 @@ def test_as_many_new_processes_as_the_exact_test_needs(epsilon: float, confidenc
     assert (1 - alpha) ** (2 * k) <= 1 - confidence
 
 
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
-@pytest.mark.parametrize("value", [0.5, None, [], float("nan")], ids=repr)
+@pytest.mark.parametrize(
+    ("value", "method"), [(0.5, "sequential"), (None, "fixed"), ([], "sequential"), (float("nan"), "fixed")]
+)
 def test_constant_outputs_are_inconclusive(value: Any, method: str) -> None:
     result = audited(lambda dataset, rng: (value,), method=method, attacks=["logistic", "plug_in_ratio"])
     assert result.verdict is Verdict.INCONCLUSIVE

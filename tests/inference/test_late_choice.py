@@ -132,6 +132,7 @@ def test_without_enough_wealth_no_late_bet_is_placed() -> None:
     assert late.evidence(counts) is None
 
 
+@pytest.mark.slow
 def test_late_bets_find_more_violations() -> None:
     """Exact scores of Gaussian noise, mu = 1 against the claim mu = 0.8, 700 trials.  The seed decides.
 

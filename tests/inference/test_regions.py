@@ -98,7 +98,7 @@ def test_the_region_of_epsilon_divides_the_outputs_of_the_pilot() -> None:
     assert threshold_for_epsilon(one, one, delta=0.0, trials=100, significance=0.05, otherwise=7) == 7
 
 
-@pytest.mark.parametrize("mu", [0.3, 3.0])
+@pytest.mark.parametrize("mu", [0.3, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_the_region_of_mu_gives_nearly_the_largest_bound(mu: float) -> None:
     """Uses pilots of 1,000 outputs and the expected counts of 9,000 outputs."""
     rng, law = np.random.default_rng(1), gaussian_noise(mu)

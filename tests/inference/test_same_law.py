@@ -61,7 +61,9 @@ MULTISETS = {
 
 
 @pytest.mark.usefixtures("sharp")
-@pytest.mark.parametrize(("name", "own"), [*((name, 3) for name in MULTISETS), ("two values", 5)])
+@pytest.mark.parametrize(
+    ("name", "own"), [*((name, 3) for name in MULTISETS), pytest.param("two values", 5, marks=pytest.mark.slow)]
+)
 def test_differences_are_found_with_probability_at_most_the_level(name: str, own: int) -> None:
     """Enumerates which outputs belong to the first of two processes; given the outputs, all are equally likely."""
     outputs, found = MULTISETS[name], {0.2: 0, 0.5: 0}

@@ -49,10 +49,10 @@ def test_a_program_stays_alive_and_gets_dataset_count_and_seed(tmp_path: Path) -
 def test_the_same_randomness_gives_the_same_outputs_in_any_process(tmp_path: Path) -> None:
     mechanism = script(tmp_path, SEEDED)
     pairs = [Pair([0], [1])]
-    here = Sampler(mechanism, pairs, seed=3, jobs=1).block(0, 0, 20_000)  # the block makes two calls
+    here = Sampler(mechanism, pairs, seed=3, jobs=1).block(0, 0, 10_500)  # the block makes two calls
     parallel = Sampler(pickle.loads(pickle.dumps(mechanism)), pairs, seed=3, jobs=2)
     parallel.seconds_per_run = 1.0
-    there = parallel.block(0, 0, 20_000)
+    there = parallel.block(0, 0, 10_500)
     assert [list(outcome.outputs) for outcome in here] == [list(outcome.outputs) for outcome in there]
 
 

@@ -91,6 +91,7 @@ environments.environment([{tiny!r}])
     assert begun() == before
 
 
+@pytest.mark.slow
 def test_an_environment_whose_python_was_removed_is_rebuilt(tmp_path: Path) -> None:
     tiny = wheel(tmp_path, "tinygone", "1.0", "")
     python = environment([tiny]).python

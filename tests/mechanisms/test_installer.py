@@ -82,7 +82,7 @@ def test_credentials_are_neither_kept_nor_part_of_the_key(clear: pytest.MonkeyPa
     assert len(found) == 1, "a new password does not rebuild all environments"
 
 
-@pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
+@pytest.mark.parametrize("name", ["uv.toml", pytest.param("pyproject.toml", marks=pytest.mark.slow)])
 def test_settings_and_packages_of_the_current_folder_have_no_effect(
     tmp_path: Path, clear: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -90,12 +90,14 @@ def test_what_was_measured_before_is_kept_and_the_run_is_no_outcome(failures: An
 
 
 @linux
-def test_the_result_does_not_depend_on_the_limit() -> None:
-    limited, free = audited(modest, jobs=2, trials=60), audited(modest, memory=None, trials=60)
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_result_does_not_depend_on_the_limit(jobs: int) -> None:
+    limited, free = audited(modest, jobs=jobs, trials=60), audited(modest, memory=None, trials=60)
     assert limited.e_value == free.e_value
     assert limited.provenance.outputs == free.provenance.outputs
 
 
+@pytest.mark.slow
 @linux
 def test_a_worker_that_dies_at_the_limit_ends_only_its_audit() -> None:
     def abort(dataset: Any, rng: np.random.Generator) -> float:

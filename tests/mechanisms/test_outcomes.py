@@ -137,6 +137,7 @@ def test_exceptions_nan_and_types_are_refuted_in_an_environment_as_in_this_proce
     here = PythonMechanism(mechanism.address, folder=tmp_path)
     for route in (here, mechanism):
         given: dict[str, Any] = {"trials": 300, "failures": "outcome", "seed": 1, "confirm": "never"}
+        given["attacks"] = ["logistic", "plug_in_ratio"]
         result = audit(route, "pure(epsilon=0.1)", PAIR, **given)
         assert result.violated
 

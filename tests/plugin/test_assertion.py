@@ -39,9 +39,9 @@ else:
     raise SystemExit("no violation found")
 
 try:
-    assert_private(noise(1.0), claim, bit, trials=50, detect=1.2, attacks="threshold")
+    assert_private(noise(1.0), claim, bit, trials=20, detect=1.5, attacks="threshold")
 except AuditInconclusive as error:
-    assert "50 runs per dataset are too few" in str(error)
+    assert "20 runs per dataset are too few" in str(error)
 else:
     raise SystemExit("not inconclusive")
 
@@ -103,7 +103,7 @@ def test_the_first_example_finds_half_of_the_noise(run: Callable[..., Any], pyte
     text = DOCUMENT.read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
     pytester.makepyfile(test_stats=code)
-    assert run(None, "--dpaudit-trials", "100").counts == {"passed": 1}
+    assert run(None, "--dpaudit-trials", "60").counts == {"passed": 1}
     pytester.makepyfile(test_stats=code.replace("scale=1 / len(dataset)", "scale=0.5 / len(dataset)"))
     failed = run(None)
     assert failed.counts == {"failed": 1}

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+import _dpaudit_pytest
 
 pytest_plugins = ["pytester"]
 Run = Callable[..., Any]
@@ -59,6 +62,7 @@ def levels(folder: Any) -> list[float]:
     return [float(line) for line in (folder / "levels.txt").read_text().split()]
 
 
+@pytest.mark.slow
 def test_copies_of_a_test_in_all_workers_share_the_budget(elsewhere: Run, pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     code = AUDITS + "def test_it(dpaudit): audited(dpaudit)\n"
@@ -67,6 +71,16 @@ def test_copies_of_a_test_in_all_workers_share_the_budget(elsewhere: Run, pytest
     assert len(levels(pytester.path)) == 2
     assert 0.6 * 0.01 < sum(levels(pytester.path)) <= 0.01
     assert "split over 2 tests" in done.out
+
+
+def test_each_of_two_workers_takes_half_of_the_budget_of_a_test(run: Run, pytester: pytest.Pytester) -> None:
+    each: Any = SimpleNamespace(getoption=lambda name, *default: "each" if name == "dist" else None)
+    node = SimpleNamespace(workerinput={"workercount": 2, "workerid": "gw0"})
+    _dpaudit_pytest._Session(each).pytest_configure_node(node)
+    told = f"config.workerinput, config.workeroutput = {node.workerinput}, {{}}"
+    pytester.makeconftest(f"def pytest_configure(config):\n    {told}\n")
+    assert run(AUDITS + "def test_it(dpaudit): audited(dpaudit)\n", "--dpaudit-false-alarm", "0.01").code == 0
+    assert 0.3 * 0.01 < levels(pytester.path)[0] <= 0.5 * 0.01
 
 
 def test_a_baseline_excludes_copies_of_tests(run: Run) -> None:

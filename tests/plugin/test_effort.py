@@ -52,7 +52,7 @@ def test_bets_on_the_violation_to_detect_save_runs(
     assert with_bets < 0.95 * Effort(claim, detect, 1e-3).planned
 
 
-@pytest.mark.parametrize("detect", [1.3, 1.5])
+@pytest.mark.parametrize("detect", [pytest.param(1.3, marks=pytest.mark.slow), 1.5])
 def test_known_scores_need_no_more_than_the_closed_form_says(detect: float) -> None:
     """The closed form assumes the best bet and normal gains, so it gives slightly too many runs.
 

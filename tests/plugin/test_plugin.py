@@ -70,9 +70,9 @@ def raises(dataset, rng):
 def test_raises(dpaudit):
     dpaudit.assert_private(raises, claim=CLAIM, pairs=BIT)
 
-@pytest.mark.parametrize("detect", ["gaussian(mu=1.1)", 1.1])
+@pytest.mark.parametrize("detect", ["gaussian(mu=1.5)", 1.5])
 def test_too_few(dpaudit, detect):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, trials=100, detect=detect, attacks="threshold")
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, trials=20, detect=detect, attacks="threshold")
 
 @batched
 def repeats(dataset, n, rng):
@@ -88,7 +88,7 @@ def test_repeats(dpaudit):
     assert "VIOLATION" not in done.out
     assert done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
-    assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
+    assert done.out.count("E         because    20 runs per dataset are too few to see") == 2
     assert done.out.count("would detect this mechanism with probability 99.9 % if the attack is optimal\nE") == 2
     assert "3 audits: ◇ 3 inconclusive" in done.out
     assert "because    a sequence of " in done.out
@@ -269,7 +269,7 @@ RIGHT, WRONG = "(self.mu * len(dataset))", "(self.mu * (len(dataset) + 20))"
 def test_the_example_finds_a_planted_bug(run: Callable[..., Any], pytester: pytest.Pytester) -> None:
     """Half of the noise."""
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    done = run(None, "--dpaudit-trials", "400")
+    done = run(None, "--dpaudit-trials", "380")
     assert done.counts == {"passed": 5}, done.out
     assert "4 audits: ○ 4 no violation found" in done.out
     code = (pytester.path / "noise.py").read_text()

@@ -87,6 +87,7 @@ def test_a_violation_on_the_outputs_of_an_earlier_session_is_inconclusive(run: R
     assert "the first outputs equal the first outputs of an earlier run" in again.out
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_baseline_that_is_used_twice_adds_no_evidence(run: Run, pytester: pytest.Pytester) -> None:
     """Seeds come from the number of the session, so the copy makes the same runs."""
     audited = 'dpaudit.assert_private(noise(0.9), claim=CLAIM, pairs=BIT, attacks="threshold")'

@@ -60,6 +60,7 @@ def test_every_claim_can_be_drawn(claim: TradeoffFunction) -> None:
         ElementTree.fromstring(svg)
 
 
+@pytest.mark.slow
 def test_a_figure_does_not_depend_on_those_before_it() -> None:
     first = drawn(sample.violation())
     for other in (sample.no_violation(), sample.empty()):

@@ -140,7 +140,7 @@ QUESTIONS = (
 )
 
 
-@pytest.mark.parametrize("make", [sample.violation, sample.no_violation])
+@pytest.mark.parametrize("make", [sample.violation, pytest.param(sample.no_violation, marks=pytest.mark.slow)])
 def test_the_first_page_answers_six_questions_and_says_what_to_do(
     make: Callable[[], AuditResult], tmp_path: Path
 ) -> None:
