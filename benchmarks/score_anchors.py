@@ -62,7 +62,7 @@ def epsilon(mu: float) -> float:
 def bounds(law: Law, m: int, seed: int) -> Row:
     rng = np.random.default_rng(seed)
     included = rng.random(m) < 0.5
-    scores, found = law(rng, included), {}
+    scores, found = law(rng, included.astype(np.float64)), {}
     for line in LINES:
         each = partial(rank_test, scores[~included], scores[included], line)
         found[f"{line} GDP"] = epsilon(each(None, seed).mu_lower(significance=S))

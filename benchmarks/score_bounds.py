@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -116,7 +115,7 @@ def clopper_pearson(scores0: Array, scores1: Array, cuts: Array, level: float) -
         most = np.where(few < n, beta.ppf(1 - level / 2, few + 1, np.maximum(n - few, 1e-9)), 1.0)
         least = np.where(many > 0, beta.ppf(level / 2, np.maximum(many, 1e-9), m - many + 1), 0.0)
         found.append(np.log(np.maximum(least - DELTA, 1e-300) / most))
-    return np.max(found, axis=0)
+    return np.asarray(np.max(found, axis=0))
 
 
 def thresholds(scores0: Array, scores1: Array) -> float:
@@ -202,4 +201,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -164,7 +164,7 @@ def seen_in_scores(independence: Independence, claim: str, confidence: float, ca
         return parse_claim(audit_scores(scores[~included], scores[included], claim, **terms).detectable.claim)
 
     def refuted(truth: Any, seed: int) -> float:
-        rng, coins = np.random.default_rng([seed, canaries]), np.zeros(0)
+        rng, coins = np.random.default_rng([seed, canaries]), np.zeros(0, dtype=np.bool_)
         while half_included(canaries - int(coins.sum()), int(coins.sum())) or not len(coins):
             coins = rng.random(canaries) < 0.5
         uniform = rng.random(canaries)

@@ -55,7 +55,8 @@ def test_a_larger_violation_needs_fewer_scores_and_a_weaker_assumption_more() ->
     numbers = [plan_scores(PureDP(0.5), PureDP(epsilon), independence="canaries") for epsilon in (2.0, 4.0)]
     assert numbers == sorted(numbers, reverse=True)  # type: ignore[type-var]
     strong, weak = (
-        plan_scores("gaussian(mu=1)", GaussianDP(3.0), independence=independence) for independence in CHOICES[1:]
+        plan_scores("gaussian(mu=1)", GaussianDP(3.0), independence=independence)  # type: ignore[arg-type]
+        for independence in CHOICES[1:]
     )
     assert strong is not None
     assert weak is not None

@@ -125,12 +125,12 @@ def test_outputs_that_are_no_numbers_get_a_learned_score(independence: Any) -> N
 
 def test_numbers_that_may_be_fixed_cost_power_without_an_assumption_only() -> None:
     scores0, scores1 = of_runs(150, 3.0, 0)
-    uneven, half = (scores0[:50], scores1), (scores0, scores1)
-    for sides, said in ((uneven, "150 of 200 canaries were included"), (half, "half of the canaries were included")):
-        result = audit_scores(*sides, GaussianDP(0.1), confidence=0.95)
+    uneven, half = scores0[:50], scores0
+    for first, said in ((uneven, "150 of 200 canaries were included"), (half, "half of the canaries were included")):
+        result = audit_scores(first, scores1, GaussianDP(0.1), confidence=0.95)
         assert f"{said}, so this number may have been fixed beforehand" in str(result)
         assert result.bounds_valid
-        assert "fixed" not in str(audit_scores(*sides, GaussianDP(0.1), independence="runs", confidence=0.95))
+        assert "fixed" not in str(audit_scores(first, scores1, GaussianDP(0.1), independence="runs", confidence=0.95))
     assert "fixed" not in str(audit_scores(scores0[:144], scores1, GaussianDP(0.1), confidence=0.95))
 
 
@@ -248,13 +248,14 @@ def test_runs_that_all_include_half_are_reported() -> None:
     found = audit_scores(rng.normal(size=100), rng.normal(size=100), run=run)
     assert "half of the canaries of every run were included" in str(found)
     assert [row.verdict for row in found.bounds] == [True]  # labels of different runs cannot be exchanged
+    inclusion: Any
     for inclusion in ("coins", "fixed_number"):
         with pytest.raises(ValueError, match="independent canaries of several runs must be included by coins"):
             audit_scores(
                 rng.normal(size=100),
                 rng.normal(size=100),
                 independence="canaries",
-                included_at_random=inclusion,  # type: ignore[arg-type]
+                included_at_random=inclusion,
                 run=run,
             )
     labels = np.arange(8)  # coins include 1 or 2 of 3 canaries in each of 8 runs with probability 0.1

@@ -169,7 +169,12 @@ def _coin_law(blocks: Blocks, used: Statistic, q: Any, t: float) -> float:
 
 
 def _largest(
-    event: np.ndarray, coins: list, outputs: int, epsilon: float, delta: float, chance: np.ndarray | None = None
+    event: np.ndarray,
+    coins: list[tuple[bool, ...]],
+    outputs: int,
+    epsilon: float,
+    delta: float,
+    chance: np.ndarray | None = None,
 ) -> float:
     """Return the largest probability of an event under (epsilon, delta)-DP of every coin."""
     place = {x: i for i, x in enumerate(coins)}
@@ -195,7 +200,7 @@ def _largest(
     weight = np.full(len(coins), 1 / len(coins)) if chance is None else chance
     goal[:size] = -(event * weight[:, None]).ravel()
     found = linprog(goal, np.array(rows), bounds, equal, np.ones(len(coins)))
-    return float(-found.fun)
+    return -float(found.fun or 0.0)
 
 
 @pytest.mark.parametrize(
