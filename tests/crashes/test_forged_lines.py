@@ -132,7 +132,7 @@ def test_an_error_quotes_a_part_of_a_long_line_of_stderr() -> None:
     assert len(str(error.value)) < 2_000
 
 
-@pytest.mark.parametrize("key", ["pairs", "attacks", "warnings"])
+@pytest.mark.parametrize("key", [pytest.param("pairs", marks=pytest.mark.slow), "attacks", "warnings"])
 def test_a_report_shows_a_part_of_very_many_entries_and_says_so(key: str) -> None:
     values = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), trials=60, seed=0, confidence=0.95).to_dict()
     values[key] = (["a warning"] if key == "warnings" else values[key][:1]) * 2_000

@@ -106,10 +106,7 @@ def test_reporting_an_internal_error_never_raises(folder: Path, monkeypatch: pyt
     "line",
     [
         "kept.append(open('/dev/null'))",
-        pytest.param(
-            "len(kept) == 25 and resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); kept.append(open('/dev/null'))",
-            marks=pytest.mark.slow,
-        ),
+        "len(kept) == 25 and resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); kept.append(open('/dev/null'))",
     ],
 )
 def test_a_mechanism_that_uses_up_all_file_handles_leaves_a_result_and_never_the_code_of_a_violation(

@@ -85,7 +85,7 @@ def test_a_fault_on_one_output_changes_no_other_score_of_an_attack_that_is_calib
     assert not learners[0].hopeless
 
 
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("method", ["sequential", pytest.param("fixed", marks=pytest.mark.slow)])
 def test_a_rare_nan_certifies_nothing_where_outputs_do_not_depend_on_the_data(method: str) -> None:
     """The seeds are fixed.  The logarithm of an output in 400 is NaN."""
 

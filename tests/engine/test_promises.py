@@ -182,9 +182,9 @@ def test_bounds_of_the_fixed_test_are_near_the_truth(trials: int, least: float) 
 def test_bounds_of_the_fixed_test_are_near_the_truth_where_the_loss_is_bounded(claim: str) -> None:
     """Half of the outputs of Laplace noise have the largest loss, and the frozen score must find their region.
 
-    A region chosen by earlier scores may miss it and certify nothing.  Five standard errors are 0.13.
+    A region chosen by earlier scores may miss it and certify nothing.  Five standard errors are 0.18.
     """
-    result = audit(Laplace(1.0), claim, PAIR, trials=10_000, method="fixed", seed=0, confidence=0.95)
+    result = audit(Laplace(1.0), claim, PAIR, trials=5_000, method="fixed", seed=0, confidence=0.95)
     assert 0.8 < result.epsilon_lower() <= 1.08
     assert 0.85 < result.mu_lower <= 1.15  # 2 ndtri(1 - e^-0.5 / 2) = 1.03
 

@@ -62,12 +62,9 @@ def test_a_replay_refuses_packages_with_other_content_or_says_so(audited: Path, 
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (
-            lambda about: about.pop("hashes of the mechanism's packages"),
-            "the result has no hashes of the audit's packages",
-        ),
+        (lambda a: a.pop("hashes of the mechanism's packages"), "the result has no hashes of the audit's packages"),
         pytest.param(
-            lambda about: about.update({"python": "3.9.1"}), "the audit ran with Python 3.9.1", marks=pytest.mark.slow
+            lambda a: a.update({"python": "3.9.1"}), "the audit ran with Python 3.9.1", marks=pytest.mark.slow
         ),
     ],
 )

@@ -269,9 +269,9 @@ RIGHT, WRONG = "(self.mu * len(dataset))", "(self.mu * (len(dataset) + 20))"
 def test_the_example_finds_a_planted_bug(run: Callable[..., Any], pytester: pytest.Pytester) -> None:
     """Half of the noise."""
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    done = run(None, "--dpaudit-trials", "380")
-    assert done.counts == {"passed": 5}, done.out
-    assert "4 audits: ○ 4 no violation found" in done.out
+    done = run(None, "--dpaudit-trials", "380", "-k", "not count or as_text")
+    assert done.counts == {"passed": 3, "deselected": 2}, done.out
+    assert "2 audits: ○ 2 no violation found" in done.out
     code = (pytester.path / "noise.py").read_text()
     assert RIGHT in code
     (pytester.path / "noise.py").write_text(code.replace(RIGHT, WRONG))

@@ -162,17 +162,11 @@ def test_many_runs_refuse_bad_input() -> None:
 def test_one_run_with_many_canaries() -> None:
     """Fails by chance < 1 in 10**6 for the right trainer; the wrong one has mu = 4 instead of 2."""
     wide = reference.Model((2, 2), spare=100)
-    for kind, violated in ((reference.Trainer, False), (HalfNoise, True)):
+    for kind, violated, confidence in ((reference.Trainer, False, SURE), (HalfNoise, True, 0.95)):
         algorithm = trainer(kind, model=wide, noise_multiplier=1.0)
         train = reference.OneRun(algorithm, DATA, canaries.dirac(100), views.spare_weights())
         result = training.one_run(
-            train,
-            100,
-            algorithm.claim,
-            independence="canaries",
-            confidence=0.95 if violated else SURE,
-            seed=1,
-            name="one",
+            train, 100, algorithm.claim, independence="canaries", confidence=confidence, seed=1, name="one"
         )
         assert result.violated == violated
         assert result.name == "one"
