@@ -8,13 +8,27 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from _pytest.pytester import SysModulesSnapshot
 
 from dpaudit import AuditResult
 from dpaudit.mechanisms.own_process import end_process
 
 collect_ignore = ["example"]  # a separate project, run by test_example
+
+
+def _restore(snapshot: Any) -> None:
+    """Remove the modules of a session's own folder only: those of packages would exist twice if loaded again."""
+    saved = snapshot._SysModulesSnapshot__saved
+    for name, module in list(sys.modules.items()):
+        if name not in saved and "pytest-of-" in str(getattr(module, "__file__", "")):
+            del sys.modules[name]
+    sys.modules.update(saved)
+
+
+SysModulesSnapshot.restore = _restore  # type: ignore[method-assign]
 
 HEAD = """\
 import unittest
