@@ -28,7 +28,7 @@ def _restore(snapshot: Any) -> None:
     sys.modules.update(saved)
 
 
-SysModulesSnapshot.restore = _restore  # type: ignore[method-assign]
+SysModulesSnapshot.restore = _restore  # type: ignore[assignment,method-assign]
 
 HEAD = """\
 import unittest
