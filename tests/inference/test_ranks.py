@@ -246,6 +246,43 @@ def test_the_mean_of_the_statistic_is_that_of_its_law(share: float) -> None:
         assert used.log_mean(expit(law.log_odds(0.6))) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize(("epsilon", "significance"), [(0.1, 0.2), (0.6, 0.2), (1.0, 0.5)])
+def test_a_true_claim_is_refuted_as_rarely_as_stated(epsilon: float, significance: float) -> None:
+    """Sum the probabilities of all outcomes of randomised response that refute it, by the bound or by the p-value."""
+    law, wrong, found = Inclusion(Blocks(4, 4)), 0.0, 0.0
+    for right in product(*[range(size + 1) for size in law.blocks.sizes]):
+        chance = float(np.prod(binom.pmf(right, law.blocks.sizes, expit(epsilon))))
+        test = RankTest(law, right, Path(0.0), significance)
+        wrong += chance * (test.epsilon_lower(0.0, significance=significance) > epsilon)
+        found += chance * (test.p_value(ApproxDP(epsilon=epsilon, delta=0.0)) <= significance)
+    assert max(wrong, found) <= significance
+    assert found > 0
+
+
+def test_the_bound_is_that_of_exact_probabilities() -> None:
+    """Invert exact tails of T instead of simulated bounds, reference by reference."""
+    law, significance, rng = Inclusion(Blocks(7, 7)), 0.2, np.random.default_rng(4)
+    sizes = law.blocks.sizes
+    outcomes = np.array(list(product(*[range(size + 1) for size in sizes])))
+    for q in (0.8, 0.95):
+        right = rng.binomial(sizes, q)
+        test = RankTest(law, tuple(right.tolist()), Path(0.0), significance)
+        exact = 0.0
+        for x in test.references:
+            used = Statistic.of(law.blocks, Path(0.0).log_odds(law.blocks, x))
+            reached = used.log(outcomes) >= used.log(right) - 1e-9
+            tails = {
+                y: float(np.prod(binom.pmf(outcomes[reached], sizes, expit(y)), axis=1).sum())
+                for y in np.linspace(exact, x, 17)
+            }
+            refuted = [y for y, tail_of in tails.items() if tail_of <= test.share * significance]
+            exact = max(refuted, default=exact)
+            if exact < x:
+                break
+        assert test._end[0] <= exact
+        assert test._end[0] >= 0.8 * exact - 0.05
+
+
 @pytest.mark.parametrize("law", [Independent, Inclusion])
 def test_bounds_reach_what_one_run_allows(law: Any) -> None:
     """N(2, 1) against N(0, 1), 500 each: above 2.4, the bound of ten Clopper-Pearson thresholds."""

@@ -223,6 +223,6 @@ def order_doubts(
     sides = ("on d0", "on d1") if runs else ("without the canary", "with the canary")
     return "", (
         f"scores are hardly higher {sides[1]} than {sides[0]}: {100 * share:.0f} % of all pairs of scores are in "
-        "this order, and chance gives 50 %.  Check that the training uses the canary, that the scores are of the "
-        f"trained model, and that a higher score is evidence for runs {sides[1]}"
+        "this order, and chance gives 50 %.  Check that the data were used, that the scores belong to them, and that a "
+        f"higher score is evidence for runs {sides[1]}"
     )

@@ -24,7 +24,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.base_evidence import Evidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS, Words
-from dpaudit.text.rounding import lower
+from dpaudit.text.rounding import lower, upper
 from dpaudit.values import JsonObject
 
 Line = Literal["runs", "canaries", "inclusion"]
@@ -49,9 +49,8 @@ class ScoresEvidence(Evidence):
     runs: int  # number of independent runs that the scores come from
     share: float  # probability of the coins of `Inclusion`
     factor: float  # factor of the p-values of `Inclusion`
-    divided: bool = (
-        False  # whether several runs included fixed numbers, so that there is no line of independent canaries
-    )
+    # whether each of several runs included a fixed number, so that there is no line of independent canaries
+    divided: bool = False
     delta: float  # the delta whose bound of epsilon is best
     significance: float  # the significance that defines the bounds of `rank_bounds`
     ranked: tuple[int, ...]  # right guesses in each block, if the n1 highest scores are guessed to be of d1
@@ -212,7 +211,7 @@ class ScoreBound:
         delta: Delta of the bound.
         epsilon: Certified lower bound on epsilon in nats.
         claimed: The epsilon that the claim allows at this delta; inf without a claim.
-        most: The largest bound that this number of scores could prove.
+        most: A number that no bound from so many scores exceeds.
         verdict: Whether the verdict rests on this assumption.
     """
 
@@ -259,15 +258,15 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
     if not rows:
         return []
     of_verdict = next(row for row in rows if row.verdict)
-    claimed = f", claimed <= {of_verdict.claimed:.4g}" if math.isfinite(of_verdict.claimed) else ""
+    claimed = f", claimed <= {upper(of_verdict.claimed, 4)}" if math.isfinite(of_verdict.claimed) else ""
     lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}:"]
     for row in rows:
         lines.append(f"  {'verdict:' if row.verdict else '':9}epsilon >= {lower(row.epsilon):6} {row.assumption}")
     if len(rows) > 1:
         lines.append(f"  {'':9}nothing           if members and others have different sources")
-    most = sorted({float(f"{row.most:.2g}") for row in rows})
+    most = dict.fromkeys(upper(one, 2) for one in sorted(row.most for row in rows))
     each = "" if len(most) == 1 else ", by assumption"
-    lines.append(f"  these scores could prove at most {' and '.join(f'{one:g}' for one in most)}{each}")
+    lines.append(f"  these scores could prove at most {' and '.join(most)}{each}")
     return lines
 
 
