@@ -90,7 +90,8 @@ RUNS_ASSUMED = "runs are independent of each other"
 _SORTED = (
     "All scores are sorted, and the higher ones are guessed to be of {high}. The test compares the right guesses in "
     "each range of ranks with those that the claim allows: a fixed mixture of likelihood ratios says how much each "
-    "range counts. The p-value bounds the probability of a mixture at least this large, {worst}. "
+    "range counts. The p-value bounds the probability of a mixture at least this large, {worst}. At very high "
+    "confidence, only the number of right guesses is tested. "
 )
 _ERRORS = (
     "An attack that decides by its score whether a canary was included makes two kinds of errors. $α$ is the rate at "
@@ -131,7 +132,7 @@ OF_RUNS = Words(
 OF_CANARIES = Words(
     principle=(
         _SORTED.format(high="included canaries", worst="over all mechanisms with trade-off function $f$ or above")
-        + "This needs scores that are independent given which canaries were included."
+        + "This needs canaries that were included by coins or by one random set, and scores that are then independent."
     ),
     references=(DONG, _HOLLANDER),
     errors=_ERRORS,
