@@ -125,7 +125,8 @@ def _place(names: Sequence[str], name: str) -> int:
         meant = nearest(name, names[:_COLUMNS])
         hint = f"; is it {meant!r}?" if meant else ""
         listed = shortened(", ".join(names[:_COLUMNS]) or "no columns", 150)
-        raise ValueError(f"there is no column {name!r} among {listed}{hint}")
+        meaning = "; it must be 1 for included canaries and for runs on d1, and 0 for the others" * (name == INCLUDED)
+        raise ValueError(f"there is no column {name!r} among {listed}{hint}{meaning}")
     if names.count(name) > 1:
         raise ValueError(f"the column {name!r} occurs twice")
     return names.index(name)
