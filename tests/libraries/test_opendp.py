@@ -95,9 +95,12 @@ def test_no_measurement_is_refuted_but_the_one_that_is_known_to_be_wrong(cases: 
 
 @pytest.mark.chance
 def test_a_measurement_whose_map_promises_too_much_is_refuted(dp: Any) -> None:
-    """The noise has epsilon 5, and the map says 0.1, so that tens of runs give the needed 16 nats."""
+    """The noise has epsilon 2, and the map says 0.1.
+
+    Fails by chance < 1 in 10**6: a fifth of the outputs differ from the others, and 2,000 runs give 16 nats many times.
+    """
     records = dp.vector_domain(dp.atom_domain(T="i32")), dp.symmetric_distance()
-    noise = dp.m.make_laplace(dp.atom_domain(T="i32"), dp.absolute_distance(T="i32"), 0.2)
+    noise = dp.m.make_laplace(dp.atom_domain(T="i32"), dp.absolute_distance(T="i32"), 0.5)
     leak = dp.m.make_user_measurement(
         *records, dp.max_divergence(), lambda dataset: noise(len(dataset)), lambda d_in: 0.1, TO="i32"
     )

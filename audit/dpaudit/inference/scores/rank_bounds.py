@@ -49,11 +49,11 @@ from dpaudit.inference.scores.rank_laws import Independent, Law, Observed, draws
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
 from dpaudit.numerics.bisect import bisect_integers
 
-_EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 32).tolist())
+_EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 64).tolist())
 _MUS = tuple(np.geomspace(0.03, 12, 48).tolist())
 _PARTS = 16  # of the distance between two references, in which the bound is searched
 _FINAL = 20_000  # draws of a p-value that is stated
-_FREE = 0.5  # share of the significance for deltas, above which a reference is left out
+_FREE = 0.75  # share of the significance for deltas, above which a reference is left out
 _RANKS, _LEAST_RANKS = 0.95, 0.5  # shares of the significance for the order of scores, if the count has the rest
 
 
