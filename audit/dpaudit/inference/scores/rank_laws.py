@@ -54,13 +54,15 @@ from dpaudit.inference.scores.polygons import chords, guarantees, levels
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.numerics.caches import kept, read_only
 
 Draw = Callable[[int, np.random.Generator], Counts]
+Parts = Callable[[int], Array]  # the parts of a fixed sequence of simulated values of log T, by number
 
 _UNSURE = 1e-3  # share of a level with which a simulated bound is too small at one look
 _LOOKS = 8  # largest number of looks of one simulation
-_AT_ONCE = 2_000  # draws
 _FIRST = 400  # draws after which most questions are answered
+_PARTS = 2_000  # number of parts of simulations that are kept, each of 13 kB
 _POWER = 0.75  # exponent of the number of guesses
 
 
@@ -89,8 +91,8 @@ class Independent:
         least = self._anyhow.by_mean(claim, t)
         if least <= enough:
             return least
-        drawn = partial(draw_independent, self.blocks, *levels(claim))
-        return min(least, tail(drawn, t, level=level, enough=enough, draws=draws))
+        parts = partial(_independent, self.blocks, claim, t.statistic)
+        return min(least, tail(parts, t, level=level, enough=enough, draws=draws))
 
     @cached_property
     def _anyhow(self) -> Inclusion:
@@ -100,7 +102,7 @@ class Independent:
 
     def critical(self, claim: TradeoffFunction, statistic: Statistic, level: float) -> float:
         """Return a value of log T that refutes a symmetric claim at a level; inf if there is none."""
-        return critical(partial(draw_independent, self.blocks, *levels(claim)), statistic, level)
+        return critical(partial(_independent, self.blocks, claim, statistic), level)
 
     def counted(self, right: Counts) -> Counts:
         """Return the number of right guesses at the top, from counts of shape (..., blocks)."""
@@ -157,8 +159,8 @@ class Inclusion:
             spent = self.spent(epsilon, delta)
             if spent < min(least, enough or 1.0):
                 left = max(enough - spent, 0.0) / self.factor
-                drawn = partial(draw_guesses, self.blocks, expit(self.log_odds(epsilon)))
-                least = min(least, self.factor * tail(drawn, t, level=each, enough=left, draws=draws) + spent)
+                parts = partial(_guessed, self, epsilon, t.statistic)
+                least = min(least, self.factor * tail(parts, t, level=each, enough=left, draws=draws) + spent)
         return least
 
     def by_mean(self, claim: TradeoffFunction, t: Observed) -> float:
@@ -176,8 +178,7 @@ class Inclusion:
         for epsilon, delta in guarantees(claim):
             left = (level - self.spent(epsilon, delta)) / self.factor
             if left > level / self.factor / 10:
-                drawn = partial(draw_guesses, self.blocks, expit(self.log_odds(epsilon)))
-                least = min(least, critical(drawn, statistic, left))
+                least = min(least, critical(partial(_guessed, self, epsilon, statistic), left))
         return least
 
     @cached_property
@@ -276,35 +277,48 @@ def draw_guesses(blocks: Blocks, q: Array, draws: int, rng: np.random.Generator)
     return rng.binomial(blocks.sizes, q, size=(draws, len(blocks.sizes)))
 
 
-def tail(drawn: Draw, t: Observed, *, level: float, enough: float, draws: int) -> float:
+@kept(_PARTS)
+def _independent(blocks: Blocks, claim: TradeoffFunction, statistic: Statistic, part: int) -> Array:
+    return simulated(partial(draw_independent, blocks, *levels(claim)), statistic, part)
+
+
+@kept(_PARTS)
+def _guessed(law: Inclusion, epsilon: float, statistic: Statistic, part: int) -> Array:
+    return simulated(partial(draw_guesses, law.blocks, expit(law.log_odds(epsilon))), statistic, part)
+
+
+def simulated(drawn: Draw, statistic: Statistic, part: int) -> Array:
+    """Return a part of a sequence of simulated values of log T, which depends on nothing observed."""
+    blocks = statistic.blocks
+    rng = np.random.default_rng([blocks.top, blocks.bottom, part])
+    return read_only(statistic.log(drawn((1, 3, 4)[min(part, 2)] * _FIRST, rng)))
+
+
+def tail(parts: Parts, t: Observed, *, level: float, enough: float, draws: int) -> float:
     """Bound the probability of at least the observed T by simulation.
 
     The result is a Clopper-Pearson upper bound plus the probability that it is too small at any look, at most 0.8 % of
     the level.  The simulation ends as soon as it is clear on which side of `enough` the probability is; 0 means that
-    all draws are made.  The sequence of simulations is fixed.
+    all draws are made.
     """
-    blocks, unsure = t.statistic.blocks, _UNSURE * level
-    rng = np.random.default_rng([blocks.top, blocks.bottom])
-    made = reached = looks = 0
+    unsure = _UNSURE * level
+    made = looks = 0
     while made < draws and looks < _LOOKS:
-        more = min(3 * made or _FIRST, draws - made)
-        reached += int(np.count_nonzero(_values(drawn, t.statistic, more, rng) >= t.log - 1e-9))
-        made, looks = made + more, looks + 1
+        made, looks = min(max(4 * made, _FIRST), draws), looks + 1
+        reached = int(np.count_nonzero(_first(parts, made) >= t.log - 1e-9))
         if enough and not lower(reached, made, unsure) <= enough < upper(reached, made, unsure) + _LOOKS * unsure:
             break
     return min(1.0, upper(reached, made, unsure) + _LOOKS * unsure)
 
 
-def _values(drawn: Draw, statistic: Statistic, draws: int, rng: np.random.Generator) -> Array:
-    """Return simulated values of log T; a few at once, so that they stay in the processor's cache."""
-    parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
-    return np.concatenate([statistic.log(drawn(part, rng)) for part in parts])
+def _first(parts: Parts, number: int) -> Array:
+    return np.concatenate([parts(k) for k in range(1 + math.ceil(number / _FIRST / 4))])[:number]
 
 
-def critical(drawn: Draw, statistic: Statistic, level: float) -> float:
+def critical(parts: Parts, level: float) -> float:
     """Return about the least log T for which the bound of `tail` is at most a level; inf if there is none."""
-    blocks, draws, unsure = statistic.blocks, min(max(1_000, math.ceil(15 / level)), 20_000), _UNSURE * level
-    values = np.sort(_values(drawn, statistic, draws, np.random.default_rng([blocks.top, blocks.bottom])))
+    draws, unsure = min(max(1_000, math.ceil(15 / level)), 20_000), _UNSURE * level
+    values = np.sort(_first(parts, draws))
     made = draws_for(level)
     reached = bisect_integers(
         lambda n: upper(n, made, unsure) + _LOOKS * unsure <= level, inside=0, outside=made
