@@ -253,20 +253,18 @@ def draw_independent(
     end = np.cumsum(ones + rng.multinomial(blocks.scores - n1, of_d0), axis=1)  # ranks at which likelihood ratios end
     end, of_ones = (np.pad(each, ((0, 0), (1, 0))) for each in (end, np.cumsum(ones, axis=1)))
     right = np.empty((len(blocks.sizes), draws), dtype=np.int64)
-    last, rank, found = (
-        np.zeros(draws, dtype=np.int64),
-        np.zeros(draws, dtype=np.int64),
-        np.zeros(draws, dtype=np.int64),
-    )
+    place, rank, found = (np.zeros(draws, dtype=np.int64) for _ in range(3))
     for block, until in blocks.downwards:
         # within the likelihood ratio that the block's last score has, the order is random
-        place = np.count_nonzero(end < until, axis=1)
+        last = place.copy()
+        while np.any(behind := end[rows, place] < until):
+            place += behind
         before = np.where(place == last, rank, end[rows, place - 1])
         known = np.where(place == last, found, of_ones[rows, place - 1])
         good = of_ones[rows, place] - known
         now = known + rng.hypergeometric(good, end[rows, place] - before - good, until - before)
         right[block] = now - found
-        last, rank, found = place, np.full(draws, until), now
+        rank, found = np.full(draws, until), now
     low = ~blocks.high
     right[low] = blocks.sizes[low, None] - right[low]
     return right.T
