@@ -116,9 +116,17 @@ def test_losses_are_named_in_the_verdict(independence: Any, claim: str | None) -
     rng = np.random.default_rng(0)
     out, into = rng.normal(size=200), rng.normal(1, 1, 201)
     losses = audit_scores(into, out, claim, independence=independence, seed=1)
-    assert "negate it" in str(losses)
+    assert "negate it" in str(losses).splitlines()[0]
     assert losses.verdict is Verdict.INCONCLUSIVE
+    assert not losses.bounds_valid
     assert "negate it" not in str(audit_scores(out, into, claim, independence=independence, seed=1))
+
+
+def test_a_few_revealed_canaries_count_if_all_others_score_lower() -> None:
+    rng = np.random.default_rng(0)
+    out, into = rng.normal(1, 1, 200), rng.normal(size=201)
+    into[:40] = 9
+    assert audit_scores(out, into, "pure(epsilon=0.5)", seed=1).violated
 
 
 @pytest.mark.parametrize("n", [200, 500])

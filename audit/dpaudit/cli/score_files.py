@@ -225,7 +225,10 @@ def _numbers(values: Any, name: str) -> Array:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be a list of numbers, got shape {values.shape} of {values.dtype}")
+        kind = values.dtype.name
+        raise ValueError(
+            f"{name} must be a list of numbers, got shape {values.shape} of {kind}; save it as float32 of one dimension"
+        )
     if len(values) > MAX_SCORES:  # as floats, even small numbers take eight bytes each
         raise ValueError(f"{name} has {len(values):,} values; the maximum is {MAX_SCORES:,}")
     numbers = exact_floats(values, name)

@@ -24,7 +24,8 @@ _Independence = Annotated[
         metavar="runs|canaries|none",
         autocompletion=completing(("runs", "canaries", "none")),
         help="What the verdict assumes.  none: only that canaries were included at random.  canaries: also that they "
-        "do not influence each other's scores.  runs: each score comes from its own run.  Default: none.",
+        "do not influence each other's scores.  runs: each score comes from its own run.  Choose before you see the "
+        "scores.  Default: none.",
     ),
 ]
 _Inclusion = Annotated[
@@ -40,7 +41,7 @@ _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
 
 _Claim = Annotated[
-    str | None, typer.Option(metavar="CLAIM", help='The claim, such as "gaussian(mu=1)".  Default: no claim.')
+    str | None, typer.Option(metavar="CLAIM", help='The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.')
 ]
 _Confidence = Annotated[float, number_option(help="Confidence of the audit, between 0 and 1.")]
 _Delta = Annotated[float | None, number_option(help="Delta of the bounds.  Default: that of the claim, or 1e-5.")]
@@ -75,8 +76,7 @@ def scores(
     """Audit a claim, or only measure the privacy loss, with a file of scores of runs or canaries.
 
     A higher score must be stronger evidence that the run used d1, or that the canary was included.  The column
-    `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed, and the
-    exit code is 0 if the bounds are valid.
+    `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed.
 
     Instead of these columns, an NPZ file may hold two arrays: scores0 (runs on d0, excluded canaries) and scores1 (runs
     on d1, included canaries).  A column `run` names the run of each canary.
@@ -86,6 +86,9 @@ def scores(
 
     The confidence holds for a single audit of a complete file.  Repeated audits of a growing file refute a true claim
     more often.  For results that arrive one by one, use OnlineAudit (docs/scores.md).
+
+    Exit codes: 0 no violation found, or bounds without a claim; 1 violation; 2 wrong usage or file; 3 inconclusive, or
+    nothing is proven; 4 internal error.
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file

@@ -247,10 +247,11 @@ def _result(
     mu_lower = evidence.mu_lower(confidence=confidence)
     few = f"{evidence.scores:,} scores are too few to see any violation of {claim.label}"
     inverted, hardly = "", ""
-    if mu_lower <= 0 and counted.rows == (GIVEN,):
+    proven = p_value <= 1 - confidence or mu_lower > 0 or evidence.epsilon_lower(evidence.delta, confidence=confidence)
+    if not proven and counted.rows == (GIVEN,):
         observed = counted.alpha, counted.beta
         inverted, hardly = order_doubts(*observed, counted.sizes, claim, runs=evidence.line == "runs")
-    if p_value <= 1 - confidence or counted.dependent or counted.ignored:
+    if counted.dependent or counted.ignored:
         hardly = ""
     found = ruling(
         Facts(
@@ -259,10 +260,10 @@ def _result(
             allowed=n,
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
-            doubts=counted.copied,
+            doubts=(*counted.copied, *filter(None, [inverted])),
             notes=(*counted.notes, *filter(None, [hardly])),
-            ignored=() if mu_lower > 0 else (*counted.ignored, *filter(None, [inverted])),
-            unclaimed="; ".join(filter(None, (MEASUREMENT, inverted))) if claim == NO_CLAIM else "",
+            ignored=() if mu_lower > 0 else counted.ignored,
+            unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
             too_few="" if found_least.claim else Reason(few, About.TOO_FEW),
         )
     )

@@ -235,12 +235,20 @@ class AuditResult(Shown):
         }[self.verdict]
         if self.measurement:
             found = f"measurement, no claim was tested ({confidence})"
+        warnings = [words for words in self.warnings if words != MEASUREMENT]
+        if warnings and not self.bounds_valid and given_scores(self.evidence) is not None:
+            found = f"nothing is proven: {warnings.pop()}"
         lines = [f"{self.name}: {found}"]
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
         rows = self.bounds_at(delta)
-        certified = f"certified: mu >= {mu_words(self)}" if rows else certified_words(self)
-        lines.append(f"  {spent(self.evidence, self.trials_used)} in {self.elapsed_s:.1f} s; {certified}")
+        runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
+        if not rows:
+            lines.append(f"  {runs} in {took}; {certified_words(self)}")
+        elif self.measurement or isinstance(self.claim, PureDP | ApproxDP):
+            lines.append(f"  {runs}; the audit took {took}")
+        else:
+            lines.append(f"  {runs}; the audit took {took}; certified: mu >= {mu_words(self)}")
         lines += table_words(rows)
         if self.violated:
             lines += [f"  {words}" for words in size_words(self)]
@@ -257,8 +265,7 @@ class AuditResult(Shown):
             )
             if seen.needed:
                 lines.append(f"  {seen.needed}")
-        shown = (words for words in self.warnings if words != MEASUREMENT)
-        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in shown)])
+        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in warnings)])
 
     @property
     def runs_for_size(self) -> float | None:

@@ -225,8 +225,8 @@ class ScoreBound:
 
 LINES: dict[Line, str] = {
     "inclusion": "if each canary was included at random",
-    "canaries": "if canaries also do not affect each other's scores",
-    "runs": "if every score is from a run of its own",
+    "canaries": "if, besides, canaries do not affect each other's scores",
+    "runs": "if each score is from a training run of its own",
 }
 """The assumption of each line, in words."""
 
@@ -258,15 +258,18 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
     if not rows:
         return []
     of_verdict = next(row for row in rows if row.verdict)
-    claimed = f", claimed <= {upper(of_verdict.claimed, 4)}" if math.isfinite(of_verdict.claimed) else ""
-    lines = [f"  proven at delta = {of_verdict.delta:g}{claimed}:"]
+    claimed = f" (claimed: at most {upper(of_verdict.claimed, 4)})" if math.isfinite(of_verdict.claimed) else ""
+    lines = [f"  proven: epsilon at delta = {of_verdict.delta:g} is at least{claimed}"]
     for row in rows:
-        lines.append(f"  {'verdict:' if row.verdict else '':9}epsilon >= {lower(row.epsilon):6} {row.assumption}")
+        lines.append(f"  {'*' if row.verdict else ' '} {lower(row.epsilon):6} {row.assumption}")
     if len(rows) > 1:
-        lines.append(f"  {'':9}nothing           if members and others have different sources")
+        lines += [
+            "  * was chosen beforehand: report this one",
+            "  members and non-members of different sources prove nothing",
+        ]
     most = dict.fromkeys(upper(one, 2) for one in sorted(row.most for row in rows))
     each = "" if len(most) == 1 else ", by assumption"
-    lines.append(f"  these scores could prove at most {' and '.join(most)}{each}")
+    lines.append(f"  the largest bound that so many scores can prove: {' and '.join(most)}{each}")
     return lines
 
 
