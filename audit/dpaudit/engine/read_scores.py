@@ -213,8 +213,8 @@ def order_doubts(
     if share < 0.5 - _CURVE_ERROR + _LOWER * error:
         lower = "runs on d1 score lower than runs on d0" if runs else "included canaries score lower than excluded ones"
         return (
-            f"{lower} ({100 * share:.0f} % of pairs of scores are in the right order; chance gives 50 %).  Is the score "
-            "a loss?  Then negate it",
+            f"{lower} ({100 * share:.0f} % of pairs of scores are in the right order; chance gives 50 %).  Is the "
+            "score a loss?  Then negate it",
             "",
         )
     limit = 1 - float(np.mean(claim.symmetrized().beta(_MIDDLES)))
