@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import chain
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.libraries import distances, neighbours
+from dpaudit.libraries import neighbours
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.libraries.inside import diffprivlib as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
@@ -155,8 +155,8 @@ def _near(
     facts: JsonObject, found: Sequence[neighbours.Candidate], metric: str, distance: float
 ) -> Iterator[neighbours.Candidate]:
     """Leave out pairs that differ by more than the distance, for example because of rounding errors."""
-    close = [pair for pair in found if distances.within(metric, pair[0], pair[1], distance)]
-    largest = max((distances.BY_METRIC[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
+    close = [pair for pair in found if neighbours.within(metric, pair[0], pair[1], distance)]
+    largest = max((neighbours.DISTANCES[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
     if largest == 0 or 2 * largest < Fraction(distance):
         raise UnknownSubject(
             f"dpaudit finds no inputs of {facts['name']} that differ by about {distance!r}, the largest difference "
