@@ -53,7 +53,7 @@ from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import is_foreign
-from dpaudit.learning.selection import BinCounts
+from dpaudit.learning.weights import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from dpaudit.learning.attack import Attack, Scorer, sees
 from dpaudit.learning.blocks import Block, PastOutputs, alike, encoding_of, view_of
-from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread
-from dpaudit.learning.safe_scoring import pointwise
+from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread, pointwise
 from dpaudit.learning.score import Clock, KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
 from dpaudit.learning.weights import Mixing

@@ -9,10 +9,9 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
-from dpaudit.learning.foreign import guarded, is_foreign
-from dpaudit.learning.safe_scoring import in_pieces, same
+from dpaudit.learning.foreign import guarded, in_pieces, is_foreign, same
 from dpaudit.learning.score import Score
-from dpaudit.learning.selection import BinCounts
+from dpaudit.learning.weights import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 

@@ -1,7 +1,6 @@
 """Combines the scores of several attacks into one score, by predictive model weights or by the choice of one attack.
 
-The combined score is the weighted mean of the attacks' log-likelihood ratios.  If bets on the scores of one attack
-alone would have won clearly more against the claim, these scores are used instead of the mean (`selection`).
+The combined score is the weighted mean of the attacks' log-likelihood ratios.
 
 The weight of an attack is proportional to exp(-L), where L is the discounted sum of its log-losses on unseen outputs.
 Without discounting, the weight would be the posterior probability of the attack under a uniform prior (Dawid 1984,
@@ -13,21 +12,26 @@ the losses are discounted as the number of trials grows.
 The prior is uniform, unless an attack has a head start.  `known_noise` has one: it abstains unless a law fits the
 outputs themselves, which is evidence for its ratios that no log-loss shows.
 
+The mean log-loss hardly shows a violation in few outputs, although it is strong evidence against a claim.  So `Experts`
+also computes the wealth of bets on the scores of each attack alone, and of bets on the mixture, from scores of unseen
+outputs only.  If one attack alone would have won clearly more, its scores are used instead of the mean.
+
 If the loss of an attack exceeds the least loss of all attacks by more than 10 nats, the attack is suspended.  A
 suspended attack is neither fitted nor used for scoring.  The suspension ends when the number of trials has doubled.
-The loss of the attack is then set to 3 nats above the least loss.  Suspensions depend on past blocks only.
+The loss of the attack is then set to 3 nats above the least loss.  Suspensions and
+choices depend on past blocks only, so they affect no guarantee.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from dpaudit.learning.score import weighted_mean
-from dpaudit.learning.selection import Experts
+from dpaudit.inference.grid import BINS, rows_of_bin_counts
 from dpaudit.learning.settings import FIRST_FIT, MAX_TRIED, SETTLED
 from dpaudit.numerics.arrays import Array
 
@@ -38,6 +42,62 @@ _BEHIND_ON_RETURN = 3.0  # nats above the least loss to which the loss of an att
 # minimum number of trials of an attack before its suspension; fewer trials would miss violations in few outputs
 _MIN_TRIALS_BEFORE = 400
 _BEHIND_ON_JOINING = 2.0  # nats above the loss of the mixture at which the loss of a late attack starts
+
+
+DIGITS = 9  # number of decimals of a score; further decimals might depend on the position of an output in its block
+BinCounts = npt.NDArray[np.int64]
+"""The number of scores in each bin, for outputs of d0 and for outputs of d1; shape (2, BINS)."""
+
+_MIN_LEAD_ALONE = 1.0  # minimum lead in log-wealth (nats) at which an attack replaces the mixture
+# lead in log-wealth (nats): an attack that leads the mixture by more is not suspended (`learning.weights`)
+_MIN_LEAD_SPARED = 0.3
+_MIXTURE = -1  # key of the mixture in dicts with attack indices as keys
+
+
+@dataclass
+class Experts:
+    """A record of the wealth that would have been won by bets on one attack alone, and by bets on the mixture."""
+
+    # function that maps the bin counts of scores to the log-wealth of bets on these scores
+    worth: Callable[[BinCounts], float]
+    # index of the attack that is used alone; None for the mixture
+    chosen_expert: int | None = field(default=None, init=False)
+    # indices of the attacks that must not be suspended, because they lead the mixture
+    ahead: frozenset[int] = field(default=frozenset(), init=False)
+    _counts: dict[int, BinCounts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
+
+    def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
+        """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts.
+
+        The bin counts of a new attack start with those of the mixture.
+        """
+        sides = zip(*alone.values(), mixture, strict=True)
+        counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
+        for attack, counts in zip(alone, counted, strict=False):
+            self._counts[attack] = self._counts.get(attack, self._counts[_MIXTURE]) + counts
+        self._counts[_MIXTURE] = self._counts[_MIXTURE] + counted[-1]
+
+    def judge(self, attacks: Iterable[int]) -> None:
+        """Select one of the given attacks or the mixture, and update `chosen_expert` and `ahead`."""
+        mixture = self.worth(self._counts[_MIXTURE])
+        won = {attack: self.worth(self._counts[attack]) for attack in attacks if attack in self._counts}
+        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _MIN_LEAD_SPARED)
+        best = max(self.ahead, key=lambda attack: won[attack], default=None)
+        clear = best is not None and won[best] > max(mixture, 0.0) + _MIN_LEAD_ALONE
+        self.chosen_expert = best if clear else None
+
+    def forget(self, attack: int) -> None:
+        """Discard the bin counts of a suspended attack."""
+        self._counts.pop(attack, None)
+
+
+def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
+    """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
+    mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), DIGITS)
+    return mean
 
 
 def log_loss(scores0: Array, scores1: Array) -> float:
