@@ -103,10 +103,7 @@ def _whole(outputs0: Array, outputs1: Array) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LastBit:
-    """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents.
-
-    `float_bits` uses more labels and therefore needs more trials to learn each label.
-    """
+    """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents."""
 
     name: ClassVar[str] = "last_bit"
     automatic: ClassVar[str] = "released"

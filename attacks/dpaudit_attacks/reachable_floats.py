@@ -42,11 +42,7 @@ _SURE = 8.0  # nats of evidence, beyond log(number of candidates), that a candid
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Noise b log(U) for a scale b and a uniform U, computed as a product or as the quotient log(U) / (1/b).
-
-    The product and the quotient may differ in their rounding.  If `factor` is an array, the object represents several
-    noises with the same `divides` and `unit`.
-    """
+    """Noise b log(U) for a scale b and a uniform U, computed as a product or as the quotient log(U) / (1/b)."""
 
     factor: Array  # b, or 1/b
     divides: bool  # whether the noise is computed as a quotient

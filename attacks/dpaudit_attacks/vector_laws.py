@@ -21,6 +21,7 @@ from scipy.special import chdtri, logsumexp, ndtr, ndtri
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import linear
+from dpaudit_attacks.noise_laws import laplace_cdf
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,6 @@ def _clipped(rest: Array, differences: Array) -> Array:
     return linear(np.clip(rest, -half, half), 2 * np.sign(differences))
 
 
-def _laplace_cdf(x: Array) -> Array:
-    tail = np.exp(-np.abs(x)) / 2
-    return np.where(x > 0, 1 - tail, tail)
-
-
 _GAUSSIAN = _Noise(
     location=lambda x: np.asarray(x.mean(axis=0)),
     size=lambda rest: rest**2,
@@ -103,7 +99,7 @@ _LAPLACE = _Noise(
     scale=lambda size: size,
     lost=1,
     log_density=lambda rest, s: -np.abs(rest) / s - np.log(2 * s),
-    cdf=_laplace_cdf,
+    cdf=lambda x: laplace_cdf(x, 1.0),
     ratio=_clipped,
 )
 
