@@ -80,10 +80,7 @@ class SupportingLines:
             return 1 - self.gap[best] - np.exp(self.slope[best] + log_alpha)
 
     def delta(self, epsilon: Array) -> Array:
-        """Return the height of the convex hull at e^epsilon, for epsilon >= the first slope.
-
-        The hull is constant after the last slope.
-        """
+        """Return the height of the hull at e^epsilon >= the first slope; it is constant after the last slope."""
         if len(self.slope) == 1:
             return np.full_like(epsilon, self.gap[0])
         right = np.clip(np.searchsorted(self.slope, epsilon), 1, len(self.slope) - 1)
@@ -266,10 +263,7 @@ class _Power:
         return np.maximum.accumulate(rise - self.s[:-1] - np.log(-np.expm1(np.diff(self.s))))
 
     def after(self, inner: _Power) -> _Power:
-        """Return the function alpha -> g(inner(alpha)).
-
-        The composition of any line of g with any line of `inner` is an upper bound.
-        """
+        """Return alpha -> g(inner(alpha)); the composition of any line with any line of `inner` is an upper bound."""
         with np.errstate(divide="ignore"):
             reached = np.maximum.accumulate(np.logaddexp(np.log(inner.c[:-1]), inner.s[:-1] + inner.log_alpha))
         changes = np.concatenate([reached, self.log_alpha])

@@ -65,17 +65,13 @@ from dpaudit.values import Foreign
 if TYPE_CHECKING:
     from dpaudit.training import canaries, opacus, reference, views
     from dpaudit.training.claims import claim
-    from dpaudit.training.designs.many_runs import many_runs
-    from dpaudit.training.designs.models import TrainingProgress
-    from dpaudit.training.designs.one_run import one_run
-    from dpaudit.training.designs.step_by_step import step_by_step
+    from dpaudit.training.designs import many_runs, one_run, step_by_step
+    from dpaudit.training.models import TrainingProgress
 
 _HOMES = {
-    "TrainingProgress": "designs.models",
+    "TrainingProgress": "models",
     "claim": "claims",
-    "many_runs": "designs.many_runs",
-    "one_run": "designs.one_run",
-    "step_by_step": "designs.step_by_step",
+    **dict.fromkeys(("many_runs", "one_run", "step_by_step"), "designs"),
 }
 __all__ = [
     "TrainingProgress",

@@ -21,7 +21,7 @@ from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolv
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.training.designs.checks import equal_outputs
+from dpaudit.training.checks import equal_outputs
 from dpaudit.values import RawOutputs
 
 PROBES = 2
@@ -93,11 +93,7 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
 def opened(
     train: object, pairs: Sequence[Pair], seed: int, settings: AuditSettings, parts: Mapping[str, str]
 ) -> Iterator[Store | None]:
-    """Open the store of a training audit; yield None if the settings name no store.
-
-    The store counts the exceptions of the `with` block, because repeating a failed training selects outputs.  It counts
-    SystemExit too, but no interruption, such as KeyboardInterrupt.
-    """
+    """Open the store of a training audit; yield None if the settings name no store."""
     if settings.store is None:
         yield None
         return
@@ -156,10 +152,7 @@ def _probed(
 def _blocks(
     sampler: Sampler, each: int, progress: Callable[[TrainingProgress], None] | None
 ) -> tuple[RawOutputs, RawOutputs]:
-    """Return the outputs of all models that count.
-
-    Neither the outputs nor the usable blocks of a store depend on the number of processes.
-    """
+    """Return the outputs of all models that count."""
     size = _TOGETHER if members.samples(resolved(sampler.mechanism)) else sampler.workers
     kept = 0 if sampler.store is None else sampler.store.trials.get(_MODELS, 0)
     outputs: tuple[list[object], list[object]] = ([], [])
