@@ -90,8 +90,7 @@ class MedianClipped:
             return lambda outputs: np.zeros(len(outputs))
 
         def design(outputs: Array) -> Array:
-            position: Array = (np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half
-            return position
+            return np.asarray((np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half)
 
         return log_odds(design, outputs0, outputs1)
 

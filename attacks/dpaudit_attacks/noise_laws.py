@@ -80,8 +80,7 @@ def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted |
 
 
 def _gaussian(rest: Array, s: float) -> Array:
-    density: Array = -0.5 * (rest / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi)
-    return density
+    return np.asarray(-0.5 * (rest / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi))
 
 
 def _linear(x: Array, m0: float, m1: float, s: float) -> Array:
@@ -146,8 +145,7 @@ def _sigma(rest: Array) -> float:
 
 def _discrete_gaussian(rest: Array, s: float) -> Array:
     total = float(np.exp(-0.5 * (_LATTICE / s) ** 2).sum()) if s < _SIGMAS[-1] else s * math.sqrt(2 * math.pi)
-    density: Array = -0.5 * (rest / s) ** 2 - math.log(total)
-    return density
+    return np.asarray(-0.5 * (rest / s) ** 2 - math.log(total))
 
 
 def _discrete_gaussian_cdf(rest: Array, s: float) -> Array:

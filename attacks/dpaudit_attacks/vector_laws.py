@@ -115,8 +115,7 @@ def shrunken(z: Array) -> Array:
     weights = either.sum(axis=2)
     weights = np.exp(weights - logsumexp(weights))
     factors = np.exp(differ - either) * variances / (1 + variances)
-    found: Array = np.einsum("sv,svj->j", weights, factors)
-    return found
+    return np.asarray(np.einsum("sv,svj->j", weights, factors))
 
 
 def _fitted(outputs0: Array, outputs1: Array, *, noise: _Noise, one_scale: bool) -> FittedLaw | None:

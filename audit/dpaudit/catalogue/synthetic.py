@@ -314,7 +314,6 @@ def _spanned(d: int, score: Any, factor: float, rng: np.random.Generator) -> lis
 
 
 def _walked(edges: Sequence[tuple[int, int]], root: Array, joint: Sequence[Array], uniform: Array) -> AnyArray:
-    """Draw rows from the root to the leaves, (rows, columns)."""
     places = np.zeros(uniform.shape, dtype=np.intp)
     places[:, 0] = drawn(root[None], uniform[:, 0][None])[0]
     for (i, j), counts in zip(edges, joint, strict=True):  # a parent comes before its children

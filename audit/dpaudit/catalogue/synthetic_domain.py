@@ -69,7 +69,9 @@ class Domain:
         written = []
         for j, (bound, names) in enumerate(zip(self.bounds, self.categories, strict=True)):
             if bound is None:
-                written.append(_array(names)[cells[..., j]])
+                one_type = len(set(map(type, names))) == 1
+                kept = np.array(names) if one_type else np.fromiter(names, dtype=object, count=len(names))
+                written.append(kept[cells[..., j]])
                 continue
             inside = rng.random(cells.shape[:2])
             written.append(bound[0] + (bound[1] - bound[0]) * (cells[..., j] + inside) / self.bins)
@@ -106,11 +108,6 @@ def columns_of(dataset: Dataset, names: Sequence[str]) -> list[list[Record]]:
     if isinstance(dataset, Mapping) or hasattr(dataset, "columns"):
         return [list(dataset[name]) for name in names]
     return [[row.get(name) for row in dataset] for name in names]
-
-
-def _array(names: Sequence[Record]) -> AnyArray:
-    """Return categories as an array that keeps their types."""
-    return np.array(names) if len(set(map(type, names))) == 1 else np.fromiter(names, dtype=object, count=len(names))
 
 
 def _binned(entries: list[Record], bound: tuple[float, float], bins: int) -> list[int]:

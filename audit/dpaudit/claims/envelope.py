@@ -14,30 +14,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, overload
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, ndtri_exp
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull, lowest
+from dpaudit.values import Foreign
 
 NEGLIGIBLE = 1e-280  # gap below which a computed gap may result from underflow, which begins at 1e-308
-
-
-class Curve(Protocol):
-    """The methods of `claims.base.TradeoffFunction` that are needed to compute the lines of an envelope."""
-
-    @property
-    def symmetric(self) -> bool: ...
-    def inverse(self) -> Curve: ...
-    @overload
-    def delta(self, epsilon: float) -> float: ...
-    @overload
-    def delta(self, epsilon: npt.ArrayLike) -> Array: ...
-    def slopes(self) -> Array: ...
-    def max_privacy_loss(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +125,8 @@ class Envelope:
         self.flat = SupportingLines(flat.slope[j:], flat.gap[j:])
 
     @classmethod
-    def of(cls, claim: Curve) -> Envelope:
-        """Return the envelope of tangents of the curve of a claim.  The envelope is exact if the curve is a polygon."""
+    def of(cls, claim: Foreign) -> Envelope:
+        """Return the envelope of tangents of the curve of a `TradeoffFunction`, exact if the curve is a polygon."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
 
@@ -221,7 +206,7 @@ class Envelope:
         return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
 
 
-def _tangents(claim: Curve) -> SupportingLines:
+def _tangents(claim: Foreign) -> SupportingLines:
     slopes, largest = claim.slopes(), claim.max_privacy_loss()
     gaps = claim.delta(slopes)
     if largest < math.inf:  # delta(largest) = delta(inf), apart from rounding errors

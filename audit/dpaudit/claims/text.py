@@ -129,17 +129,18 @@ def _claim(node: ast.expr) -> TradeoffFunction:
     read = _value if name in CLAIMS else _argument
     try:
         positional = [read(a) for a in node.args]
-        named = {
-            _parameter(k.arg, known[name]): _relation(k.value) if k.arg == "relation" else read(k.value)
-            for k in node.keywords
-            if k.arg is not None
-        }
+        named = {_parameter(k.arg, known[name]): _named(k, read) for k in node.keywords if k.arg is not None}
         bound = inspect.signature(known[name]).bind(*positional, **named)
         if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
             raise TypeError(f"{bound.arguments['claim']} is not a claim")
     except TypeError as error:
         raise ValueError(f"claim must have the form {form}, got {_brief(ast.unparse(node))} ({error})") from None
     return known[name](*bound.args, **bound.kwargs)
+
+
+def _named(keyword: ast.keyword, read: Callable[[ast.expr], object]) -> object:
+    relation = keyword.arg == "relation" and isinstance(keyword.value, ast.Name)
+    return ast.unparse(keyword.value) if relation else read(keyword.value)
 
 
 def _parameters(kind: Callable[..., TradeoffFunction]) -> list[str]:
@@ -169,11 +170,6 @@ def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFun
         if given in ("sigma", "std", "scale"):
             hint = f"a claim states the promise, not the noise; {_FROM_NOISE.get(name, _FROM_NOISE['gaussian'])}"
         raise ValueError(f"{name} has no parameter {given}; {hint}  (write {form})")
-
-
-def _relation(node: ast.expr) -> object:
-    """Convert a syntax node to the name of a neighbouring relation, with or without quotation marks."""
-    return node.id if isinstance(node, ast.Name) else _argument(node)
 
 
 def _argument(node: ast.expr) -> object:

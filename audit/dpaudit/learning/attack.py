@@ -170,7 +170,6 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
 
 
 def _same(attack: Attack, other: Attack) -> bool:
-    """Return whether two attacks are instances of the same class with equal settings."""
     if attack is other:
         return True
     if type(attack) is not type(other) or attack.name != other.name:

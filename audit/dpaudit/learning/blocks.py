@@ -103,10 +103,6 @@ class PastOutputs:
         self._kept = len(self.blocks[0][0])
         return self.blocks[0]
 
-    def keep_only(self, block: Block) -> None:
-        """Replace all stored outputs by the outputs of one block."""
-        self.blocks, self.whole = [block], []
-
     def outputs(self) -> Block:
         """Return all stored outputs that can be scored."""
         return joined(self.whole or self.blocks)
@@ -122,10 +118,7 @@ class PastOutputs:
         return seen0.latest(most), seen1.latest(most)
 
     def max_rows(self, encoding: Encoding | None) -> int:
-        """Return the maximum number of outputs of each dataset in a fit.
-
-        The maximum is larger for vectors, and smaller for outputs that need much memory.
-        """
+        """Return the maximum number of outputs of each dataset in a fit."""
         settings = self.settings
         width = encoding.columns if isinstance(encoding, PlainEncoding) else 1
         rows = min(settings.max_wide_fit_rows, max(settings.max_fit_rows, settings.fit_rows_per_column * width))
@@ -137,7 +130,6 @@ class PastOutputs:
         return int(self.settings.max_fit_bytes / self._bytes_each)
 
     def _forgets(self, block: Block, encoding: Encoding | None) -> bool:
-        """Return whether older outputs must be dropped in order to store a new block."""
         if self.whole:
             return _too_large([*self.whole, block], self.settings.max_raw_bytes)
         return bool(self.blocks) and self._kept + len(block[0]) - len(self.blocks[0][0]) >= self.max_rows(encoding)

@@ -23,10 +23,7 @@ from dpaudit.sampling.streams import stream
 
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:
-    """Calibrate a scorer by a logistic curve (Platt 1999) that is fitted to out-of-fold scores from three folds.
-
-    The calibrated score of an output depends on its original score only.  A score that is NaN remains NaN.
-    """
+    """Calibrate a scorer by a logistic curve (Platt 1999) that is fitted to out-of-fold scores from three folds."""
     held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
@@ -175,10 +172,7 @@ class Fitting:
         return bool(suits(view0, view1))
 
     def _encode(self, seen: Block) -> bool:
-        """Learn the encoding again after unknown outputs, or if the number of trials has doubled.
-
-        If the columns of the encoding change, all scorers are discarded.  Return whether the columns have changed.
-        """
+        """Learn the encoding again after unknown outputs, or if the number of trials has doubled."""
         if self.encoding is not None and not self._unknown_outputs and self.trials < 2 * self._encoded_at:
             return False
         with one_thread():
@@ -193,11 +187,7 @@ class Fitting:
         return True
 
     def _due(self, index: int, attack: Attack) -> bool:
-        """Return whether to fit an attack now.
-
-        An attack with `from_trials` waits until the trials have doubled.  From `SETTLED` trials on, an attack that
-        is not in use, and that can learn from no more outputs than at its last fit, waits longer.
-        """
+        """Return whether to fit an attack now."""
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
         first: int = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0

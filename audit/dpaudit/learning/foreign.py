@@ -57,7 +57,6 @@ def is_foreign(attack: Attack) -> bool:
 
 @cache
 def _settings_of(kind: type) -> tuple[str, ...] | None:
-    """Return the names of the settings of a class of attacks; None if the class is not a dataclass."""
     return tuple(setting.name for setting in fields(kind)) if is_dataclass(kind) else None
 
 
@@ -148,14 +147,11 @@ def same(scores: Array, again: Array) -> bool:
 
 
 def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator, *, thorough: bool) -> bool:
-    """Test whether the score of an output depends on this output only.
-
-    The test scores past outputs in one block, and then scores some of these outputs again one at a time.  A thorough
-    test also scores some of these outputs again in another block and in another order.
-    """
+    """Test whether the score of an output depends on this output only."""
     if thorough:
         half = _MAX_PROBES // 2
-        past = _joined([_picked(view, np.arange(max(0, len(view) - half), len(view))) for view in (view0, view1)])
+        ends = [view[max(0, len(view) - half) :] for view in (view0, view1)]
+        past = np.concatenate(ends) if isinstance(ends[0], np.ndarray) else [*ends[0], *ends[1]]
         n = len(past)
         others = rng.permutation(n)[: rng.integers(1, min(MAX_AGAIN, n) + 1)]
         chosen = [others, *rng.integers(n, size=(_PROBES_ALONE, 1))]
@@ -168,11 +164,6 @@ def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator
 
 def _picked(view: View, at: npt.NDArray[np.intp]) -> View:
     return view[at] if isinstance(view, np.ndarray) else [view[i] for i in at]
-
-
-def _joined(views: Sequence[View]) -> View:
-    arrays = [view for view in views if isinstance(view, np.ndarray)]
-    return np.concatenate(arrays) if arrays else [output for view in views for output in view]
 
 
 def in_pieces(

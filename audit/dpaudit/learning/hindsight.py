@@ -50,14 +50,8 @@ class Moment:
 
 
 def _asked_now(score: Score, sides: Block) -> tuple[Array, ...]:
-    """Compute the scores of the outputs of both datasets without the cache."""
     with guarded(score.attacks):
         return tuple(score.anew(side) for side in sides)
-
-
-def _scored(score: Score, side: Outputs) -> Array:
-    """Compute the scores of outputs in pieces, inside `guarded`."""
-    return in_pieces(lambda some: (score.unguarded(some), ""), side, size=_PIECE)[0]
 
 
 @dataclass(eq=False)
@@ -100,15 +94,16 @@ class Hindsight:
             if len(sides[0]) < due:
                 moment.closed = True
                 continue
+
+            def score(side: Outputs, by: Score = moment.score) -> Array:
+                return in_pieces(lambda some: (by.unguarded(some), ""), side, size=_PIECE)[0]
+
             with guarded(moment.score.attacks):
-                moment.after += np.array([bin_counts(_scored(moment.score, side)) for side in sides])
+                moment.after += np.array([bin_counts(score(side)) for side in sides])
             moment.trials = trials
 
     def moments(self, chosen_expert: int | None) -> list[Moment]:
-        """Return the frozen scores, oldest first, for which later outputs of both datasets were counted.
-
-        A frozen score is omitted if it has changed, because an attack modified a scorer that it had returned.
-        """
+        """Return the frozen scores, oldest first, for which later outputs of both datasets were counted."""
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
         found = [moment for moment in found if moment.frozen]
         return [moment for moment in found if chosen_expert is None or moment.chosen_expert == chosen_expert]

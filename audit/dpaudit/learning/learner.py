@@ -114,12 +114,9 @@ class Learner:
     def current(self) -> Score:
         """Return the current score, which later fits do not change."""
         score = self._fitting.score()
-        few = None if self.few_values is None or self._of_a_law(score) else self.few_values.score()
+        of_a_law = sum(weight for i, weight in score.mixture.items() if self._ahead[i]) > _SURE
+        few = None if self.few_values is None or of_a_law else self.few_values.score()
         return replace(score, stacked=self._stacked, few_values=few)
-
-    def _of_a_law(self, score: Score) -> bool:
-        """Return whether most weight of a mixture is that of attacks that have tested their model by the outputs."""
-        return sum(weight for i, weight in score.mixture.items() if self._ahead[i]) > _SURE
 
     def weights(self) -> dict[int, float]:
         """Return the weight of each attack in use; the weights sum to 1."""
@@ -249,7 +246,7 @@ def _last_fit(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tup
     columns0, columns1 = (np.column_stack(side) for side in columns)
     final = stacked(refitted, columns0, columns1, fitting.mixing.experts)
     most = fitting.settings.max_judged_outputs
-    memory.keep_only((unseen[0].latest(most), unseen[1].latest(most)))
+    memory.blocks, memory.whole = [(unseen[0].latest(most), unseen[1].latest(most))], []
     return final, (final(columns0), final(columns1))
 
 

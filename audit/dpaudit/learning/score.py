@@ -51,8 +51,7 @@ class Stacked:
 
     def __call__(self, columns: Array) -> Array:
         """Compute the rounded stacked scores (n,) of n outputs from their scores (n, 1 + m) by the components."""
-        scores: Array = np.round(linear(columns, self.slopes) + self.intercept, DIGITS)
-        return scores
+        return np.asarray(np.round(linear(columns, self.slopes) + self.intercept, DIGITS))
 
     def weights(self, mixed: Mapping[int, float]) -> dict[int, float]:
         """Return the weight of each attack in the stacked score, given its weight in the mixture; the sum is 1."""
@@ -167,10 +166,7 @@ class Score:
         return self.ask(index, self.scorers[index], sees(self.attacks[index]), outputs)
 
     def ask(self, index: int, scorer: Scorer, view: str, outputs: Outputs) -> tuple[Array, str]:
-        """Compute scores (n,) and the description of a failure by a given scorer of an attack, which expects a view.
-
-        An output that the encoding cannot represent has the score 0.
-        """
+        """Compute scores (n,) and the description of a failure by a given scorer of an attack, which expects a view."""
         assert self.encoding is not None
         unknown_outputs = outputs.unknown_outputs(self.encoding)
         with self.clock.running(index):
@@ -186,7 +182,6 @@ class Score:
         return self.combined({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, outputs)
 
     def _stacked(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
-        """Combine the scores by the refitted attacks and the scores by the mixture into stacked scores."""
         assert self.stacked is not None
         found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
         return self.stacked(np.column_stack([mixed(outputs), *found]))
@@ -212,12 +207,7 @@ AttackScores = dict[int, Array]
 
 @dataclass(eq=False)
 class Rechecks:
-    """A scorer of the fresh outputs of one pair, which scores some of these outputs a second time in another block.
-
-    The combined score is compared, as it is counted.  If the two scores of an output differ, the counted scores are
-    invalid, and `void` states the reason.  Dropping the attack would not suffice, because its earlier scores were
-    already counted.
-    """
+    """A scorer of the fresh outputs of one pair, which scores some of these outputs a second time in another block."""
 
     seed: int
     pair: int
@@ -242,11 +232,7 @@ class Rechecks:
     def of_each(
         self, sides: Block, score: Score
     ) -> tuple[tuple[AttackScores, AttackScores], tuple[Array, Array], dict[int, str]]:
-        """Compute the scores of the outputs of both datasets by each attack and by all together, and all failures.
-
-        If an attack is a third party's, scores are verified in every block, and otherwise each time the number of
-        outputs has doubled.
-        """
+        """Compute the scores of the outputs of both datasets by each attack and by all together, and all failures."""
         parts: tuple[AttackScores, AttackScores] = {}, {}
         failures: dict[int, str] = {}
         with guarded(score.attacks):
@@ -260,18 +246,13 @@ class Rechecks:
             own = self._scored >= self._next_check
             if own:
                 self._next_check = 2 * self._scored
-            if own or any(is_foreign(score.attacks[i]) for i in score.scorers):
-                self._check(sides, parts, scores, score)
+            checked = own or any(is_foreign(score.attacks[i]) for i in score.scorers)
+            for some, at in self._again(sides) if checked else ():
+                anew = {i: score.of_attack_anew(i, some)[0] for i in score.scorers}
+                if not same(np.concatenate(scores)[at], score.combined(anew, some)):
+                    differ = [i for i in anew if not same(np.concatenate([parts[0][i], parts[1][i]])[at], anew[i])]
+                    self._accuse(score.attacks, differ or list(anew))
         return parts, scores, failures
-
-    def _check(
-        self, sides: Block, parts: tuple[AttackScores, AttackScores], scores: tuple[Array, Array], score: Score
-    ) -> None:
-        for some, at in self._again(sides):
-            anew = {i: score.of_attack_anew(i, some)[0] for i in score.scorers}
-            if not same(np.concatenate(scores)[at], score.combined(anew, some)):
-                differ = [i for i in anew if not same(np.concatenate([parts[0][i], parts[1][i]])[at], anew[i])]
-                self._accuse(score.attacks, differ or list(anew))
 
     def _order(self) -> tuple[int, int]:
         """Return the order in which the two datasets are scored.  It is random, so an attack cannot predict it."""

@@ -3,23 +3,18 @@
 The combined score is the weighted mean of the attacks' log-likelihood ratios.
 
 The weight of an attack is proportional to exp(-L), where L is the discounted sum of its log-losses on unseen outputs.
-Without discounting, the weight would be the posterior probability of the attack under a uniform prior (Dawid 1984,
-prequential statistics).  But the loss of an attack after a fit to a hundred outputs says little about its loss after a
-fit to ten thousand outputs.  Without discounting, a simple attack would keep the largest weight long after a flexible
-attack has become better.  This effect is the catch-up phenomenon of van Erven, Gruenwald & de Rooij 2012.  Therefore
-the losses are discounted as the number of trials grows.
-
-The prior is uniform, unless an attack has a head start.  `known_noise` has one: it abstains unless a law fits the
-outputs themselves, which is evidence for its ratios that no log-loss shows.
+Without discounting, it would be the posterior probability under a uniform prior (Dawid 1984, prequential statistics),
+and a simple attack would keep the largest weight long after a flexible attack has become better (the catch-up
+phenomenon of van Erven, Gruenwald & de Rooij 2012).  So losses are discounted as the number of trials grows.  An attack
+with a head start, such as `known_noise`, abstains unless a law fits the outputs, which is evidence for its ratios.
 
 The mean log-loss hardly shows a violation in few outputs, although it is strong evidence against a claim.  So `Experts`
 also computes the wealth of bets on the scores of each attack alone, and of bets on the mixture, from scores of unseen
 outputs only.  If one attack alone would have won clearly more, its scores are used instead of the mean.
 
-If the loss of an attack exceeds the least loss of all attacks by more than 10 nats, the attack is suspended.  A
-suspended attack is neither fitted nor used for scoring.  The suspension ends when the number of trials has doubled.
-The loss of the attack is then set to 3 nats above the least loss.  Suspensions and
-choices depend on past blocks only, so they affect no guarantee.
+An attack whose loss exceeds the least loss by more than 10 nats is suspended: it is neither fitted nor used until the
+number of trials has doubled, and returns with a loss of 3 nats above the least.  Suspensions and choices depend on past
+blocks only, so they affect no guarantee.
 """
 
 from __future__ import annotations
@@ -70,10 +65,7 @@ class Experts:
         self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
 
     def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
-        """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts.
-
-        The bin counts of a new attack start with those of the mixture.
-        """
+        """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts."""
         sides = zip(*alone.values(), mixture, strict=True)
         counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
         for attack, counts in zip(alone, counted, strict=False):
@@ -96,8 +88,7 @@ class Experts:
 
 def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
     """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
-    mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), DIGITS)
-    return mean
+    return np.asarray(np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), DIGITS))
 
 
 def log_loss(scores0: Array, scores1: Array) -> float:

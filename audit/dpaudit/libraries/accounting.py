@@ -102,8 +102,7 @@ def _discrete_laplace(event: Foreign) -> Simulate:
     def simulate(sums: Array, rng: np.random.Generator) -> Array:
         stop = -np.expm1(-event.noise_parameter)
         noise = rng.geometric(stop, len(sums)) - rng.geometric(stop, len(sums))
-        outputs: Array = (event.sensitivity * sums + noise)[:, None]
-        return outputs
+        return np.asarray((event.sensitivity * sums + noise)[:, None])
 
     return simulate
 

@@ -143,19 +143,14 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
             raise MechanismError(f"fitting {mechanism.named}: {error}") from error
         except BaseException as error:  # includes SystemExit: with `failures: stop`, exceptions are not outputs
             outputs.append(error)
-    first = outputs[0]
-    if isinstance(first, BaseException) and isinstance(outputs[1], BaseException):
-        raise MechanismError(
-            f"{mechanism.named} raised {in_words(first)} for both tables of the pair {pair}"
-        ) from first
+    if all(isinstance(output, BaseException) for output in outputs):
+        words = f"{mechanism.named} raised {in_words(outputs[0])} for both tables of the pair {pair}"
+        raise MechanismError(words) from outputs[0]
     library.refuse_failures(mechanism.named, outputs, pair)
 
 
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
-    """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON.
-
-    In an environment, the worker of the mechanism goes on, so that an audit of the mechanism does not start another.
-    """
+    """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON."""
     if environment is None:
         made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
         try:

@@ -73,10 +73,7 @@ def subject(
 
 @dataclass(frozen=True, slots=True)
 class Measured(LibraryObject, inside=inside):
-    """A measurement of OpenDP as a mechanism.
-
-    Another process gets the measurement in OpenDP's own serialised form.
-    """
+    """A measurement of OpenDP as a mechanism."""
 
     release: Callable[[Foreign], Foreign] | None = None
 
@@ -260,7 +257,10 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | Non
         weight = domain.named.get("weight", domain.named.get("max_weight"))
         return neighbours.bits(weight if isinstance(weight, int) else None)
     if domain.name == "MapDomain" and metric.name in _OF_MAPS:
-        return _of_maps(domain, facts)
+        names, values = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
+        if values.limits is None:
+            raise LookupError(values.kind)
+        return neighbours.counts(names, values, *d_in, [hint for hint in hints if isinstance(hint, int | float)])
     if "columns" in facts:
         return _of_frames(node(metric.parts[0]) if metric.name == "FrameDistance" else metric, facts, groups)
     raise LookupError(domain.name)
@@ -278,17 +278,7 @@ def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Foreign) -> Iter
     raise LookupError(metric.name)
 
 
-def _of_maps(domain: Node, facts: JsonObject) -> Iterator[neighbours.Candidate]:
-    names, numbers = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
-    if numbers.limits is None:
-        raise LookupError(numbers.kind)
-    changed, total, largest = facts["d_in"]
-    hints = [hint for hint in facts["hints"] if isinstance(hint, int | float)]
-    return neighbours.counts(names, numbers, changed, total, largest, hints)
-
-
 def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
-    """Return tables with one additional row, or with one additional user who has many rows."""
     if metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
         raise LookupError(metric.name)
     if not isinstance(facts["d_in"], int) or facts["d_in"] < 1:

@@ -222,7 +222,6 @@ class _Row(dict[Foreign, Foreign]):
 
 
 def _columns(frame: Foreign) -> list[Foreign]:
-    """Return each column of a data frame as an array of Python objects."""
     columns = (frame.iloc[:, i] for i in range(frame.shape[1])) if hasattr(frame, "iloc") else frame.get_columns()
     return [np.fromiter(_column(column), dtype=object, count=len(frame)) for column in columns]
 

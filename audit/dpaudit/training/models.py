@@ -169,7 +169,6 @@ def _blocks(
 
 
 def _report(progress: Callable[[TrainingProgress], None] | None, made: int, each: int, kept: int, began: float) -> None:
-    """Report that `made` of `each` models on both datasets are trained, and that the store held `kept` of them."""
     if progress is not None:
         seconds = (time.perf_counter() - began) / (2 * (made - kept)) if made > kept else math.nan
         progress(TrainingProgress(models=2 * made, allowed=2 * each, seconds_per_model=seconds))

@@ -124,7 +124,8 @@ class Scores:
         noisy = torch.cat([weight.grad.reshape(-1) for weight in self._weights()])
         if optimizer.loss_reduction == "mean":  # Opacus has divided the noisy sum
             noisy = noisy * float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-        self.latest = np.array([_along(noisy, self.gradient(canary)) for canary in range(len(self.latest))])
+        gradients = map(self.gradient, range(len(self.latest)))
+        self.latest = np.array([float(noisy @ g) / norm if (norm := float(g.norm())) > 0 else 0.0 for g in gradients])
         self.total = self.total + self.latest
         self.steps, self.noise = self.steps + 1, float(optimizer.noise_multiplier)
 
@@ -248,12 +249,6 @@ def claim(
         for noise, rate, steps in history
     ]
     return compose(*parts)
-
-
-def _along(noisy: Foreign, gradient: Foreign) -> float:
-    """Return the inner product with the direction of a gradient; 0 if the gradient is 0."""
-    norm = float(gradient.norm())
-    return float(noisy @ gradient) / norm if norm > 0 else 0.0
 
 
 def _samples_poisson(loader: Foreign) -> bool:

@@ -63,9 +63,12 @@ def pld_pmf() -> Foreign:
         raise ImportError(f"dp-accounting cannot be imported: {error}; {_INSTALL}") from error
     try:
         one = pld_pmf.DensePLDPmf(_STEP, _START, _MASS, 0.0, True)
-        three = one.compose(one, 1e-15).compose(one, 1e-15)
-        made = ((one, 1), (one.to_dense_pmf(), 1), (one.self_compose(2, 1e-15), 2), (three, 3))
-        difference = next(filter(None, (_misread(pmf, count) for pmf, count in made)), "")
+        difference = (
+            _misread(one, 1)
+            or _misread(one.to_dense_pmf(), 1)
+            or _misread(one.self_compose(2, 1e-15), 2)
+            or _misread(one.compose(one, 1e-15).compose(one, 1e-15), 3)
+        )
     except Exception as error:  # later releases of dp-accounting may raise exceptions of any type
         difference = f"{type(error).__name__}: {error}"
     if difference:
@@ -113,7 +116,15 @@ class Part:
     @cached_property
     def reach(self) -> float:
         """The privacy loss in nats at which the grid of this mechanism ends."""
-        return max(_reach_of(direction, _TAIL / self.count) for direction in (self.forward, self.backward))
+        ends = []
+        for direction in (self.forward, self.backward):
+            level = _at(direction, math.inf) * (1 + 1e-9) + _TAIL / self.count
+            low, high = 0.0, 2.0**-30
+            while _at(direction, high) > level and high < 1e6:
+                low, high = high, 2 * high
+            end = bisect(lambda x, of=direction, to=level: _at(of, x) <= to, inside=high, outside=low, steps=30).inside
+            ends.append(min(end, direction.max_privacy_loss))
+        return max(ends)
 
     @cached_property
     def variance(self) -> float:
@@ -134,8 +145,7 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
         return SupportingLines(np.zeros(1), np.ones(1))
     bound = sum(part.count * part.forward.max_privacy_loss for part in parts)
     ends = [(bound, never)] if bound < math.inf else []
-    # A mechanism of tiny total variation is not convolved.  The composed delta is at most the delta of the other
-    # mechanisms plus this total variation.
+    # a mechanism of tiny total variation is not convolved, but adds this variation to delta
     tiny = [part.count * _at(part.forward, 0.0) < _NOTHING for part in parts]
     added = math.fsum(part.count * _at(part.forward, 0.0) for part, is_tiny in zip(parts, tiny, strict=True) if is_tiny)
     parts = [part for part, is_tiny in zip(parts, tiny, strict=True) if not is_tiny]
@@ -241,10 +251,8 @@ def _total(parts: Sequence[Part], step: float) -> SupportingLines:
 
 
 def _self_composed(pmf: Foreign, times: int) -> Foreign:
-    """Return the law of the sum of `times` independent privacy losses, in stages that are not much wider than a term.
-
-    dp-accounting truncates a sum by 40 Chernoff bounds, which are poor for sums with a much wider range than its terms.
-    """
+    """Return the law of the sum of `times` independent privacy losses, in stages that are not much wider than a term."""
+    # dp-accounting truncates a sum by 40 Chernoff bounds, which are poor if it has a much wider range than its terms
     if times == 1:
         return pmf
     mass = np.maximum(pmf._probs, 0.0)
@@ -303,15 +311,6 @@ def _masses_of_direction(direction: OneDirection, step: float, points: int) -> t
     # Between corners of a polygon, the exact mass is 0.  The computed mass is then a rounding error of a difference.
     rounding = 2.0**-50 * delta[1:] / math.expm1(step)
     return np.where(mass > rounding, mass, 0.0), delta, fall
-
-
-def _reach_of(direction: OneDirection, tail: float) -> float:
-    level = _at(direction, math.inf) * (1 + 1e-9) + tail
-    low, high = 0.0, 2.0**-30
-    while _at(direction, high) > level and high < 1e6:
-        low, high = high, 2 * high
-    end = bisect(lambda epsilon: _at(direction, epsilon) <= level, inside=high, outside=low, steps=30).inside
-    return min(end, direction.max_privacy_loss)
 
 
 def _spread(parts: Sequence[Part]) -> float:

@@ -206,7 +206,11 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
                 break
         else:
             parts.append((claim, n))
-    mass = _revealed(masses)
+    # the probability that at least one output identifies the dataset; that of one output is unchanged, so that
+    # `parse_claim(str(claim)) == claim`
+    log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
+    single = len(masses) == 1 and masses[0][1] == 1
+    mass = masses[0][0] if single else min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
     if not parts:
         return ApproxDP(epsilon=0.0, delta=mass) if mass else PureDP(0.0)
     claim, n = parts[0]
@@ -216,14 +220,6 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
         if isinstance(claim, PureDP):
             return ApproxDP(epsilon=claim.max_privacy_loss(), delta=mass)
     return Composition(tuple(parts), mass)
-
-
-def _revealed(masses: list[tuple[float, int]]) -> float:
-    """Return 1 - prod (1 - mass)^times, the probability that at least one output identifies the dataset."""
-    if len(masses) == 1 and masses[0][1] == 1:  # unchanged, so that `parse_claim(str(claim)) == claim`
-        return masses[0][0]
-    log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
-    return min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
 
 
 def _revealing(mass: float) -> ApproxDP:

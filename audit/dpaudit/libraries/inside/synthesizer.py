@@ -70,12 +70,7 @@ class Generator:
         return columns if self.table == "columns" else import_module("pandas").DataFrame(columns)
 
     def run(self, dataset: Dataset) -> Output:
-        """Make a new object, fit it to a dataset, and return a synthetic table.
-
-        If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.  The same
-        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  A lack of memory, of
-        disk space or of file handles is no output: it depends on earlier runs, whatever the dataset.
-        """
+        """Make a new object, fit it to a dataset, and return a synthetic table."""
         made, table = self.make(**_own(self.arguments)), self.prepared(dataset)
         further, asked = _own(self.fit_arguments), _own(self.sample_arguments)
         try:
@@ -186,11 +181,7 @@ def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
 
 
 def _parameter(made: Generator, thing: object, name: str, problems: list[str]) -> float | None:
-    """Return epsilon or delta: of the arguments, of the attributes of the object, or of the defaults of the signature.
-
-    A delta that is missed turns a right claim into a wrong one.  So a value that is no number is a problem, and so is
-    an argument with a similar name, such as `target_delta`.
-    """
+    """Return epsilon or delta, of the arguments, of the attributes of the object, or of the defaults."""
     defaults = _defaults(made.make)
     if made.make is not type(thing):  # a function may pass any value to the class
         defaults = {**dict.fromkeys(_defaults(type(thing))), **defaults}

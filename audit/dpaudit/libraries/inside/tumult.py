@@ -13,8 +13,6 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
 
 MODULE = "tmlt"
@@ -50,7 +48,10 @@ def called(call: str, arguments: Foreign) -> Foreign:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
     if isinstance(arguments, list):
         return make(*map(_built, arguments))
-    return make(**_named(arguments or {}))
+    named = {_checked(name): _built(value) for name, value in (arguments or {}).items()}
+    if isinstance(chosen := named.get("noise_mechanism"), str):  # it names a member of an enumeration
+        named["noise_mechanism"] = import_module("tmlt.core.measurements.aggregations").NoiseMechanism[chosen]
+    return make(**named)
 
 
 def _checked(text: str) -> str:
@@ -74,14 +75,6 @@ def _constructor(name: str) -> Foreign:
         if callable(found):
             return found
     return None
-
-
-def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
-    """Make the objects that named arguments stand for; one of them names a member of an enumeration."""
-    found = {_checked(name): _built(value) for name, value in arguments.items()}
-    if isinstance(chosen := found.get("noise_mechanism"), str):
-        found["noise_mechanism"] = import_module("tmlt.core.measurements.aggregations").NoiseMechanism[chosen]
-    return found
 
 
 def _built(value: Foreign) -> Foreign:
@@ -142,7 +135,6 @@ def _metric(metric: Foreign) -> JsonObject:
 
 
 def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
-    """Return the bounds and thresholds that the measurement was built with."""
     found: set[float] = set()
     if id(item) in seen or not depth:
         return found
@@ -168,7 +160,6 @@ def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
 
 
 def _carried(dataset: Dataset, domain: Foreign) -> Foreign:
-    """Convert a dataset of plain values to the carrier type of the domain."""
     described = _domain(domain)
     if described["kind"] in ("integer", "float"):
         return domain.carrier_type(dataset)

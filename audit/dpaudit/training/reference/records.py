@@ -100,7 +100,6 @@ def unshared(first: Records, second: Records) -> tuple[int, int]:
 
 
 def _contents(data: Records) -> Iterator[tuple[bytes | float, int]]:
-    """Yield the contents of each record."""
     for features, label in zip(data.features + 0.0, data.labels.tolist(), strict=True):  # -0.0 becomes 0.0
         yield features.tobytes(), label
     yield from zip(data.sizes.tolist(), data.diracs.tolist(), strict=True)
