@@ -10,8 +10,7 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-Seen = Any
-"""n outputs as the mechanism returned them: an array, or a list of any objects."""
+Seen = Any  # n outputs as the mechanism returned them: an array, or a list of any objects
 
 
 @dataclass(frozen=True, slots=True)

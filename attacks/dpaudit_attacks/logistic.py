@@ -212,8 +212,7 @@ def tabulated(
     return score
 
 
-TIMED = slice(0, 17)
-"""The running time and the columns of the outputs that are used in addition."""
+TIMED = slice(0, 17)  # the running time and the columns of the outputs that are used in addition
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
 from dpaudit.numerics.logistic import fit_logistic, linear
 
-Labels = npt.NDArray[np.intp]
-"""Labels of outputs: (n,), or (n, m) for m labels of each output."""
+Labels = npt.NDArray[np.intp]  # labels of outputs: (n,), or (n, m) for m labels of each output
 
 # Pseudo-counts.  Small pseudo-counts suit large leaks, and large pseudo-counts suit small leaks.
 _PRIORS = np.array([0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0])

@@ -199,8 +199,6 @@ def _number_of_categories(observed: int, draws: float) -> int | None:
     return None if likely == len(others) - 1 else int(others[likely]) + 1
 
 
-KARY: Mapping[str, RowLaw] = {"k-ary response": kary_response}
-"""The response that may be one number, by its name."""
+KARY: Mapping[str, RowLaw] = {"k-ary response": kary_response}  # the response that may be one number, by its name
 
-RESPONSES: Mapping[str, RowLaw] = {**KARY, "unary response": unary_response}
-"""Randomised responses by name."""
+RESPONSES: Mapping[str, RowLaw] = {**KARY, "unary response": unary_response}  # randomised responses by name

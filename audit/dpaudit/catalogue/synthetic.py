@@ -27,8 +27,7 @@ from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.values import Dataset
 
-TableOutput = dict[str, Any]
-"""A table as a dict of columns, or noisy counts by name."""
+TableOutput = dict[str, Any]  # a table as a dict of columns, or noisy counts by name
 
 Measured = tuple[list[tuple[int, int]], Array, list[Array]]
 """The edges (parent, child) of a tree of columns, noisy counts of column 0, and noisy counts of each edge."""

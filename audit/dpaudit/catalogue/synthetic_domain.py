@@ -16,8 +16,7 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.records import bounds_or_list, numeric, read_schema
 from dpaudit.values import Dataset, Record
 
-Schema = Mapping[str, Sequence[Any]]
-"""For each column [low, high], which are two numbers, or a list of categories."""
+Schema = Mapping[str, Sequence[Any]]  # for each column [low, high], which are two numbers, or a list of categories
 
 Cells = npt.NDArray[np.intp]
 """The cell of each record in each column, (records, columns); -1 for an entry outside the domain."""

@@ -11,8 +11,7 @@ from dpaudit.learning.settings import Settings
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, Targets, View
 
-Block = tuple[Outputs, Outputs]
-"""Outputs of n runs on d0 and outputs of n runs on d1, each in the order of the runs."""
+Block = tuple[Outputs, Outputs]  # outputs of n runs on d0 and outputs of n runs on d1, each in the order of the runs
 
 
 def as_outputs(outputs: Outputs | Array) -> Outputs:

@@ -71,8 +71,7 @@ _IDENTIFIES = 60.0  # score of a value that one dataset alone has shown, in nats
 _FAR = 700.0  # privacy loss in nats at which the profile of a claim is the probability of all larger losses
 _DIGITS = 9  # number of decimals of a score, as in `score`
 
-Tally = npt.NDArray[np.int64]
-"""The number of outputs of one dataset with each of k values; shape (k,)."""
+Tally = npt.NDArray[np.int64]  # the number of outputs of one dataset with each of k values; shape (k,)
 
 
 def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], epsilon: float) -> Array:

@@ -201,8 +201,7 @@ class Score:
 
 _SHARE_ALONE = 0.25  # probability that only one output of a block is scored a second time
 
-AttackScores = dict[int, Array]
-"""A dict from attack indices to the scores of n outputs by this attack; shape (n,)."""
+AttackScores = dict[int, Array]  # a dict from attack indices to the scores of n outputs by this attack; shape (n,)
 
 
 @dataclass(eq=False)

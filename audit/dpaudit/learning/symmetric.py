@@ -20,8 +20,7 @@ from dpaudit.values import Output
 
 _MAX_COLUMNS = 8  # maximum number of columns with numbers, and maximum number of other columns
 
-Columns = tuple[Array, Array]
-"""The k columns of n outputs of d0, (n, k), and the k columns of m outputs of d1, (m, k)."""
+Columns = tuple[Array, Array]  # the k columns of n outputs of d0, (n, k), and the k columns of m outputs of d1, (m, k)
 
 
 def symmetric_columns(

@@ -37,14 +37,11 @@ from dpaudit.values import Foreign, JsonObject
 SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
 """The libraries whose constructors a sweep can list."""
 
-GENERATORS = "synthesizer"
-"""The name in configs for all generators of synthetic tables."""
+GENERATORS = "synthesizer"  # the name in configs for all generators of synthetic tables
 
-LIBRARIES = (*SWEPT, GENERATORS)
-"""The libraries whose objects a config can name."""
+LIBRARIES = (*SWEPT, GENERATORS)  # the libraries whose objects a config can name
 
-ROWS = 100
-"""Number of rows of a synthetic table, if none is given."""
+ROWS = 100  # number of rows of a synthetic table, if none is given
 
 MAX_PAIRS = 6
 """Maximum number of pairs of a generator, because all pairs of an audit share its trials, and fits are slow."""

@@ -18,8 +18,7 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.values import Dataset, Foreign, RawOutputs
 
-Function = Callable[..., Foreign]
-"""A function of an array of records that returns a number or an array of numbers."""
+Function = Callable[..., Foreign]  # a function of an array of records that returns a number or an array of numbers
 
 _RELATIONS = ("replace_one", "add_remove")
 

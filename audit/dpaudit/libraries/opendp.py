@@ -46,8 +46,7 @@ def subject(
             size needs d_in=2 with the symmetric distance, because no two vectors of one size have the distance 1.
         claim: The claim.  If None, the privacy map states it.
         pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
-        release: A function that converts the measurement's release to the output.  Measurements that release a
-            queryable need a function that queries the queryable.
+        release: A function that converts the measurement's release to the output, such as one that queries a queryable.
         groups: For data frames of users, the maximum number of groups in which one user has rows, such as the limit of
             the query's truncation.  One pair then has a user with a row in each of these groups.
         name: The name of the audit; by default, the constructors of the measurement and its input domain.

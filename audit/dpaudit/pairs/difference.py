@@ -15,8 +15,7 @@ import numpy.typing as npt
 from dpaudit.values import Dataset, Foreign
 from dpaudit.values.content import key
 
-MAX_DATASET = 200
-"""Maximum length of the text of a dataset in a result, in characters."""
+MAX_DATASET = 200  # maximum length of the text of a dataset in a result, in characters
 
 MAX_COMPARED = 10**6  # values in a comparison of two datasets, which takes up to microseconds for each value
 _MAX_VALUE = 60  # maximum length of a single value in the description of a difference, in characters

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from dpaudit.values import Foreign, Record
 
-Schema = Mapping[str, Sequence[Record]]
-"""A mapping from each column to (low, high) or to a list of categories."""
+Schema = Mapping[str, Sequence[Record]]  # a mapping from each column to (low, high) or to a list of categories
 
 _FAR_WIDTHS = 1000.0  # distance of out-of-range values from the bounds, in multiples of the width of the bounds
 

@@ -70,10 +70,9 @@ _MAX_DRAWS = 100  # maximum number of calls of the user's generator for each req
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPairs:
-    """A generator of candidate pairs for an audit.
+    """A generator of candidate pairs for an audit: `audit(mechanism, claim, SearchPairs(relation="add_remove"))`.
 
-    Pass an object of this class as the pairs of an audit: `audit(mechanism, claim,
-    SearchPairs(relation="add_remove"))`.  Every iteration over the object yields the same pairs in the same order.
+    Every iteration over the object yields the same pairs in the same order.
 
     Args:
         relation: The neighbouring relation.  If "add_remove", one dataset has one additional record.  If "replace_one",
@@ -82,20 +81,18 @@ class SearchPairs:
         size: The number of records of the larger dataset, or the number of values of the vector.
         bounds: The smallest and the largest allowed value.  If None, records are in [0, 1], and values of vectors are
             in [0, 2], mostly 1.
-        step: The maximum change of a value in a vector.  If None, a value may change to any other value in `bounds`.
-            If `bounds` and `step` are both None, a value changes by 1.
+        step: The maximum change of a value in a vector; None allows any other value in `bounds`, or a change by 1.
         whole: If True, all generated numbers are integers.
-        schema: A mapping from each column name to a tuple (low, high) or to a list of categories.  If it is given,
-            records are dicts.
-        out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN
-            and None.  By default, such records are generated if `bounds` or `schema` is given.
+        schema: A mapping from each column name to a tuple (low, high) or to a list of categories; records are then
+            dicts.
+        out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN and
+            None.  By default, such records are generated if `bounds` or `schema` is given.
         tiny: Whether datasets are tables of two to ten rows, and the target is a new category, an extreme value, or a
             row far from all others; requires `schema`.  `size` limits the number of rows.
         generator: A function that replaces the built-in patterns.  The function receives a numpy Generator and returns
             a Pair, or a sequence of records from which neighbouring datasets are made.
         build: A function that converts each generated dataset, such as `numpy.array` or `pandas.DataFrame`.
-        most: The maximum number of generated pairs.  The default is 4 for the relation "all_values", whose further
-            patterns are similar, and 12 for other relations.
+        most: The maximum number of generated pairs: by default 4 for the relation "all_values", and 12 for others.
         seed: The seed of the numpy Generator that `generator` receives.
 
     Raises:

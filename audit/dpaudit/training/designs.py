@@ -58,30 +58,26 @@ def many_runs(
     """Train half of the models on d0 and half on d1, and test the claim on their scores, exactly and once.
 
     All scores count, because no threshold is learned from them.  The order of the runs is tested for dependence, as in
-    `audit`; most of these tests need 30 models on each dataset.  Repeated scores also count as dependent if they lie on
-    no grid and occur on one dataset only.  If runs depend on each other, the result is inconclusive and certifies
-    nothing.  The result is also inconclusive if the training seems to ignore its dataset, because many models with
-    equal seeds have the same output on d0 as on d1.  `dpaudit.audit` tests the same mechanism sequentially, and learns
-    a score from any kind of output.
+    `audit`; most of these tests need 30 models on each dataset.  The result is inconclusive, and certifies nothing, if
+    runs depend on each other, which repeated scores on no grid and of one dataset only also show, or if many models
+    with equal seeds have the same output on d0 as on d1.
 
     Args:
-        train: A function `(dataset, rng)` that trains a model and returns its score, or an object with
-            `sample(dataset, n, rng)` that trains n models.  A higher score must be stronger evidence that the model was
-            trained on d1.  An array of one number is a score too.  Runs must draw all randomness from `rng`.
+        train: A function `(dataset, rng)` that trains a model and returns its score, or an object with `sample(dataset,
+            n, rng)` that trains n models.  A higher score must be stronger evidence that the model was trained on d1.
+            Runs must draw all randomness from `rng`.
         pair: The two datasets, usually without and with a canary.
         claim: The claim, or its text.  If None, no claim is tested: the bounds hold, and the verdict is INCONCLUSIVE.
-        models: Total number of models, at least 4; an odd number is rounded down.  Four further models are trained
-            first, with equal seeds on both datasets, to check whether the training uses its dataset.  If their outputs
-            do not differ, more such models are trained, at most as many as `models`.
+        models: Total number of models, at least 4; an odd number is rounded down.  Four or more further models, at most
+            as many as `models`, are trained first, with equal seeds, until they show that the training uses its
+            dataset.
         confidence: A true claim is reported as violated with probability at most 1 - confidence.
-        seed: Seed of all models.  If None, the audit uses the seed of an existing `store` or else a fresh seed.  The
-            result records the seed.
+        seed: Seed of all models.  If None, the seed of an existing `store` or else a fresh seed, which the result
+            records.
         jobs: Number of processes that train models; -1 uses all cores.  The result does not depend on this number.
-        store: A file that keeps the output of each model.  If the file exists, its models are not trained again, and
-            the result is that of an uninterrupted audit.  `train`, datasets, seed, versions and `models` must be
-            unchanged.
-        resume: "same" refuses a store in which one of these parts differs.  "anyway" continues such a store, and the
-            result has a warning.
+        store: A file that keeps the output of each model, so that a repeated call trains only the missing models.
+            `train`, datasets, seed, versions and `models` must be unchanged.
+        resume: "same" refuses a store in which one of these parts differs; "anyway" continues it with a warning.
         progress: True to show a line with the time left, or a function that is called with a `TrainingProgress` after
             each block of models, such as print.
         name: Name of the audit in reports.
@@ -92,10 +88,8 @@ def many_runs(
     Raises:
         MechanismError: If `train` cannot be called as a mechanism, or if a training fails.
         TypeError: If `pair` is not a `Pair`.
-        ValueError: If there are too few models, if the two datasets are equal, if the records of the pair contradict
-            its relation, if all scores are equal or missing, or if `store` belongs to another audit.  The error is also
-            raised if `claim` is that of the reference trainer, and neither dataset is the other dataset plus one
-            record.
+        ValueError: If there are too few models, the datasets are equal or contradict the relation of the pair or the
+            claim of the reference trainer, all scores are equal or missing, or `store` belongs to another audit.
     """
     began = time.perf_counter()
     check_mechanism(train)
@@ -166,18 +160,16 @@ def one_run(
     The bound is about the presence of one record, so the claim must be about "add_remove".
 
     Args:
-        train: A function `(included, rng)` that trains one model with the canaries for which `included`, (m,), is true.
-            The function returns a score of each canary, (m,).  A higher score must be stronger evidence that the canary
-            was included.  A score must not depend on the coins except through the model.
+        train: A function `(included, rng)` that trains one model with the canaries for which `included`, (m,), is true,
+            and returns a score of each canary, (m,).  A higher score must be stronger evidence that the canary was
+            included.  A score must not depend on the coins except through the model.
         canaries: Number of canaries, m.
-        claim: The claim about the whole training, or its text.  If None, no claim is tested: the bounds hold, and the
-            verdict is INCONCLUSIVE.
+        claim: The claim about the whole training, or its text; None as in `many_runs`.
         independence: "canaries" or None, as in `audit_scores`.
         confidence: A true claim is reported as violated with probability at most 1 - confidence.
-        seed: Seed of the coins and of the training.  If None, the audit uses the seed of an existing `store` or else a
-            fresh seed.  The result records the seed.
-        store: A file that keeps the scores and the coins.  If the file exists, the training is not repeated.
-            `independence` must then be that of the first call.
+        seed: Seed of the coins and of the training; None as in `many_runs`.
+        store: A file that keeps the scores and the coins, so that a repeated call, with the same `independence`, does
+            not repeat the training.
         resume: As in `many_runs`, but another seed or another number of canaries is always refused.
         name: Name of the audit in reports.
 
@@ -259,14 +251,13 @@ def step_by_step(
 ) -> AuditResult:
     """Audit the claim of each step while the training runs; stop as soon as the claim is refuted.
 
-    The guarantee is that of `OnlineAudit`: a step may depend on all earlier steps, and no independence is assumed.
-    The claim is about one step, given the past, with or without the canary.  The coin, not the sampling, decides
-    whether the canary is in the batch.  Therefore the claim about each step is that of a full batch:
-    `reference.StepByStep.claim`.
+    The guarantee is that of `OnlineAudit`: a step may depend on all earlier steps, and no independence is assumed.  The
+    claim is about one step, given the past, with or without the canary.  The coin, not the sampling, decides whether
+    the canary is in the batch, so the claim is that of a full batch: `reference.StepByStep.claim`.
 
     Args:
-        step: A function that takes the coin, makes one step, and returns a score.  The canary is in the batch if the
-            coin is 1.  The score must depend on the coin only through the release of the step.
+        step: A function that takes the coin, makes one step, with the canary if the coin is 1, and returns a score,
+            which must depend on the coin only through the release of the step.
         claim: The claim about a step, or its text, such as `training.claim(noise_multiplier=1.0, steps=1,
             sampling="full")`.
         steps: Maximum number of steps.
@@ -277,8 +268,8 @@ def step_by_step(
 
     Raises:
         TypeError: If `step` cannot be called, or does not return a number.
-        ValueError: If the score never changes or is always nan in the first 50 steps; later steps are not checked.
-            The error is also raised if `steps` is below 1, or if the claim is stronger than `step.claim`.
+        ValueError: If the score never changes or is always nan in the first 50 steps, `steps` is below 1, or the claim
+            is stronger than `step.claim`.
     """
     if not callable(step):
         raise TypeError(f"step must be a function from the coin to the score of a step, got {shown(step)}")

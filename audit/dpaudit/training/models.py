@@ -24,8 +24,7 @@ from dpaudit.settings.audit import AuditSettings
 from dpaudit.training.checks import equal_outputs
 from dpaudit.values import RawOutputs
 
-PROBES = 2
-"""Minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted."""
+PROBES = 2  # minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted
 
 _TOGETHER = 16  # models on each dataset in one call of `train.sample`; random streams depend on this value
 _EXECUTION = ExecutionSettings()

@@ -42,8 +42,7 @@ from dpaudit.training import claims
 from dpaudit.training.claims import Relation, Sampling
 from dpaudit.values import Foreign
 
-Canaries = tuple[Foreign, Foreign]
-"""The inputs and the targets of m records: two tensors with m rows."""
+Canaries = tuple[Foreign, Foreign]  # the inputs and the targets of m records: two tensors with m rows
 
 _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clipping norm
 
@@ -51,17 +50,15 @@ _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clippi
 class Scores:
     """Scores of canaries: inner products of each noisy sum of gradients with the direction of the canary's gradient.
 
-    A step hook of the optimizer reads the noisy gradient after clipping and noise, immediately before the weights
-    change.  Opacus has then divided the noisy sum by the expected batch size, which depends on the number of records.
-    The claim is about the noisy sum, so scores are multiplied by this size.  An earlier hook, such as the hook of the
-    accountant, is still called.  Each step computes one gradient for each canary.
+    A step hook of the optimizer reads the noisy gradient before the weights change; an earlier hook, such as that of
+    the accountant, is still called.  Opacus has then divided the noisy sum by the expected batch size, which depends on
+    the number of records, so scores are multiplied by this size.  Each step computes one gradient for each canary.
 
     Args:
         model: The model that `make_private` returned.
         optimizer: The optimizer that `make_private` returned.
         loss: A function of predictions and targets that returns the mean loss, such as
-            `torch.nn.functional.cross_entropy`.  With ghost clipping, pass this function, and not the criterion
-            that `make_private` returned.
+            `torch.nn.functional.cross_entropy`; with ghost clipping, too, and not the criterion of `make_private`.
         canaries: The inputs and the targets of the m canaries.
 
     Attributes:
@@ -95,11 +92,7 @@ class Scores:
         optimizer.attach_step_hook(self._see)
 
     def gradient(self, canary: int) -> Foreign:
-        """Return the gradient of one canary at the current weights, before clipping, as a vector (P,).
-
-        Args:
-            canary: Index of the canary.
-        """
+        """Return the gradient of a canary at the current weights, before clipping, as a vector (P,)."""
         import torch
 
         inputs, targets = (part[canary : canary + 1] for part in self.canaries)

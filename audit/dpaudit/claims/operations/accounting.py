@@ -251,7 +251,7 @@ def _total(parts: Sequence[Part], step: float) -> SupportingLines:
 
 
 def _self_composed(pmf: Foreign, times: int) -> Foreign:
-    """Return the law of the sum of `times` independent privacy losses, in stages that are not much wider than a term."""
+    """Return the law of the sum of `times` independent privacy losses, in stages not much wider than a term."""
     # dp-accounting truncates a sum by 40 Chernoff bounds, which are poor if it has a much wider range than its terms
     if times == 1:
         return pmf

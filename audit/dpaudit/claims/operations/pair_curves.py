@@ -65,8 +65,7 @@ class PairCurve:
         ).outside
 
 
-Curve = TradeoffFunction | PairCurve
-"""The trade-off function of one pair of datasets (d0, d1)."""
+Curve = TradeoffFunction | PairCurve  # the trade-off function of one pair of datasets (d0, d1)
 
 
 @kept(256)

@@ -11,8 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-MODULE = "diffprivlib"
-"""The top-level module of the library."""
+MODULE = "diffprivlib"  # the top-level module of the library
 
 _HOMES = ("mechanisms", "tools", "models")
 _READ = (
@@ -27,8 +26,7 @@ _RELEASED = {
     "PCA": ("mean_", "components_", "singular_values_"),
     "StandardScaler": ("mean_", "var_"),
 }
-MODELS = tuple(_RELEASED)
-"""Models whose released attributes are known."""
+MODELS = tuple(_RELEASED)  # models whose released attributes are known
 
 SUPERVISED = ("GaussianNB", "LogisticRegression", "LinearRegression")
 """Models that learn from records with a target, which is the last value of each record."""

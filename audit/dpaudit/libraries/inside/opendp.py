@@ -11,14 +11,12 @@ if TYPE_CHECKING:
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
 
-MODULE = "opendp"
-"""The top-level module of the library."""
+MODULE = "opendp"  # the top-level module of the library
 
 _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "combinators", "meas", "trans", "comb")
 # Other public functions of OpenDP free memory or read objects, and a config may not call them.
 CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
-CHAIN = "chain"
-"""A call of a config that chains transformations and a measurement; see `called`."""
+CHAIN = "chain"  # a call of a config that chains transformations and a measurement; see `called`
 
 TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
 _PROFILE = [i / 16 for i in range(161)]  # epsilons at which a privacy profile is read

@@ -9,8 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-MODULE = "pydp"
-"""The top-level module of the library."""
+MODULE = "pydp"  # the top-level module of the library
 
 
 def called(call: str, arguments: Foreign) -> Foreign:

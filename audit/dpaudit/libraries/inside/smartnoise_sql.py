@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-MODULE = "snsql"
-"""The top-level module of the library."""
+MODULE = "snsql"  # the top-level module of the library
 
 _TYPES = {"int": "int64", "float": "float64", "string": "object", "boolean": "object", "datetime": "object"}
 

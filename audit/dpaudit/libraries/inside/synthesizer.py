@@ -21,11 +21,9 @@ _misfit = import_module("dpaudit.mechanisms.misfit")
 KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
 """The keys of `arguments` about the generator and its tables."""
 
-SEARCH = ("relation", "most", "out_of_domain")
-"""The keys of `arguments` about the pairs."""
+SEARCH = ("relation", "most", "out_of_domain")  # the keys of `arguments` about the pairs
 
-TABLES = ("frame", "rows", "columns")
-"""The forms of a table."""
+TABLES = ("frame", "rows", "columns")  # the forms of a table
 
 
 class Generator:

@@ -15,8 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
 
-MODULE = "tmlt"
-"""The top-level module of the library."""
+MODULE = "tmlt"  # the top-level module of the library
 
 _PACKAGE = "tmlt.core"
 _HOMES = (

@@ -81,14 +81,9 @@ class Trainer:
     def claim(self) -> TradeoffFunction:
         """A claim that this training satisfies in real numbers if a record is added or removed.
 
-        Computed gradients have small rounding errors.  The rounding error of a large gradient may depend on the other
-        records, which would violate the claim.  Therefore a gradient is replaced by 0 if features or weights are large
-        (`Records`).
-
-        The low-order bits of the released floats depend on the sum to which the noise was added, so an attack on these
-        bits (`float_bits`) can refute the claim.  Other attacks test the distribution of the noise.
-
-        `training.claim` states other claims, such as the claim for a replaced record.
+        A gradient is replaced by 0 if features or weights are large (`Records`), because its rounding error could
+        depend on the other records.  The low-order bits of the released floats depend on the sum to which the noise was
+        added, so an attack on these bits (`float_bits`) can refute the claim.  `training.claim` states other claims.
 
         Raises:
             ValueError: If batches are shuffled, because there is no claim for shuffled batches.
