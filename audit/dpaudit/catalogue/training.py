@@ -28,10 +28,7 @@ from dpaudit.values import Dataset
 SMALL = Model((2, 2), spare=2)
 HALF = Poisson(0.5)
 
-EXAMPLES: Mapping[str, Any] = {
-    "features": [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]],
-    "labels": [0, 1, 1, 0],
-}
+EXAMPLES: Mapping[str, Any] = {"features": [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]], "labels": [0, 1, 1, 0]}
 """Four examples that the pairs of these mechanisms share."""
 
 

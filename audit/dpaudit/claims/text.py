@@ -34,16 +34,7 @@ _ROUNDING_ERROR = 1e-9  # relative error of numbers that accounting libraries co
 
 CLAIMS: dict[str, type[TradeoffFunction]] = {
     kind.name: kind
-    for kind in (
-        PureDP,
-        ApproxDP,
-        GaussianDP,
-        LaplaceDP,
-        ZeroConcentratedDP,
-        RenyiDP,
-        TabulatedTradeoff,
-        PrivacyLoss,
-    )
+    for kind in (PureDP, ApproxDP, GaussianDP, LaplaceDP, ZeroConcentratedDP, RenyiDP, TabulatedTradeoff, PrivacyLoss)
 }
 
 

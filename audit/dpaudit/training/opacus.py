@@ -203,11 +203,7 @@ def joined(records: Foreign, canaries: Canaries, included: npt.ArrayLike) -> For
 
 
 def claim(
-    engine: Foreign,
-    loader: Foreign,
-    *,
-    relation: Relation = "add_remove",
-    claimed_as: Literal["poisson"] | None = None,
+    engine: Foreign, loader: Foreign, *, relation: Relation = "add_remove", claimed_as: Literal["poisson"] | None = None
 ) -> TradeoffFunction:
     """Return the claim about all steps that the accountant of a privacy engine has counted.
 
@@ -246,10 +242,7 @@ def claim(
 
 def _samples_poisson(loader: Foreign) -> bool:
     """Whether each record is in a batch of a loader independently of the other records."""
-    from opacus.utils.uniform_sampler import (
-        DistributedUniformWithReplacementSampler,
-        UniformWithReplacementSampler,
-    )
+    from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler, UniformWithReplacementSampler
 
     return isinstance(loader.batch_sampler, UniformWithReplacementSampler | DistributedUniformWithReplacementSampler)
 
