@@ -123,7 +123,6 @@ class TableQueries:
     sees: ClassVar[str] = "queries"
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the outputs contain tables on which the answer to some query varies."""
         rows = np.concatenate([outputs0, outputs1])
         return bool(rows.size) and bool(np.any((rows != rows[0]) & ~(np.isnan(rows) & np.isnan(rows[0]))))
 

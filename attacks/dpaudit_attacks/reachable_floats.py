@@ -113,7 +113,6 @@ class ReachableFloats:
     from_trials: ClassVar[int] = 10  # > 0, so that the slow search is repeated only when the outputs have doubled
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the search finds noise that explains a number of the outputs."""
         return bool(_known(outputs0, outputs1))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:

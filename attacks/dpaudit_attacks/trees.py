@@ -78,7 +78,6 @@ def _one_thread() -> Iterator[None]:
 def grown(
     outputs0: Array, outputs1: Array, rng: np.random.Generator, *, least_share: float
 ) -> Callable[[Array], Array] | None:
-    """Return uncalibrated log-odds by trees."""
     from sklearn import config_context
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -118,7 +117,6 @@ class TimeAndOutput:
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether any running time is known and the outputs vary."""
         rows = np.concatenate([outputs0, outputs1])
         return bool(np.isfinite(rows[:, 0]).any() and np.any(rows[:, 1:] != rows[0, 1:]))
 

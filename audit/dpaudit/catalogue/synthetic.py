@@ -50,7 +50,6 @@ class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny":
 
     @property
     def domain(self) -> Domain:
-        """The cells of the table."""
         return Domain.of(self.schema, self.bins)
 
     def domain_for(self, dataset: Dataset) -> Domain:
@@ -138,7 +137,6 @@ class Tree(Generator):
         return described if self.white_box else domain.tables(np.array(outputs).astype(np.intp), rng)
 
     def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
-        """Measure a dataset in private."""
         raise NotImplementedError
 
 
@@ -291,7 +289,6 @@ class PateLike(Generator):
         return outputs
 
     def votes(self, agree: AnyArray, rng: np.random.Generator) -> Array:
-        """Return the number of teachers that accept each candidate."""
         teacher = rng.integers(0, self.teachers, len(agree))
         accepts = np.zeros((self.teachers, agree.shape[1]))
         np.maximum.at(accepts, teacher, agree.astype(np.float64))

@@ -37,7 +37,6 @@ class Domain:
 
     @classmethod
     def of(cls, schema: Schema, bins: int) -> Domain:
-        """Return the domain of a schema."""
         check_count("bins", bins)
         found = read_schema({column: bounds_or_list(entries) for column, entries in read_schema(schema).items()})
         bounds = [(float(entries[0]), float(entries[1])) if numeric(entries) else None for entries in found.values()]
@@ -46,7 +45,6 @@ class Domain:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells of each column."""
         return tuple(
             self.bins if bound else len(names) for bound, names in zip(self.bounds, self.categories, strict=True)
         )
@@ -77,7 +75,6 @@ class Domain:
         return [dict(zip(self.columns, table, strict=True)) for table in zip(*written, strict=True)]
 
     def every_cell(self) -> Cells:
-        """Return all cells of the domain, (cells, columns)."""
         if math.prod(self.sizes) > _MAX_CELLS:
             raise ValueError(f"the domain must have at most {_MAX_CELLS:,} cells, got {math.prod(self.sizes):,}")
         return np.array(list(itertools.product(*map(range, self.sizes))), dtype=np.intp)

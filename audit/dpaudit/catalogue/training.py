@@ -81,18 +81,15 @@ class DpGd(Trainer, Builtin, inputs=_ONE_DIRAC, private=True):
 
     @property
     def view(self) -> View:
-        """The contents of an output."""
         return releases()
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return Training(self, self.view).sample(dataset, n, rng)
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError if the claim of this training does not cover the pair; see `Training.check_neighbours`."""
         Training(self, self.view).check_neighbours(d0, d1, claim)
 
     def doubts(self, d0: Dataset, d1: Dataset) -> tuple[str, ...]:
-        """Return warnings if two datasets are not neighbours, or if their difference may hardly affect the weights."""
         return Training(self, self.view).doubts(d0, d1)
 
 

@@ -34,7 +34,6 @@ class SupportingLines:
 
     @classmethod
     def hull(cls, slope: Array, gap: Array) -> SupportingLines:
-        """Remove the guarantees that are implied by the other guarantees."""
         slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
         if gap[-1] < 1:
@@ -132,11 +131,9 @@ class Envelope:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the steep lines and the flat lines state the same guarantees."""
         return np.array_equal(self.steep.slope, self.flat.slope) and np.array_equal(self.steep.gap, self.flat.gap)
 
     def inverse(self) -> Envelope:
-        """Return the envelope with alpha and beta exchanged."""
         return Envelope(self.flat, self.steep)
 
     def beta(self, alpha: Array) -> Array:
@@ -178,7 +175,6 @@ class Envelope:
         return max(0.0, float(np.concatenate(at).max()))
 
     def maximum(self, other: Envelope) -> Envelope:
-        """Return the pointwise maximum of both envelopes."""
         both = [
             SupportingLines.hull(np.concatenate([a.slope, b.slope]), np.concatenate([a.gap, b.gap]))
             for a, b in ((self.steep, other.steep), (self.flat, other.flat))

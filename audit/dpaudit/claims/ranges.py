@@ -40,7 +40,6 @@ class PolygonalClaim(TradeoffFunction):
 
 
 def nonnegative(name: str, value: object) -> float:
-    """Convert a finite number >= 0 to a float."""
     number = _number(value)
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and >= 0, got {value!r}")

@@ -15,12 +15,10 @@ Block = tuple[Outputs, Outputs]  # outputs of n runs on d0 and outputs of n runs
 
 
 def as_outputs(outputs: Outputs | Array) -> Outputs:
-    """Convert outputs to an `Outputs` object, unless they already are one."""
     return outputs if isinstance(outputs, Outputs) else Outputs.read(outputs)
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """Concatenate blocks of outputs for each dataset."""
     return Outputs.join([block[0] for block in blocks]), Outputs.join([block[1] for block in blocks])
 
 
@@ -103,7 +101,6 @@ class PastOutputs:
         return self.blocks[0]
 
     def outputs(self) -> Block:
-        """Return all stored outputs that can be scored."""
         return joined(self.whole or self.blocks)
 
     def latest(self, most: int) -> Block:

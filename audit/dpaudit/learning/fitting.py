@@ -97,7 +97,6 @@ class Fitting:
 
     @property
     def next_fit(self) -> int:
-        """The number of trials at the next fit of any attack."""
         return self.next_full_fit if self._next_quick_fit is None else min(self.next_full_fit, self._next_quick_fit)
 
     def score(self) -> Score:
@@ -123,7 +122,6 @@ class Fitting:
                 del self.scorers[index]
 
     def refit(self, memory: PastOutputs) -> None:
-        """Refit the attacks for which a fit is due."""
         self.mixing.model_weights.fade(self.last_fit / self.trials)
         self.last_fit = self.trials
         seen = memory.gather(self.encoding)
@@ -144,7 +142,6 @@ class Fitting:
                         self._fit(index, attack, seen, memory, recent)
 
     def drop(self, index: int, why: str) -> None:
-        """Stop using an attack after a failure, and add a warning."""
         self.dropped.add(index)
         self.mixing.model_weights.leave(index)
         self.scorers.pop(index, None)

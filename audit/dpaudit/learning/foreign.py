@@ -83,7 +83,6 @@ def as_it_was(attack: Attack | None) -> Attack | None:
 
 
 def protected(scorer: Scorer) -> Scorer:
-    """Return a scorer that passes copies of its outputs to the given scorer."""
     return lambda view: scorer(copied(view))
 
 

@@ -73,7 +73,6 @@ class Hindsight:
         return trials >= 2 * latest and bool(self._since.any(axis=1).all())
 
     def freeze(self, score: Score, chosen_expert: int | None, latest: Callable[[int], Block]) -> None:
-        """Freeze a score that was learned from all outputs so far."""
         number = self._moments[-1].number + 1 if self._moments else 1
         moment = Moment(
             score=score, chosen_expert=chosen_expert, number=number, before=self._since, trials=score.trials
@@ -85,7 +84,6 @@ class Hindsight:
         self._since = _none()
 
     def catch_up(self, trials: int, latest: Callable[[int], Block]) -> None:
-        """Count the scores of later outputs by each frozen score."""
         for moment in self._moments:
             due = trials - moment.trials
             sides = latest(due) if due and not moment.closed else None

@@ -128,7 +128,6 @@ class ModelWeights:
         self._suspended_until.pop(attack, None)
 
     def suspended(self, attack: int, trials: int) -> bool:
-        """Return whether an attack is suspended at this number of trials."""
         return trials < self._suspended_until.get(attack, 0)
 
     def away(self, attack: int) -> bool:
@@ -136,7 +135,6 @@ class ModelWeights:
         return attack in self._suspended_until
 
     def weights(self, attacks: list[int]) -> dict[int, float]:
-        """Return the weights of the given attacks; the weights sum to 1."""
         losses = {i: self._losses[i] - self.head_starts.get(i, 0.0) for i in attacks}
         least = min(losses.values(), default=0.0)
         raw = {i: math.exp(least - loss) for i, loss in losses.items()}
@@ -144,7 +142,6 @@ class ModelWeights:
         return {i: value / total for i, value in raw.items()}
 
     def count(self, losses: dict[int, float], combined: float, n: int) -> None:
-        """Add the losses of n fresh trials to the discounted losses."""
         for attack, loss in losses.items():
             self._losses[attack] += loss
             total, scored = self._true.get(attack, (0.0, 0))
@@ -167,7 +164,6 @@ class ModelWeights:
         return self._since.get(attack, 0) >= SETTLED and not self._tried(attack, trials)
 
     def fade(self, share: float) -> None:
-        """Discount the losses of all attacks before a refit."""
         best, kept = self._best(), share**_FADING_POWER
         self._losses = {attack: best + kept * (loss - best) for attack, loss in self._losses.items()}
         self._combined = best + kept * (self._combined - best)
@@ -211,7 +207,6 @@ class Mixing:
         return self.model_weights.weights(list(attacks))
 
     def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
-        """Update the losses of the attacks by their scores of fresh outputs."""
         weights = self.model_weights.weights(list(parts0))
         n = len(next(iter(parts0.values())))
         mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)

@@ -66,11 +66,9 @@ class Simulation:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The library whose accountant states the claim."""
         return ("dp_accounting",)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n outputs, one row for each."""
         return self.simulate(np.full(n, float(sum(dataset))), rng)
 
 

@@ -107,7 +107,6 @@ class Read:
 
     @cached_property
     def claim(self) -> TradeoffFunction:
-        """The claim."""
         found: TradeoffFunction = self.library.claim_of(self.facts)
         return found
 
@@ -178,7 +177,6 @@ def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
 
 
 def pairs_from(schema: Mapping[str, Foreign], search: JsonObject) -> list[Pair]:
-    """Make pairs of tiny tables from a schema."""
     columns = {name: bounds_or_list(entries) for name, entries in read_schema(schema).items()}
     settings = {"relation": "add_remove", "most": MAX_PAIRS, **search}
     return list(SearchPairs(schema=columns, tiny=True, **settings))
@@ -199,7 +197,6 @@ _KINDS: Mapping[str, tuple[type, str]] = {
 
 
 def check_config(call: str, arguments: Foreign) -> None:
-    """Check the call of a generator in a config before any code runs."""
     try:
         check_call(call)
         if is_standard(module := call.partition(":")[0]):

@@ -98,7 +98,6 @@ def _missing(facts: JsonObject) -> list[str]:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Generate pairs of neighbouring datasets."""
     relation: Relation = "unspecified"
     if facts["kind"] == "mechanism":
         found = _inputs(facts)

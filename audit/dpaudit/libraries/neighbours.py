@@ -59,7 +59,6 @@ def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
 
 
 def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> Iterator[Candidate]:
-    """Yield pairs of vectors of numbers at the given distance."""
     n = size or 3
     least, most = cells.limits or (0, 0)
     share = distance / (1 if norm == math.inf else n ** (1 / norm))
@@ -104,7 +103,6 @@ def added(cells: Cells, most: int) -> Iterator[Candidate]:
 
 
 def replaced(cells: Cells, size: int | None, most: int) -> Iterator[Candidate]:
-    """Yield pairs of lists of records in which `most` records differ."""
     n = SIZE if size is None else size
     most = min(most, n)
     low, high, many = cells.low, cells.high, n - most
@@ -257,7 +255,6 @@ def absolute(x: Dataset, y: Dataset) -> Distance:
 
 
 def l1(x: Dataset, y: Dataset) -> Distance:
-    """Return the sum of the absolute differences of two vectors of the same length."""
     return sum(map(absolute, x, y), Fraction(0)) if len(x) == len(y) else math.inf
 
 
@@ -267,7 +264,6 @@ def l2(x: Dataset, y: Dataset) -> Distance:
 
 
 def linf(x: Dataset, y: Dataset) -> Distance:
-    """Return the largest absolute difference of two vectors of the same length."""
     return max(map(absolute, x, y), default=Fraction(0)) if len(x) == len(y) else math.inf
 
 

@@ -77,7 +77,6 @@ class Measured(LibraryObject, inside=inside):
     release: Callable[[Foreign], Foreign] | None = None
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n releases."""
         return inside.sample(self.made, dataset, n, self.release)
 
     def __reduce__(self) -> tuple[Callable[..., Measured], tuple[object, ...]]:

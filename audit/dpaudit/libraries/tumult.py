@@ -69,7 +69,6 @@ class Measured(LibraryObject, inside=inside):
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return the claim of a measurement."""
     measure, loss = facts["measure"], facts["d_out"]
     if measure not in ("PureDP", "ApproxDP", "RhoZCDP"):
         raise UnknownSubject(
@@ -85,7 +84,6 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
-    """Generate pairs of neighbouring datasets from the input domain and the input metric."""
     try:
         found = _candidates(facts, groups)
     except LookupError:

@@ -184,7 +184,8 @@ class SearchPairs:
         many = self.size - 1
         spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
         half = [low] * (many - many // 2) + [high] * (many // 2)
-        out_of_domain = kinds.unusual if (kinds.bounded if self.out_of_domain is None else self.out_of_domain) else []
+        stated = self.bounds is not None or self.schema is not None
+        out_of_domain = kinds.unusual if (stated if self.out_of_domain is None else self.out_of_domain) else []
         if self.relation == "add_remove":
             plans = [
                 ([low] * many, high, "one above"),

@@ -211,7 +211,6 @@ def enough_equal(claim: TradeoffFunction | None, most: int) -> int:
 
 
 def equal_outputs(outputs0: AnyArray, outputs1: AnyArray) -> bool:
-    """Return whether models on both datasets, trained with equal seeds, have equal outputs."""
     return np.array_equal(outputs0, outputs1, equal_nan=outputs0.dtype.kind == "f")
 
 

@@ -110,7 +110,6 @@ class Part:
     count: int
 
     def reversed(self) -> Part:
-        """Return the same mechanism with the datasets d0 and d1 exchanged."""
         return Part(self.backward, self.forward, self.count)
 
     @cached_property

@@ -39,7 +39,6 @@ def with_tuples(arguments: JsonObject) -> JsonObject:
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Make a mechanism or a model, or bind the arguments of a tool."""
     name = call.rpartition(".")[2]
     arguments = with_tuples(arguments or {})
     for home in _HOMES:
@@ -50,7 +49,6 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about an object that `called` may have made."""
     found: JsonObject = {"version": metadata.version("diffprivlib")}
     if isinstance(made, functools.partial):
         keywords = {name: _plain(value) for name, value in made.keywords.items()}

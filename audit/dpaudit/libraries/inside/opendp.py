@@ -30,7 +30,6 @@ def enable() -> None:
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Call a constructor of OpenDP with arguments from a config."""
     enable()
     if call == CHAIN:
         return _chained(arguments)
@@ -95,7 +94,6 @@ def _built(value: Foreign) -> Foreign:
 
 
 def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
-    """Return plain facts about a measurement."""
     if not hasattr(measurement, "input_metric"):
         return {**_facts_from_types(measurement, d_in), "name": _name(measurement)}
     metric = _text(measurement.input_metric, "metric")
@@ -200,7 +198,6 @@ def _name(measurement: Foreign) -> str:
 
 
 def sample(made: Foreign, dataset: Dataset, n: int, release: Callable[..., Foreign] | None = None) -> list[Output]:
-    """Invoke the measurement n times."""
     if "LazyFrame" in str(made.input_carrier_type):
         polars = import_module("polars")
         columns = _frame(made.input_domain)["columns"]

@@ -57,7 +57,6 @@ class Generator:
 
     @property
     def name(self) -> str:
-        """The name of the class or function."""
         return str(getattr(self.make, "__name__", type(self.make).__name__))
 
     def prepared(self, dataset: Dataset) -> Foreign:
@@ -97,7 +96,6 @@ def _own(value: Foreign) -> Foreign:
 
 
 def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
-    """Return a generator."""
     check_call(call)
     given = dict(arguments or {})
     check_keys(given)
@@ -162,7 +160,6 @@ def _module(name: str, beside: str) -> Foreign:
 
 
 def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a generator."""
     thing = made.make(**_own(made.arguments))
     problems: list[str] = []
     epsilon = _parameter(made, thing, "epsilon", problems)
@@ -235,7 +232,6 @@ def _version(module: str) -> str:
 
 
 def sample(made: Generator, dataset: Dataset, n: int) -> list[Output]:
-    """Fit and sample n times."""
     return [_copied(made.run(dataset)) for _ in range(n)]
 
 

@@ -41,7 +41,6 @@ _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Call a constructor of Tumult Core with arguments from a config."""
     make = _constructor(call)
     if make is None:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
@@ -88,7 +87,6 @@ def _built(value: Foreign) -> Foreign:
 
 
 def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a measurement."""
     if isinstance(d_in, str):
         _checked(d_in)
     return {
@@ -153,7 +151,6 @@ def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
 
 
 def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
-    """Call the measurement n times."""
     given = _carried(dataset, made.input_domain)
     return [_output(made(given)) for _ in range(n)]
 

@@ -29,7 +29,6 @@ class State:
 
 
 def keys_of(rng: np.random.Generator, models: int) -> AnyArray:
-    """Draw the keys of the models' streams, (models, 2)."""
     return rng.integers(0, 2**64, size=(models, 2), dtype=np.uint64)
 
 
