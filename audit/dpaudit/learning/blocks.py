@@ -66,8 +66,7 @@ class PastOutputs:
     settings: Settings
     keeps_raw: bool  # whether any attack requests outputs in their original form
     before_forgetting: Callable[[], None]  # function that is called before old outputs are dropped
-    # latest blocks, without the original form of the outputs
-    blocks: list[Block] = field(default_factory=list, init=False)
+    blocks: list[Block] = field(default_factory=list, init=False)  # without the original outputs
     whole: list[Block] = field(default_factory=list, init=False)  # latest blocks, with the original form of the outputs
     _kept: int = field(default=0, init=False)  # number of trials in `blocks`
     _bytes_each: float = field(default=1.0, init=False)  # mean size of the latest outputs, in bytes

@@ -126,8 +126,7 @@ class FewValues:
     _epsilon: float = field(init=False)  # privacy loss that the claim allows with a larger probability than `_delta`
     _delta: float = field(init=False)
     trials: int = field(default=0, init=False)  # number of counted trials of the pair
-    # for each dataset of the pair: the pairs with the same dataset, including this one, and its side in them
-    _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)
+    _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)  # for d0 and d1: (pair with it, its side)
     _counts: tuple[Counter[Hashable], Counter[Hashable]] = field(init=False)  # outputs of d0 and of d1 with each value
     _useless: bool = field(init=False)  # whether there are too many values
     _used: bool = field(default=False, init=False)  # whether there ever was a score

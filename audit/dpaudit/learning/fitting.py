@@ -73,21 +73,16 @@ class Fitting:
     last_fit: int = field(default=0, init=False)  # number of trials at the last fit
     next_full_fit: int = field(default=FIRST_FIT, init=False)  # number of trials at the next fit of all attacks
     encoding: Encoding | None = field(default=None, init=False)
-    # attack index -> calibrated scorer, for the attacks in use
-    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)
+    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)  # attacks in use -> scorer
     known: KnownScores = field(default_factory=dict, init=False)
-    # indices of the attacks that were dropped after a failure
-    dropped: set[int] = field(default_factory=set, init=False)
-    # indices of the attacks that are not used because of their small weight
-    negligible: set[int] = field(default_factory=set, init=False)
+    dropped: set[int] = field(default_factory=set, init=False)  # attacks that were dropped after a failure
+    negligible: set[int] = field(default_factory=set, init=False)  # attacks whose small weight excludes them
     warnings: list[str] = field(default_factory=list, init=False)
     clock: Clock = field(default_factory=Clock, init=False)
-    # number of trials at the next fit of quick attacks; None if they are fitted at the same times as others
-    _next_quick_fit: int | None = field(init=False)
+    _next_quick_fit: int | None = field(init=False)  # number of trials at the next fit of quick attacks, if any
     _encoded_at: int = field(default=0, init=False)  # number of trials at which the encoding was learned
     _unknown_outputs: bool = field(default=False, init=False)  # whether the encoding cannot represent some later output
-    # attack index -> number of trials at its last fit
-    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
+    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials at its last fit
     # indices of the attacks whose last fit had as many outputs as a fit may have
     _full: set[int] = field(default_factory=set, init=False)
 

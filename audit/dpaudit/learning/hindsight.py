@@ -31,16 +31,13 @@ class Moment:
     """
 
     score: Score
-    # index of the attack whose scores alone were bet on when the score was frozen; None for the mixture
-    chosen_expert: int | None
+    chosen_expert: int | None  # attack whose scores alone were bet on when the score was frozen; None for the mixture
     number: int  # 1 for the score that was frozen first, 2 for the next score, and so on
     before: BinCounts  # (2, BINS), counts of the scores that were bet on since the previous score was frozen
-    # (2, BINS), counts of the values of the frozen score on later outputs
-    after: BinCounts = field(default_factory=_none)
+    after: BinCounts = field(default_factory=_none)  # (2, BINS), counts of the values on later outputs
     trials: int  # number of trials of the learner up to which outputs were counted in `after`
     closed: bool = False  # whether counting has stopped because the memory dropped outputs before they were counted
-    # outputs that are scored again to verify the score; None if it uses no third-party attack
-    probes: Block | None = None
+    probes: Block | None = None  # outputs that verify a third-party score when they are scored again
     probed: tuple[Array, ...] = ()  # scores of the outputs in `probes`, computed when the score was frozen
 
     @property
@@ -60,8 +57,7 @@ class Hindsight:
 
     first_moment: int  # number of trials at which a score is first frozen
     _moments: list[Moment] = field(default_factory=list, init=False)  # the frozen scores, oldest first
-    # (2, BINS), counts of the scores that were bet on since the last score was frozen
-    _since: BinCounts = field(default_factory=_none, init=False)
+    _since: BinCounts = field(default_factory=_none, init=False)  # counts since the last freeze
 
     def count(self, scores0: Array, scores1: Array) -> None:
         """Count the scores of fresh outputs on which bets are placed.  Both arrays have the shape (n,)."""

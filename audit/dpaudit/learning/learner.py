@@ -44,10 +44,8 @@ class Learner:
     experts: Experts | None = None  # decides whether bets use the scores of one attack alone; None for the mixture
     settings: Settings = field(default_factory=Settings)
     targets: Targets = (None, None)  # the rows in which the datasets differ, if they are tables
-    # scores of outputs with few values, which replace those of the attacks; None if attacks score all outputs
-    few_values: FewValues | None = field(default=None, init=False)
-    # copies of the attacks from before any fit; None for an attack that cannot be copied
-    untouched: list[Attack | None] = field(init=False)
+    few_values: FewValues | None = field(default=None, init=False)  # replaces scores of the attacks for few values
+    untouched: list[Attack | None] = field(init=False)  # copies from before any fit; None if there is no copy
     _stacked: Stacked | None = field(default=None, init=False)  # the stacked score after the second stage
 
     def __post_init__(self) -> None:

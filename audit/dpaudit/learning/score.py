@@ -210,13 +210,10 @@ class Rechecks:
 
     seed: int
     pair: int
-    # the reason why the counted scores are invalid; the empty string if they are valid
-    void: str = field(default="", init=False)
-    # number of scored blocks in which built-in attacks were checked or could have been checked
-    _checks: int = field(default=0, init=False)
+    void: str = field(default="", init=False)  # why the counted scores are invalid; "" if they are valid
+    _checks: int = field(default=0, init=False)  # number of blocks in which attacks were or could have been checked
     _scored: int = field(default=0, init=False)  # number of outputs of each dataset in the scored blocks
-    # number of scored outputs at which built-in attacks are checked next
-    _next_check: int = field(default=1, init=False)
+    _next_check: int = field(default=1, init=False)  # number of scored outputs at the next check of built-in attacks
 
     def counted(self, sides: Block, score: Score) -> tuple[Array, Array]:
         """Compute the combined scores of the outputs of d0 and of d1, and verify some of these scores."""

@@ -53,10 +53,8 @@ _MIXTURE = -1  # key of the mixture in dicts with attack indices as keys
 class Experts:
     """A record of the wealth that would have been won by bets on one attack alone, and by bets on the mixture."""
 
-    # function that maps the bin counts of scores to the log-wealth of bets on these scores
-    worth: Callable[[BinCounts], float]
-    # index of the attack that is used alone; None for the mixture
-    chosen_expert: int | None = field(default=None, init=False)
+    worth: Callable[[BinCounts], float]  # log-wealth of bets on scores with these bin counts
+    chosen_expert: int | None = field(default=None, init=False)  # attack used alone; None for the mixture
     # indices of the attacks that must not be suspended, because they lead the mixture
     ahead: frozenset[int] = field(default=frozenset(), init=False)
     _counts: dict[int, BinCounts] = field(init=False)
@@ -102,12 +100,9 @@ class ModelWeights:
 
     head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
     _losses: dict[int, float] = field(default_factory=dict)  # attack index -> discounted loss in nats
-    # attack index -> number of trials at which the attack joined or its last suspension ended
-    _since: dict[int, int] = field(default_factory=dict)
-    # attack index -> number of trials at which its suspension ends
-    _suspended_until: dict[int, int] = field(default_factory=dict)
-    # attack index -> undiscounted loss in nats, and number of outputs
-    _true: dict[int, tuple[float, int]] = field(default_factory=dict)
+    _since: dict[int, int] = field(default_factory=dict)  # attack -> trials when it joined or returned
+    _suspended_until: dict[int, int] = field(default_factory=dict)  # attack -> trials at the end
+    _true: dict[int, tuple[float, int]] = field(default_factory=dict)  # attack -> undiscounted loss, outputs
     _combined: float = 0.0  # discounted loss of the mixture, in nats
     _scored: int = 0  # number of trials whose outputs have been scored
 
