@@ -55,22 +55,14 @@ OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {
 
 _SHOWN = 80  # maximum number of characters that an error message quotes from the text of a claim
 _OTHER_NAMES = {
-    "rdp": "renyi",
-    "dp": "pure",
-    "puredp": "pure",
-    "adp": "approximate",
-    "approx": "approximate",
-    "approxdp": "approximate",
-    "eps_delta": "approximate",
-    "gdp": "gaussian",
-    "normal": "gaussian",
-    "cdp": "zcdp",
-    "rhozcdp": "zcdp",
-    "subsample": "subsampled",
-    "repeat": "repeated",
-    "compose_n": "repeated",
-    "composed": "compose",
-    "composition": "compose",
+    "renyi": ("rdp",),
+    "pure": ("dp", "puredp"),
+    "approximate": ("adp", "approx", "approxdp", "eps_delta"),
+    "gaussian": ("gdp", "normal"),
+    "zcdp": ("cdp", "rhozcdp"),
+    "subsampled": ("subsample",),
+    "repeated": ("repeat", "compose_n"),
+    "compose": ("composed", "composition"),
 }
 _FROM_NOISE = {
     "gaussian": "for Gaussian noise, mu = sensitivity / sigma",
@@ -200,8 +192,8 @@ def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
     known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
     name = re.match(r"\s*([A-Za-z_]\w*)", text)
     if name and name[1] not in known:
-        near = _OTHER_NAMES.get(name[1].lower()) or nearest(name[1], known)
-        if near:
+        other = next((right for right, others in _OTHER_NAMES.items() if name[1].lower() in others), None)
+        if near := other or nearest(name[1], known):
             form = _form(near, known[near])
             return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  Write {form}")
     if name and name[1] in known and "(" not in text:

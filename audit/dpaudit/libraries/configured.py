@@ -88,7 +88,7 @@ class LibraryCall:
         return "start.py:Called" if isolated else "dpaudit.libraries.inside.start:Called"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Private:
     """A private environment; see `mechanisms.isolated.IsolatedMechanism`."""
 
@@ -157,13 +157,11 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     else:
         mechanism = IsolatedMechanism(
             address=called.address(isolated=True),
-            requires=environment.requires,
-            python_version=environment.python_version,
-            lock=environment.lock,
             params=called.params,
             folder=called.folder,
             timeout=timeout,
             named=called.named,
+            **vars(environment),
         )
         (found,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
     return {**found, "config": json.dumps(called.params)}

@@ -250,10 +250,10 @@ def _samples_poisson(loader: Foreign) -> bool:
 def _check_full(loader: Foreign) -> None:
     """Raise ValueError unless the only batch of a loader holds all records, whatever their number is."""
     dropping = any(getattr(part, "drop_last", False) for part in (loader, loader.batch_sampler))
-    sampler, records = loader.sampler, len(loader.dataset)
+    sampler = loader.sampler
     if dropping:
         words = "drop_last=True, so one record more than a batch leaves some record out.  Set drop_last=False"
-    elif len(sampler) != records or getattr(sampler, "replacement", False):
+    elif len(sampler) != len(loader.dataset) or getattr(sampler, "replacement", False):
         words = f"a sampler ({type(sampler).__name__}) that does not put each record into its batch exactly once"
     else:
         return

@@ -159,7 +159,6 @@ class Poisson:
             raise ValueError(f"the sampling probability must lie in (0, 1], got {self.probability!r}")
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
-        """Yield for each step which of n records are in the batch of each model, (m, n)."""
         while True:
             yield np.array([rng.random(n) < self.probability for rng in rngs]).reshape(len(rngs), n)
 
@@ -187,7 +186,6 @@ class Shuffled:
             )
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
-        """Yield for each step which of n records are in the batch of each model, (m, n)."""
         part = np.repeat(np.arange(self.parts), [len(a) for a in np.array_split(np.arange(n), self.parts)])
         while True:
             assigned = np.array([rng.permutation(part) for rng in rngs]).reshape(len(rngs), n)
