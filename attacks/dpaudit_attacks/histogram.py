@@ -88,7 +88,8 @@ class PlugInRatio:
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         if outputs0.shape[1] == 1:
             known = np.unique(np.concatenate([_bits(outputs0), _bits(outputs1)]))
-            ratio = label_ratios(*(located(known, _bits(side))[:, None] for side in (outputs0, outputs1)), [len(known)])
+            places0, places1 = (located(known, _bits(side))[:, None] for side in (outputs0, outputs1))
+            ratio = label_ratios(places0, places1, [len(known)])
             return lambda outputs: ratio(located(known, _bits(outputs))[:, None])
         values = {row: index for index, row in enumerate(dict.fromkeys(_rows(np.concatenate([outputs0, outputs1]))))}
 

@@ -150,7 +150,7 @@ def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator
     if thorough:
         half = _MAX_PROBES // 2
         ends = [view[max(0, len(view) - half) :] for view in (view0, view1)]
-        past = np.concatenate(ends) if isinstance(ends[0], np.ndarray) else [*ends[0], *ends[1]]
+        past: View = np.concatenate(ends) if isinstance(ends[0], np.ndarray) else [*ends[0], *ends[1]]
         n = len(past)
         others = rng.permutation(n)[: rng.integers(1, min(MAX_AGAIN, n) + 1)]
         chosen = [others, *rng.integers(n, size=(_PROBES_ALONE, 1))]

@@ -115,15 +115,16 @@ class Part:
     @cached_property
     def reach(self) -> float:
         """The privacy loss in nats at which the grid of this mechanism ends."""
-        ends = []
-        for direction in (self.forward, self.backward):
+
+        def end(direction: OneDirection) -> float:
             level = _at(direction, math.inf) * (1 + 1e-9) + _TAIL / self.count
             low, high = 0.0, 2.0**-30
             while _at(direction, high) > level and high < 1e6:
                 low, high = high, 2 * high
-            end = bisect(lambda x, of=direction, to=level: _at(of, x) <= to, inside=high, outside=low, steps=30).inside
-            ends.append(min(end, direction.max_privacy_loss))
-        return max(ends)
+            found = bisect(lambda epsilon: _at(direction, epsilon) <= level, inside=high, outside=low, steps=30).inside
+            return min(found, direction.max_privacy_loss)
+
+        return max(end(self.forward), end(self.backward))
 
     @cached_property
     def variance(self) -> float:
