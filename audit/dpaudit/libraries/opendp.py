@@ -258,7 +258,9 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | Non
         names, values = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
         if values.limits is None:
             raise LookupError(values.kind)
-        return neighbours.counts(names, values, *d_in, [hint for hint in hints if isinstance(hint, int | float)])
+        changed, total, largest = d_in
+        numbers = [hint for hint in hints if isinstance(hint, int | float)]
+        return neighbours.counts(names, values, changed, total, largest, numbers)
     if "columns" in facts:
         return _of_frames(node(metric.parts[0]) if metric.name == "FrameDistance" else metric, facts, groups)
     raise LookupError(domain.name)
