@@ -9,9 +9,8 @@ Two laws are fitted:
 
 Each dataset has one true place (a category or a bit), and the two places differ.  The evidence of one output for the
 place j is then x_j L, up to a constant, where x_j is 1 if the output shows j, and L = log(p / q) for categories or
-L = logit p - logit q for bits.  After a few outputs, the place with the highest count often is not the true place.  So
-the ratios are those of predictive probabilities: means over all k (k - 1) pairs of places and over L, weighted by their
-likelihoods.  The more outputs, the closer they are to the ratios of the most likely pair.
+L = logit p - logit q for bits.  The place with the highest count often is not the true place.  So the ratios are those
+of predictive probabilities: means over all pairs of places and over L, weighted by their likelihoods.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 The noise of all coordinates is Gaussian or Laplace, with one scale for all coordinates or one for each.  Coordinate j
 has the location m0_j under d0 and m1_j under d1.  The ratio of an output is the sum of the ratios of its coordinates.
 
-Often the locations differ in few coordinates, and the estimated differences of the other coordinates are errors.  So
-each difference is replaced by its posterior mean under a prior with two parts: a difference is 0 with probability
-1 - share, and otherwise normal around 0.  The share and the variance are averaged over a grid, weighted by the
-likelihood of all differences (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
+Often the locations differ in few coordinates.  So each difference is replaced by its posterior mean under a prior: it
+is 0 with probability 1 - share, and otherwise normal around 0.  Share and variance are averaged over a grid, weighted
+by the likelihood of all differences (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
 """
 
 from __future__ import annotations

@@ -114,8 +114,7 @@ class TruncatedGeometric(Pure, inputs=_COUNT, private=True):
     """Count in 0..most plus truncated geometric noise, computed with integers only: log(1 + 2^-k)-DP.
 
     Balcer & Vadhan 2018, "Differential privacy on finite computers", Algorithm GeoSample, with k = ceil(log(2 /
-    epsilon)).  The claim is log(1 + 2^-k), the best parameter.  This parameter is .1178 for epsilon = .1, so a claim of
-    .1 would be false.  For most = 5, the best witness compares the counts 2 and 1 by the event {z >= 2}.
+    epsilon)).  The claim, log(1 + 2^-k), is the best parameter; it is .1178 for epsilon = .1.
     """
 
     most: int = 5

@@ -7,10 +7,8 @@ are numbered here as in Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violati
 Sparse vector: Lyu, Su & Li 2017, "Understanding the sparse vector technique for differential privacy", Algorithms 1 to
 6.  The combination of two algorithms and the numerical variant come from Bichsel, Steffen, Bogunovic & Vechev 2021,
 "DP-Sniper".  The algorithm adds noise r to the threshold, and stops after c answers above the noisy threshold; c is the
-field `most`.  Each query has one output: 1 for above, 0 for below, and -1 after the algorithm has stopped.  `Svt3` and
-`NumericalSvt` output a number for each answer above the threshold.  For every other query, `Svt3` outputs NaN, and
-`NumericalSvt` outputs 0.  The witness of each mechanism compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half
-of which are 2.
+field `most`.  Each query has one output: 1 for above, 0 for below, and -1 after the algorithm has stopped.  The witness
+of each mechanism compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half of which are 2.
 """
 
 from __future__ import annotations

@@ -117,10 +117,9 @@ _PROBES_ALONE = 3  # number of these outputs that are scored again one at a time
 def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
     """Compute the scores of n outputs by a scorer, and handle exceptions that the scorer raises.
 
-    An exception on one output must not change the scores of other outputs.  Therefore, if a call of the scorer raises
-    an exception, each half of the outputs is scored separately.  The halves are divided further until the outputs that
-    cause the exceptions are isolated.  These outputs have the score 0, and other scores are clipped to +-60 nats.  The
-    second result describes the failure, and is empty if there is none.
+    An exception on one output must not change the scores of other outputs, so outputs are halved until those that cause
+    exceptions are isolated.  These have the score 0, and other scores are clipped to +-60 nats.  The second result
+    describes the failure, "" if there is none.
     """
     if not len(view):
         return np.zeros(0), ""

@@ -151,9 +151,8 @@ class Learner:
     def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
         """Score fresh outputs of d0 and of d1, and update the weights of the attacks by the log-loss of these scores.
 
-        The score of an output depends only on this output and on the outputs of earlier blocks.  If an attack fails on
-        an output, it gives this output the score 0, and the attack is dropped after the block.  So a failure on one
-        output does not change the scores of other outputs.
+        The score of an output depends only on this output and on the outputs of earlier blocks.  An attack that fails
+        on an output gives it the score 0, and is dropped after the block, so the scores of other outputs do not change.
         """
         sides, score = (as_outputs(outputs0), as_outputs(outputs1)), self.current()
         (parts0, parts1), (scores0, scores1), failures = self._rechecks.of_each(sides, score)

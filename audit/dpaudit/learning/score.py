@@ -95,8 +95,8 @@ class Score:
       multiples of 10^-9, between which the cuts of the bins lie (`inference.grid`),
     - a value has a score of its own or has none, whatever stands beside it.
 
-    A third-party attack may violate this rule; `Rechecks` detects violations.  Suppose that later outputs are
-    independent given the past.  Then the scores of these outputs are independent given the past, too.
+    `Rechecks` detects third-party attacks that violate this rule.  So the scores of later outputs are independent given
+    the past if the outputs are.
     """
 
     attacks: Sequence[Attack]

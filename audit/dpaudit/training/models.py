@@ -73,9 +73,6 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
 
     If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
     `compared` models are trained on each dataset.
-
-    If `train` is a function and this process trains all models, runs on d0 and on d1 alternate.  Then two consecutive
-    runs that share a seed are on different datasets, and `coupling` detects them.
     """
     parts = {"design": "many runs", "models": f"{2 * each:,}"}
     with opened(train, [pair], seed, settings, parts) as store:

@@ -160,9 +160,7 @@ class PerExample:
     """The gradients of the examples in one batch of each of m models.
 
     In arrays over all examples, the examples of `signals` come before the Dirac records.  A gradient that is not
-    finite, or that has a norm above 10^200, is replaced by 0 before clipping, so that the norm of a clipped gradient is
-    at most `clip`.  The same holds for an example with large features (`MOST`), because its rounding errors would
-    depend on other examples.
+    finite, has a norm above 10^200, or is that of an example with large features (`MOST`) is replaced by 0.
     """
 
     signals: list[Array]  # for each layer (m, outputs, n)
