@@ -294,13 +294,12 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
 
     from rich.console import Console
 
-    from dpaudit.text.printable import encodable
-    from dpaudit_reports.terminal import terminal
+    from dpaudit_reports.formats.facts import Screen
+    from dpaudit_reports.terminal import document_text
 
-    console = Console()
-    with console.capture() as printed:
-        console.print(*terminal(_document(reported, full=full)), sep="\n")
-    sys.stdout.write(encodable(printed.get(), getattr(sys.stdout, "encoding", None)))
+    found, encoding = Console(), getattr(sys.stdout, "encoding", None) or "utf-8"
+    screen = Screen(width=found.width, encoding=encoding, terminal=found.is_terminal)
+    sys.stdout.write(document_text(_document(reported, full=full), screen))
 
 
 def _document(reported: Reported, sections: Sequence[Section] | None = None, *, full: bool = False) -> Document:

@@ -138,11 +138,10 @@ def promise(sweep: Sweep) -> str:
     )
 
 
-MEANING = (
+_MEANING = (
     "share: the certified lower bound on the privacy loss, divided by the claimed value, of the worst cell; – means "
     "that the bound is not known.  A share below 1 does not show that a claim is true."
 )
-"""The meaning of the numbers."""
 
 
 def counts(sweep: Sweep) -> str:
@@ -184,7 +183,7 @@ def sweep_document(sweep: Sweep) -> Document:
         Heading("Constructors by parameters"),
         Paragraph(tuple(_legend({cell.state.value for cell in sweep.cells})), quiet=True),
         _map(rows, several=several),
-        Paragraph(f"{MEANING}  Squares: the first axis from left to right, the others downwards.", quiet=True),
+        Paragraph(_MEANING, quiet=True),
         *_items("Inconclusive", without_verdict(sweep, CellState.INCONCLUSIVE)),
         *_items("Not audited", without_verdict(sweep, CellState.NOT_AUDITED)),
         *_versions(sweep),
@@ -225,7 +224,7 @@ def _legend(states: Set[str]) -> Iterator[Span]:
         yield "; " if number else ""
         yield Picture(partial(sample_svg, square), f"sample: {words}", wide=False)
         yield words
-    yield "."
+    yield ". Squares: the first axis from left to right, the others downwards."
 
 
 def _map(rows: Sequence[SweepRow], *, several: bool) -> Table:

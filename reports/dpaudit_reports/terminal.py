@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar, cast
 
 from rich import box
 from rich.console import RenderableType
@@ -10,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from dpaudit.text.printable import one_line, printable
-from dpaudit.text.signs import SIGNS
+from dpaudit.text.printable import encodable, one_line, printable
+from dpaudit.text.signs import NO_RESULT, SIGNS
 from dpaudit_reports.blocks import (
     Answers,
     Beside,
@@ -32,24 +34,55 @@ from dpaudit_reports.blocks import (
     Strong,
     Table,
     Text,
+    spans_of,
 )
+from dpaudit_reports.formats.facts import Screen
+from dpaudit_reports.formats.table import drawn
 
 _TONES = {sign.tone: sign.style for sign in SIGNS.values()}
+_STYLES = {sign.sign: sign.style for sign in (*SIGNS.values(), NO_RESULT)}
+T = TypeVar("T")
 
 
-def terminal(document: Document) -> Iterator[RenderableType]:
+def document_text(document: Document, screen: Screen) -> str:
+    """Return a document as text for a screen."""
+    return drawn(terminal(document, screen.encoding), screen)
+
+
+def tables_text(document: Document, screen: Screen) -> str:
+    """Return the tables at the beginning of a document as text for a screen."""
+    tables = tuple(block for block in document.front if isinstance(block, Table))
+    return drawn(_blocks(_harmless(tables, screen.encoding)), screen)
+
+
+def terminal(document: Document, encoding: str = "utf-8") -> Iterator[RenderableType]:
     """Yield the objects that rich prints; each object begins on a new line."""
-    yield Words(one_line(document.title), style="bold")
-    yield Words(one_line(document.subtitle), style="dim")
-    for block in document.front:
-        yield from _block(block)
-    for part in document.parts:
-        yield from _part(part) if len(document.parts) > 1 else _blocks(part.blocks)
-    yield from _blocks(document.back)
+    shown = _harmless(document, encoding)
+    yield Words(shown.title, style="bold")
+    yield Words(shown.subtitle, style="dim")
+    yield from _blocks(shown.front)
+    for part in shown.parts:
+        yield from _part(part) if len(shown.parts) > 1 else _blocks(part.blocks)
+    yield from _blocks(shown.back)
+
+
+def _harmless(value: T, encoding: str) -> T:
+    """Return blocks whose texts add no line and no control character, and can be encoded."""
+    match value:
+        case Listing(text):
+            return cast("T", Listing(encodable(printable(text), encoding)))
+        case str():
+            return cast("T", encodable(one_line(value), encoding))
+        case tuple():
+            return cast("T", tuple(_harmless(part, encoding) for part in value))
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {one.name: _harmless(getattr(value, one.name), encoding) for one in dataclasses.fields(value)}
+            return dataclasses.replace(value, **fields)
+    return value
 
 
 def _part(part: Part) -> Iterator[RenderableType]:
-    yield Words(f"\n{one_line(part.title)}\n", style="bold underline")
+    yield Words(f"\n{part.title}\n", style="bold underline")
     yield from _blocks(part.blocks)
 
 
@@ -61,14 +94,16 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[RenderableType]:
 def _block(block: Block) -> Iterator[RenderableType]:
     match block:
         case Heading(text):
-            yield Words(f"\n{one_line(text)}", style="bold")
+            yield Words(f"\n{text}", style="bold")
+        case Paragraph(text) if any(isinstance(span, Picture) for span in spans_of(text)):
+            return  # a legend of drawings
         case Paragraph(text, quiet):
             yield _prose(text, "dim" if quiet else "")
         case Items(items, quiet, numbered):
             for number, item in enumerate(items, 1):
                 yield Words.assemble(f"{number}. " if numbered else "– ", _prose(item, "dim" if quiet else ""))
         case Callout(mark, title, text, tone):
-            yield Words(f"\n{one_line(mark)} {one_line(title)}", style=_TONES[tone])
+            yield Words(f"\n{mark} {title}", style=_TONES[tone])
             yield _prose(text)
         case Answers(rows) | KeyValues(rows):
             yield Padding(_named(rows), (1, 0, 0, 0))
@@ -76,15 +111,15 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield _table(block)
         case Figure(panels):
             for panel in panels:
-                yield Words(one_line(panel.alt))
+                yield Words(panel.alt)
         case Beside(panel, blocks, after):
-            yield Words(one_line(panel.alt))
+            yield Words(panel.alt)
             yield from _blocks((*blocks, *after))
         case Entries(parts):
             for part in parts:
                 yield from _part(part)
         case Listing(text):
-            yield Padding(Words(printable(text)), (0, 0, 0, 4))  # the indentation distinguishes foreign lines from ours
+            yield Padding(Words(text), (0, 0, 0, 4))  # the indentation distinguishes foreign lines from ours
         case _:
             raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
@@ -94,7 +129,7 @@ def _named(rows: Iterable[tuple[str, Text]]) -> Grid:
     grid.add_column()
     grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
     for name, value in rows:
-        grid.add_row(Words(one_line(name), style="dim"), _prose(value))
+        grid.add_row(Words(name, style="dim"), _prose(value))
     return grid
 
 
@@ -108,19 +143,18 @@ def _table(table: Table) -> Grid:
 
 
 def _prose(text: Text, style: str = "") -> Words:
-    spans = (text,) if isinstance(text, str) else text
-    return Words.assemble(*map(_span, spans), style=style)
+    return Words.assemble(*map(_span, spans_of(text)), style=style)
 
 
 def _span(span: Span) -> str | tuple[str, str]:
     match span:
         case str():
-            return one_line(span)
+            return span
         case Strong(text):
-            return one_line(text), "bold"
+            return text, _STYLES.get(text.strip(), "bold")
         case Code(text):
-            return one_line(text), "cyan"
+            return text, "cyan"
         case Picture(_, text, wide):
-            return one_line(text) if wide else ""
+            return text if wide else ""
         case _:
-            return one_line(span.text)
+            return span.text

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
-from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import encodable, one_line
 from dpaudit.text.rounding import count
-from dpaudit.text.signs import NO_RESULT, SIGNS
 from dpaudit_reports.claimed import label
 from dpaudit_reports.formats.facts import Audited, Run, Screen, certified, detectable, why
 from dpaudit_reports.sections.summary import p_value
@@ -209,58 +207,18 @@ def _prose(words: str, screen: Screen) -> list[str]:
     return wrapped(encodable(words, screen.encoding), screen.width)
 
 
-def drawn(lines: Sequence[Text], screen: Screen) -> str:
-    """Return lines as text for a screen, with colours as escape codes.  No line is wrapped or truncated."""
+def drawn(items: Iterable[RenderableType], screen: Screen) -> str:
+    """Return objects of rich as text for a screen, with colours as escape codes."""
     stream = io.StringIO()
     console = Console(
         file=stream,
         force_terminal=screen.terminal,
         color_system="auto" if screen.terminal else None,
-        width=screen.width or 80,
+        width=screen.width or 1_000_000,
         markup=False,
         highlight=False,
         emoji=False,
     )
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    return stream.getvalue()
-
-
-def versions_text(
-    audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen, missing: Collection[tuple[str, str]] = ()
-) -> str:
-    """Return the verdicts."""
-    with_result = (version for results in audits.values() for version in results)
-    versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
-    names = {name: encodable(one_line(name), screen.encoding) for name in audits}
-    titles = {version: encodable(one_line(version), screen.encoding) for version in versions}
-    signs = {
-        (name, version): SIGNS[results[version].verdict.value] if version in results else NO_RESULT
-        for name, results in audits.items()
-        for version in versions
-    }
-    widths = [
-        max(cell_len(titles[version]), *(cell_len(signs[name, version].shown()) for name in audits))
-        for version in versions
-    ]
-    first = max(map(cell_len, ("audit", *names.values())))
-    if screen.width is None or first + sum(width + _GAP for width in widths) <= screen.width:
-        cells = (titles[version].ljust(width) for version, width in zip(versions, widths, strict=True))
-        lines = [Text((" " * _GAP).join(["audit".ljust(first), *cells]).rstrip(), style="bold")]
-        for name in audits:
-            line = Text(names[name] + " " * (first - cell_len(names[name])))
-            for version, width in zip(versions, widths, strict=True):
-                words = signs[name, version].shown(screen.encoding)
-                line.append(" " * _GAP)
-                line.append(words + " " * (width - cell_len(words)), signs[name, version].style)
-            line.rstrip()
-            lines.append(line)
-        return drawn([Text(), *lines], screen)
-    lines = [Text()]
-    for name in audits:
-        lines += map(Text, wrapped(names[name], screen.width))
-        for version in versions:
-            sign = signs[name, version]
-            words = f"{sign.shown(screen.encoding)}  {titles[version]}"
-            lines += [Text(f"    {part}", style=sign.style) for part in wrapped(words, max(screen.width - 4, 1))]
-    return drawn(lines, screen)
+    for item in items:
+        console.print(item)
+    return encodable(re.sub(" +\n", "\n", stream.getvalue()), screen.encoding)
