@@ -239,8 +239,8 @@ def to_fragment(reported: Reported) -> str:
 
 def claim_fragment(claim: TradeoffFunction) -> str:
     """Return a claim's parameters, trade-off function and privacy profile, as HTML for another page."""
-    from dpaudit_reports.claim_document import claim_document
     from dpaudit_reports.html import fragment
+    from dpaudit_reports.plots import claim_document
 
     return fragment(claim_document(claim))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from dpaudit_reports.blocks import Document
-from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.canvas import COLORS
 from dpaudit_reports.html_blocks import Anchors, Writer, text_html
 
 

@@ -35,8 +35,7 @@ from dpaudit_reports.blocks import (
     Text,
     Tone,
 )
-from dpaudit_reports.figures.canvas import PANEL
-from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.canvas import COLORS, PANEL
 
 
 def slug_of(title: str, most: int = 60) -> str:

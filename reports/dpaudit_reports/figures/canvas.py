@@ -1,4 +1,4 @@
-"""The common parts of all panels: size, style, axes, and the conversion to SVG.
+"""The common parts of all panels: size, colours, style, axes, and the conversion to SVG.
 
 Importing matplotlib takes half a second, so only functions that draw import it.  A report without figures does not
 load matplotlib.
@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -24,6 +22,26 @@ if TYPE_CHECKING:
 WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
 GAP = 0.19  # inches between two panels
 PANEL = 3.25  # inches: half the text width minus half the gap between two panels
+
+# The palette of Okabe and Ito, which colour-blind readers can distinguish; curves also differ by line style or marker.
+CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
+WITNESS_WORD = "#a84a00"  # letters need more contrast than lines
+FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
+
+# For each name, the colours on a light and on a dark background.  dpaudit.mplstyle sets the last three, which the frame
+# uses.
+COLORS = {
+    "claim": (CLAIM, "#f4f4f4"),
+    "attack": (ATTACK, "#56b4e9"),
+    "witness": (WITNESS, "#e69f00"),
+    "witness-word": (WITNESS_WORD, "#f0a818"),
+    "forbidden": (FORBIDDEN, "#3a404a"),
+    "chance": (CHANCE, "#8c94a0"),
+    "paper": (PAPER, "#14181e"),
+    "label": ("#222222", "#dde2e8"),
+    "axis": ("#555555", "#a7afba"),
+    "grid": ("#e4e4e4", "#2b313a"),
+}
 
 # Margins are fixed, so that the panels of a page line up.  Measuring every label would take as long as drawing.
 _LEFT, _RIGHT = 0.17 * PANEL, 0.055 * PANEL  # inches: space left of the axes for labels, and right of the axes
@@ -109,15 +127,11 @@ def power_of_ten(exponent: int) -> str:
 
 def amounts(axis: Axis, low: float, high: float, *, most: int = 6) -> None:
     """Set at most `most` ticks at round numbers from low to high, with commas between thousands."""
-    step = _round_step((high - low) / (most - 1))
-    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
-    places = [k * step for k in range(first, last + 1)]
+    from matplotlib.ticker import MaxNLocator
+
+    found = MaxNLocator(most - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    places = [float(place) for place in found if low <= place <= high]
     ticks(axis, places, [_amount(place) for place in places])
-
-
-def _round_step(least: float) -> float:
-    size = 10.0 ** np.floor(np.log10(least))
-    return float(next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= least * (1 - 1e-9)))
 
 
 def _amount(value: float) -> str:

@@ -12,14 +12,23 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import percent_at_least
 from dpaudit_reports.claimed import certified_profile, has_band, profile_points
-from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS, WITNESS_WORD
+from dpaudit_reports.figures.canvas import (
+    ATTACK,
+    CHANCE,
+    CLAIM,
+    FORBIDDEN,
+    PAPER,
+    WITNESS,
+    WITNESS_WORD,
+    amounts,
+    decades,
+    panel_svg,
+)
 from dpaudit_reports.rates import RegionStatus, came_near, frozen, intervals, region_status
 
 if TYPE_CHECKING:
@@ -50,7 +59,7 @@ def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> Non
     if reach > 0.24 and not inside:
         ax.text(max(0.13, 0.45 * reach), 0.42 * reach, "forbidden", fontsize=8, ha="center", va="center")
     found = result.witness
-    if point and found is not None and math.isfinite(found.alpha) and math.isfinite(found.beta):
+    if point and found is not None:
         high = found.beta >= found.alpha
         place, side = ((0.3, 0.94), "left") if high else ((0.99, 0.46), "right")
         at = found.alpha, found.beta
@@ -157,26 +166,29 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> Non
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    found = result.witness
-    if not point_name(result) or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
+    point, box = region_of(result)
+    draw_region(ax, result, np.maximum(point, low), np.maximum(box, low))
+
+
+def region_of(result: AuditResult) -> tuple[Array, Array]:
+    """Return the errors of the region, (1, 2), and the outline of their intervals, (n, 2); nothing if not drawn."""
+    found, nothing = result.witness, np.empty((0, 2))
+    if not point_name(result) or found is None:
+        return nothing, nothing
+    across = np.linspace(found.alpha_lower, found.alpha_upper, 20)
+    alpha = np.concatenate([across, across[::-1], across[:1]])
+    beta = np.repeat([found.beta_lower, found.beta_upper, found.beta_lower], [20, 20, 1])
+    return np.array([[found.alpha, found.beta]]), np.column_stack([alpha, beta])
+
+
+def draw_region(ax: Axes, result: AuditResult, point: Array, box: Array) -> None:
+    """Draw the diamond, hollow without a violation, and the intervals."""
+    if not len(point):
         return
-    alpha, beta = max(found.alpha, low), max(found.beta, low)
-    if known := intervals(found):
-        (left, right), (below, above) = ([max(end, low) for end in interval] for interval in known)
-        draw_box(ax, [left, right, right, left, left], [below, below, above, above, below])
-    draw_diamond(ax, alpha, beta, result)
-
-
-def draw_box(ax: Axes, across: ArrayLike, up: ArrayLike) -> None:
-    """Draw the intervals of the region's rates."""
-    ax.fill(across, up, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
-    ax.plot(across, up, color=WITNESS, linewidth=0.8)
-
-
-def draw_diamond(ax: Axes, x: ArrayLike, y: ArrayLike, result: AuditResult) -> None:
-    """Draw the region, hollow without a violation."""
+    ax.fill(*box.T, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
+    ax.plot(*box.T, color=WITNESS, linewidth=0.8)
     face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
-    ax.plot(x, y, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
+    ax.plot(*point.T, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
 
 
 def observed(result: AuditResult) -> Array:

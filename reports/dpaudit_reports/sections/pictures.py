@@ -13,7 +13,7 @@ from dpaudit.text.rounding import count, lower, number
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
 from dpaudit_reports.claimed import found_from, headline, label, least_found
 from dpaudit_reports.figures.bars import Bar, bars_svg
-from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
+from dpaudit_reports.figures.canvas import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.residual import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
 from dpaudit_reports.rates import Frequencies, RegionStatus, accounted, frequencies, intervals, region, region_status

@@ -12,8 +12,8 @@ from dpaudit.text.rounding import at_least, count, number, percent_at_least
 from dpaudit_reports.blocks import Block, Figure, Heading, Items, KeyValues, Panel, Paragraph, Text
 from dpaudit_reports.claimed import DELTAS, allowed_epsilon
 from dpaudit_reports.figures.bars import Bar, bars_svg
+from dpaudit_reports.figures.canvas import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.evidence import training_svg
-from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 
 _DELTA = 1e-5  # usual delta of the compared epsilons, as in papers about training
 
