@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ from dpaudit_reports.figures.tradeoff import (
     draw_tradeoff,
     fine,
     observed,
-    point_name,
+    region_of,
     staircase,
 )
 from dpaudit_reports.verdicts import title_of
@@ -183,7 +183,7 @@ def _known_scores(result: AuditResult) -> Scores:
     return scores
 
 
-_ALONE = {
+_ALONE: dict[str, Callable[[Axes, AuditResult], None]] = {
     "tradeoff": draw_tradeoff,
     "profile": _alone_profile,
     "evidence": draw_evidence,
@@ -201,10 +201,10 @@ def _tradeoff(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None
     points = observed(result)
     if len(points):
         ax.plot(*fine(points)[:, :2].T, linewidth=1.6, **looks)
-    found = result.witness
-    if point_name(result) and found is not None and math.isfinite(found.alpha) and math.isfinite(found.beta):
+    point, _ = region_of(result)
+    if len(point):
         face = looks["color"] if result.violated else "white"
-        ax.plot(found.alpha, found.beta, "D", color=face, mec=looks["color"], clip_on=False, label="_witness")
+        ax.plot(*point.T, "D", color=face, mec=looks["color"], clip_on=False, label="_witness")
     _unit_axes(ax)
 
 
@@ -282,7 +282,7 @@ def _claim_profile(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
     level = float(claim.delta(np.inf))
     epsilon = claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
     reach = 1.1 * min(epsilon, 50.0) if 0 < epsilon < math.inf else 1.0
-    ax.plot(*profile_points(claim, reach, MIN_DELTA / 10), **looks)
+    ax.plot(*profile_points(claim, reach, MIN_DELTA / 1000), **looks)
     _profile_axes(ax)
 
 

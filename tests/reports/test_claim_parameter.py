@@ -86,7 +86,7 @@ def test_the_profile_of_a_pure_claim_falls_to_zero_at_its_epsilon(claim: Any) ->
     ax = claim.plot("profile")
     epsilon, delta = ax.lines[0].get_data()
     own = claim.epsilon(0.0)
-    below = np.asarray(delta) <= 1.01e-11
+    below = np.asarray(delta) <= 1e-12
     assert not np.any(np.isnan(delta))
     assert below.any()
     assert np.asarray(epsilon)[below].min() == pytest.approx(own, rel=1e-9)

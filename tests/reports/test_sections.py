@@ -19,11 +19,11 @@ from dpaudit_reports.blocks import Answers, Callout, Code, Column, Figure, Headi
 from dpaudit_reports.claimed import certified_profile
 from dpaudit_reports.figures.evidence import witness_scores
 from dpaudit_reports.sections import SECTIONS, Section
-from dpaudit_reports.sections.bounds import bounds
+from dpaudit_reports.sections.appendix import provenance
+from dpaudit_reports.sections.evidence import witness
 from dpaudit_reports.sections.next_step import how_to_repeat, replay_command
-from dpaudit_reports.sections.provenance import provenance
+from dpaudit_reports.sections.pictures import bounds
 from dpaudit_reports.sections.verdict import verdict
-from dpaudit_reports.sections.witness import witness
 
 from ..scored import evidence_of
 from . import sample

@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
 WITNESS_WORD = "#a84a00"  # letters need more contrast than lines
 FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
 
-# For each name, the colours on a light and on a dark background.  dpaudit.mplstyle sets the last three, which the frame
-# uses.
+# For each name, the colours on a light and on a dark background.  The frame uses the last
+# three.
 COLORS = {
     "claim": (CLAIM, "#f4f4f4"),
     "attack": (ATTACK, "#56b4e9"),
@@ -53,6 +52,36 @@ _LEGEND = 0.17  # inches: height of the legend above the axes
 _LONG_NUMBER = re.compile(r"(?<![\w.])(-?\d+\.\d\d)\d+\b")
 _TAG = re.compile(r"<[^>]*>")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+# It is applied to matplotlib's defaults, so that a user's own settings cannot change a report.
+_STYLE = {
+    "font.family": "DejaVu Serif",  # gives the widths of letters; `_svg` names the font of documents
+    "mathtext.fontset": "stix",
+    "font.size": 9,
+    "axes.labelsize": 9,
+    **dict.fromkeys(["xtick.labelsize", "ytick.labelsize"], 8),
+    "legend.fontsize": 8.5,
+    **dict.fromkeys(["text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"], COLORS["label"][0]),
+    **dict.fromkeys(["axes.edgecolor", "xtick.color", "ytick.color"], COLORS["axis"][0]),
+    "grid.color": COLORS["grid"][0],
+    "grid.linewidth": 0.5,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    # the grid shows the positions of ticks
+    **dict.fromkeys(["axes.spines.top", "axes.spines.right", "xtick.bottom", "ytick.left", "legend.frameon"], False),
+    "lines.linewidth": 1.3,
+    "lines.solid_capstyle": "round",
+    "lines.markersize": 5,
+    "legend.handlelength": 1.9,
+    "legend.borderaxespad": 0.2,
+    "legend.labelspacing": 0.3,
+    **dict.fromkeys(["savefig.facecolor", "savefig.edgecolor"], "none"),
+    # With these settings, the same figure gives the same bytes, even on machines with other fonts.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpaudit",
+}
 
 
 class _Axes(threading.local):
@@ -83,7 +112,7 @@ _axes = _Axes()
 
 
 def panel_svg(
-    draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
+    draw: Callable[[Axes], object], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
 ) -> str:
     """Return one panel as SVG.  Equal drawings give equal bytes."""
     with style():
@@ -156,8 +185,7 @@ def style() -> Iterator[None]:
         return
     import matplotlib.style
 
-    resource = files("dpaudit_reports") / "dpaudit.mplstyle"
-    with as_file(resource) as path, matplotlib.style.context(["default", path]):
+    with matplotlib.style.context(["default", _STYLE]):
         _styled.now = True
         try:
             yield

@@ -89,12 +89,15 @@ def draw_evidence(ax: Axes, result: AuditResult) -> None:
     low, high = grown.min(initial=-1.0) - 0.1, max(1.15 * threshold + 0.8, grown.max(initial=0.0) + 0.3)
     step = max(1, math.ceil((high - low) / 6))
     exponents = [e for e in range(-900, 901, step) if low <= e <= high]
-    ticks(ax.yaxis, [float(e) for e in exponents], [_label(e, limit) for e in exponents])
+    beyond_axis = {WEALTH[0]: "≤ ", limit: "≥ "}
+    labels = [f"{beyond_axis.get(e, '')}{power_of_ten(e)}" for e in exponents]
+    ticks(ax.yaxis, [float(e) for e in exponents], labels)
     amounts(ax.xaxis, 0, most, most=5)
     ax.set(xlim=(0, most), ylim=(low, high), xlabel=unit, ylabel="wealth E")
     if result.bounds_valid:
+        wealth = f"{10**threshold:,.6g}" if threshold < 6 else power_of_ten(round(threshold))
         early = bool(np.any(grown[trials < most / 2] > threshold))
-        _write(ax, f"claim refuted at {_wealth(threshold)}", threshold, WITNESS_WORD, below=early)
+        _write(ax, f"claim refuted at {wealth}", threshold, WITNESS_WORD, below=early)
     else:
         _write(ax, f"not valid: {why_void(result)}"[:48], high, CLAIM, below=True)
 
@@ -119,15 +122,6 @@ def _write(ax: Axes, words: str, line: float, color: str, *, below: bool) -> Non
         color=color,
         fontsize=_SIZE,
     )
-
-
-def _wealth(log10_e: float) -> str:
-    return f"{10**log10_e:,.6g}" if log10_e < 6 else power_of_ten(round(log10_e))
-
-
-def _label(exponent: int, limit: float) -> str:
-    sign = {WEALTH[0]: "≤ ", limit: "≥ "}.get(exponent, "")
-    return f"{sign}{power_of_ten(exponent)}"
 
 
 _BARS = 36  # approximate number of bars

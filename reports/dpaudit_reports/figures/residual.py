@@ -29,15 +29,14 @@ _DEPTH = 3.0  # of the scale below the claim, at most, as a multiple of its heig
 Scale = tuple[float, float]  # the lowest and the highest number of percentage points on the vertical axis
 
 
-def residual_svg(result: AuditResult, scale: Scale | None = None, *, width: float = PANEL) -> str:
+def residual_svg(result: AuditResult, scale: Scale, width: float) -> str:
     """Return a panel that shows the excess of the attack's power over the claim, against the type I error."""
-    shown = scale_of([result]) if scale is None else scale
     narrow = width < _NARROW
 
     def draw(ax: Axes) -> None:
-        draw_residual(ax, result, shown)
+        draw_residual(ax, result, scale)
         amounts(ax.xaxis, 0, 1, most=3 if narrow else 6)
-        amounts(ax.yaxis, *shown, most=5 if narrow else 7)
+        amounts(ax.yaxis, *scale, most=5 if narrow else 7)
 
     return panel_svg(draw, height=height_of(width), width=width)
 
@@ -133,9 +132,9 @@ def _hints(result: AuditResult, points: Array, shown: Array, height: float, widt
     length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(shown, axis=0).T))])
     chosen = np.unique(np.searchsorted(length, np.linspace(0, length[-1], 40)).clip(0, len(points) - 1))
     inside = [i for i in chosen if np.all((shown[i] >= 0) & (shown[i] <= 1))]
-    return tuple(Hint(*place(*shown[i], height=height, width=width), _words(result, *points[i])) for i in inside)
-
-
-def _words(result: AuditResult, alpha: float, beta: float) -> str:
-    claimed = float(result.claim.beta(alpha))
-    return f"attack: α {number(alpha, 3)}, β {number(beta, 3)}; the claim allows β ≥ {lower(claimed, 3)}"
+    hints = []
+    for i in inside:
+        (alpha, beta), claimed = points[i], float(result.claim.beta(points[i, 0]))
+        words = f"attack: α {number(alpha, 3)}, β {number(beta, 3)}; the claim allows β ≥ {lower(claimed, 3)}"
+        hints.append(Hint(*place(*shown[i], height=height, width=width), words))
+    return tuple(hints)

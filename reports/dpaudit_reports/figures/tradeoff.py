@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 _SIZE = 8.5
 
 
-def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> None:
-    """Label the claim, the attack's curve, the grey area, and the diamond if `point` names one."""
+def label_curves(ax: Axes, result: AuditResult) -> None:
+    """Label the claim, the attack's curve, the grey area, and the diamond if there is one."""
+    curve = observed(result)[:, :2]
     alpha = np.linspace(0.0, 1.0, 400)
     beta = np.asarray(result.claim.beta(alpha))
     claim = np.column_stack([alpha, beta])
@@ -58,14 +59,10 @@ def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> Non
     inside = len(curve) and bool(np.any((curve[:, 0] < 0.8 * reach) & (curve[:, 1] < 0.8 * reach)))
     if reach > 0.24 and not inside:
         ax.text(max(0.13, 0.45 * reach), 0.42 * reach, "forbidden", fontsize=8, ha="center", va="center")
-    found = result.witness
-    if point and found is not None:
-        high = found.beta >= found.alpha
-        place, side = ((0.3, 0.94), "left") if high else ((0.99, 0.46), "right")
-        at = found.alpha, found.beta
-        ax.annotate(
-            point, at, place, color=WITNESS_WORD, va="center", ha=side, fontsize=_SIZE, arrowprops=_line(WITNESS)
-        )
+    for at in region_of(result)[0]:
+        place, side = ((0.3, 0.94), "left") if at[1] >= at[0] else ((0.99, 0.46), "right")
+        how: dict[str, Any] = {"va": "center", "ha": side, "fontsize": _SIZE, "arrowprops": _line(WITNESS)}
+        ax.annotate(point_name(result), tuple(at), place, color=WITNESS_WORD, **how)
 
 
 def _above_guessing(curve: Array) -> float:
@@ -100,7 +97,7 @@ def point_name(result: AuditResult) -> str:
     match region_status(result):
         case RegionStatus.WITNESS:
             return "fresh counts" if frozen(result) else "witness"
-        case RegionStatus.TESTED if came_near(result, result.witness):
+        case RegionStatus.TESTED if came_near(result.witness):
             return "tested region"
         case RegionStatus.CLOSEST:
             return "closest"
@@ -112,16 +109,16 @@ def tradeoff_svg(result: AuditResult) -> str:
 
     def draw(ax: Axes) -> None:
         draw_tradeoff(ax, result, band=False)
-        label_curves(ax, result, observed(result)[:, :2], point_name(result))
+        label_curves(ax, result)
         amounts(ax.xaxis, 0, 1)
         amounts(ax.yaxis, 0, 1)
 
     return panel_svg(draw, height=HEIGHT)
 
 
-def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
+def small_errors_svg(result: AuditResult) -> str:
     """Return the trade-off plot on logarithmic axes as a panel."""
-    floor = smallest_error(result) if floor is None else floor
+    floor = smallest_error(result)
     return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=DETAIL_HEIGHT, logarithmic="xy")
 
 
@@ -142,7 +139,7 @@ def draw_tradeoff(ax: Axes, result: AuditResult, *, floor: float | None = None, 
     ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden")
     _draw_curve(ax, result, low, band=band)
-    _draw_region(ax, result, low)
+    draw_region(ax, result, *(np.maximum(part, low) for part in region_of(result)))
     ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="blind guessing")
     if floor is not None:
         for axis in (ax.xaxis, ax.yaxis):
@@ -163,11 +160,6 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> Non
         ax.fill_between(alpha, beta, upper, color=ATTACK, alpha=0.13, linewidth=0)
         name = f"upper bound ({percent_at_least(result.confidence)})"
         ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=name)
-
-
-def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    point, box = region_of(result)
-    draw_region(ax, result, np.maximum(point, low), np.maximum(box, low))
 
 
 def region_of(result: AuditResult) -> tuple[Array, Array]:

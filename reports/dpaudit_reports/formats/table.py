@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -25,17 +25,10 @@ from dpaudit_reports.verdicts import confirmation, fresh
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Break text into lines of a maximum width, after spaces, or else after punctuation, or else anywhere."""
+    """Break text into lines of a maximum width, after spaces, or else anywhere."""
     if width is None or cell_len(text) <= width:
         return [text]
-    lines, line = [], ""
-    for word in re.findall(r"[^ ]+ *| +", text):
-        for piece in _pieces(word, width):
-            if line and cell_len(line + piece.rstrip(" ")) > width:
-                lines.append(line.rstrip(" "))
-                line = ""
-            line += piece
-    return [*lines, line.rstrip(" ")]
+    return [line.plain.rstrip(" ") for line in Text(text).wrap(Console(), width)]
 
 
 def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]:
@@ -47,27 +40,6 @@ def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]
         else:
             lines += wrapped(item, width)
     return lines
-
-
-def _pieces(word: str, width: int) -> Iterator[str]:
-    if cell_len(word.rstrip(" ")) <= width:
-        yield word
-        return
-    for part in re.findall(r"[^-_./,;:=(]*[-_./,;:=(]+ *|[^-_./,;:=(]+", word):
-        while cell_len(part.rstrip(" ")) > width:
-            cut = max(1, _fitting(part, width))
-            yield part[:cut]
-            part = part[cut:]
-        yield part
-
-
-def _fitting(text: str, width: int) -> int:
-    used = 0
-    for number, character in enumerate(text):
-        used += cell_len(character)
-        if used > width:
-            return number
-    return len(text)
 
 
 _GAP, _INDENT = 2, 4
@@ -109,19 +81,16 @@ def table_text(run: Run, screen: Screen) -> str:
     for row in rows:
         lines += _audit(row, widths, [name for name in columns if name not in beside], screen)
     notes = [words for name, words in _LEGEND.items() if name in columns]
-    notes += [_NO_SIZE] if any(_stopped_at_once(audited) for audited in reported) else []
+    results = [audited.result for audited in reported if audited.result is not None]
+    if any(one.evidence.anytime and one.stopped_by == "evidence" and not fresh(one) for one in results):
+        notes.append(_NO_SIZE)
     paragraphs = notes if screen.width is None else [" ".join(notes)]
-    lines += [Text(), *(Text(line, style="dim") for words in paragraphs for line in _prose(words, screen))]
+    lines += [Text(), *(Text(encodable(words, screen.encoding), style="dim") for words in paragraphs)]
     if missing := [one_line(audited.name) for audited in run.audits if audited not in reported]:
-        lines += [Text(), *(Text(line) for line in _prose(f"Not run: {', '.join(missing)}.", screen))]
+        lines += [Text(), Text(encodable(f"Not run: {', '.join(missing)}.", screen.encoding))]
     if run.together:
-        lines += [Text(), *(Text(line) for line in _prose(one_line(run.together), screen))]
+        lines += [Text(), Text(encodable(one_line(run.together), screen.encoding))]
     return drawn(lines, screen)
-
-
-def _stopped_at_once(audited: Audited) -> bool:
-    result = audited.result
-    return result is not None and result.evidence.anytime and result.stopped_by == "evidence" and not fresh(result)
 
 
 def _row(audited: Audited, encoding: str) -> _Row:
@@ -201,10 +170,6 @@ def _style(column: str, row: _Row) -> str:
     if column == "verdict":
         return row.style
     return "bold red" if column == "as expected" and row.expected is False else ""
-
-
-def _prose(words: str, screen: Screen) -> list[str]:
-    return wrapped(encodable(words, screen.encoding), screen.width)
 
 
 def drawn(items: Iterable[RenderableType], screen: Screen) -> str:
