@@ -24,7 +24,7 @@ from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness
 from dpaudit_attacks.histogram import TableQueries
-from dpaudit_reports.sections.witness import query_of
+from dpaudit_reports.sections.evidence import query_of
 
 ROWS = [{"city": "Ulm", "age": 30.0}, {"city": "Bonn", "age": 40.0}, {"city": "Ulm", "age": None}]
 TABLE = parts_of(ROWS).tables["output"]
