@@ -36,7 +36,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 def page(document: Document, links: Sequence[tuple[str, str]] = ()) -> str:
     """Return the document as one self-contained page, in the light or dark mode of the reader's screen."""
-    return whole_page(document.title, f"{_links(links)}{_body(document, linked=True)}", style=css(), policy=_POLICY)
+    shown = " · ".join(f'<a href="{text_html(address)}">{text_html(words)}</a>' for words, address in links)
+    top = f'<nav class="quiet">{shown}</nav>\n' if shown else ""
+    return whole_page(document.title, f"{top}{_body(document, linked=True)}", style=css(), policy=_POLICY)
 
 
 def whole_page(
@@ -62,11 +64,6 @@ def page_style(style: str) -> str:
         "@media (prefers-color-scheme: dark) { html { background: #14181e; } }\n"
         "@media (prefers-color-scheme: light) { html { background: #ffffff; } }\n"
     )
-
-
-def _links(links: Sequence[tuple[str, str]]) -> str:
-    shown = " · ".join(f'<a href="{text_html(address)}">{text_html(words)}</a>' for words, address in links)
-    return f'<nav class="quiet">{shown}</nav>\n' if shown else ""
 
 
 def fragment(document: Document) -> str:

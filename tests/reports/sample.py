@@ -59,7 +59,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
         trials_allowed=100_000,
         mu_lower=1.0432 if verdict is Verdict.VIOLATION else 0.8719,
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
-        witness=_witness(claim, counts0, counts1),
+        witness=_witness(claim, counts0, counts1, p_value=0.01 if verdict is Verdict.VIOLATION else 0.5),
         detectable=Detectable(
             claim="gaussian(mu=1.12)",
             assumption="if the noise has the claim's own shape",
@@ -88,7 +88,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
     )
 
 
-def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Witness:
+def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray, *, p_value: float) -> Witness:
     """Return the threshold at which the claim fails by most."""
     trials = int(counts0.sum())
     alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
@@ -105,7 +105,7 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
         claimed_beta=float(claim.beta(float(alphas[at]))),
         counts=Counts(false_positives=x, n0=trials, false_negatives=z, n1=trials),
         counted="later",
-        p_value=exact_binomial.p_value(claim, x, trials, trials - z, trials),
+        p_value=p_value,
         alpha_lower=low0,
         alpha_upper=high0,
         beta_lower=low1,

@@ -26,6 +26,7 @@ from dpaudit_reports.blocks import (
     Part,
     Text,
     first,
+    some_of,
     with_mathematics,
 )
 from dpaudit_reports.claimed import tells
@@ -135,15 +136,10 @@ def _evidence(result: AuditResult) -> tuple[tuple[str, Text], ...]:
     if result.evidence.of_pairs:
         if len(result.pairs) > 1:
             rows.append(("pairs", count(len(result.pairs))))
-        rows.append(("attacks", _attacks(result)))
+        used = sorted((row for row in result.attacks if row.weight > 0), key=lambda row: -row.weight)
+        named = [f"{row.name} {percent(round(row.weight, 3), 2)}" for row in used]
+        rows.append(("attacks", some_of(named, 4) or "–"))
     return tuple(rows)
-
-
-def _attacks(result: AuditResult) -> str:
-    used = sorted((row for row in result.attacks if row.weight > 0), key=lambda row: -row.weight)
-    named = [f"{row.name} {percent(round(row.weight, 3), 2)}" for row in used[:4]]
-    more = len(used) - len(named)
-    return ", ".join([*named, *([f"{count(more)} more"] if more else [])]) or "–"
 
 
 # Fields that are shown elsewhere or are of no use to readers, and fields that come first: the code, and its claim.

@@ -252,8 +252,9 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
         meaning = f"Its counts prove nothing: {why_void(result)}."
     else:
         meaning = f"{_origin(result, found)} Pair: {found.pair}. Attack: {found.attack}."
-        if not math.isnan(allowed_rate(result)):
-            meaning = f"The claim's limit takes the rate of d0 at the upper end of its interval. {meaning}"
+        if not math.isnan(limit := allowed_rate(result)):
+            at = f"if the rate of d0 is at most {percent_at_most(found.alpha_upper)} (the end of its interval)"
+            meaning = f"The claim allows at most {percent_at_most(limit)} of d1, {at}. {meaning}"
     named = Paragraph((Strong(region(found)), "."))
     return heading, named, *query_of(found), _table(result, found), Paragraph(meaning, quiet=True)
 
@@ -282,10 +283,6 @@ def _table(result: AuditResult, found: Witness) -> Table:
         inside = None if beta is None else (1 - beta[1], 1 - beta[0])
         rows[0] += [percent(counts.false_positives / counts.n0), interval_text(alpha)]
         rows[1] += [percent(hits1 / counts.n1), interval_text(inside)]
-    if not math.isnan(limit := allowed_rate(result)):
-        columns.append(Column("Claim allows", align="right"))
-        rows[0].append("–")
-        rows[1].append(f"at most {percent_at_most(limit)}")
     return Table(tuple(columns), tuple(tuple(row) for row in rows))
 
 

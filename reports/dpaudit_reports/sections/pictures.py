@@ -208,9 +208,9 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
         heading,
         Table((Column("Privacy parameter", grow=1), *numbers), tuple(map(_row, shown))),
         Paragraph(
-            f"{alone}{_together(result)} with {percent_at_least(result.confidence)} confidence. {assumed}Nothing is "
-            "assumed about the noise. These are lower bounds on the privacy loss: 0 means that nothing could be "
-            "certified, not that the loss is 0. The bound on μ refers to Gaussian curves and is not a bound on ε."
+            f"{alone}{_together(result)} with {percent_at_least(result.confidence)} confidence. {assumed}"
+            "These are lower bounds on the privacy loss: 0 means that nothing could be certified, not that it is 0. "
+            "The bound on μ refers to Gaussian curves and is not a bound on ε."
             f"{' ▲ marks a bound above the claimed value.' if exceeding else ''}",
             quiet=True,
         ),

@@ -74,7 +74,7 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         for i, (result, place) in enumerate(zip(results, places, strict=True))
     )
     drawn = [(result, place) for result, place in zip(results, places, strict=True) if place is not None]
-    return Table(columns, rows), *_legend(_keys(drawn, end))
+    return Table(columns, rows), *_legend(drawn, end)
 
 
 def _certified(result: AuditResult) -> Text:
@@ -86,15 +86,11 @@ def _certified(result: AuditResult) -> Text:
     return *spans_of(certified_of_claimed(result)), after
 
 
-def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:
+def _legend(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> tuple[Block, ...]:
     keys: set[Key] = {"certified", "unproven"} if drawn else set()
     for result, place in drawn:
         if not result.violated:
             keys |= {"blind", "found"} if place.blind_until <= end else {"blind"}
-    return keys
-
-
-def _legend(keys: set[Key]) -> tuple[Block, ...]:
     spans: list[Span] = []
     for key, meaning in _KEYS:
         if key in keys:

@@ -234,17 +234,18 @@ def _sure(result: AuditResult) -> Iterator[Span]:
         if tells(result) and not result.measurement:
             yield f" The p-value of the claim is {p_value_words(result, at_most)}."
         return
-    yield f"{percent_at_least(result.confidence)} confidence: a true claim would be refuted in at most "
-    yield f"{_odds(result.confidence)}, a limit set beforehand. This accounts for chance, but not for mistakes in the "
-    yield "set-up." if result.confirmation else "set-up. This report contains no confirmation on fresh runs (a replay)."
+    yield f"At {percent_at_least(result.confidence)} confidence, at most {_odds(result.confidence)} of true claims "
+    yield "raises a false alarm. Mistakes in the set-up are not covered."
+    if not result.confirmation:
+        yield " This report contains no confirmation on fresh runs (a replay)."
 
 
 def _odds(confidence: float) -> str:
-    """Return the probability of an error in the form "1 of 100 such audits", rounded conservatively."""
+    """Return the probability of an error in the form "1 in 100 audits", rounded conservatively."""
     significance = 1 - confidence
     if 0 < significance < 0.2:
-        return f"1 of {count(math.floor(1 / significance + 1e-6))} such audits"
-    return f"{percent_beyond(confidence)} of such audits"
+        return f"1 in {count(math.floor(1 / significance + 1e-6))} audits"
+    return f"{percent_beyond(confidence)} of audits"
 
 
 def data(result: AuditResult) -> Iterator[Span]:
