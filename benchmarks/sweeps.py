@@ -27,9 +27,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from sweep_cases import correct
 
-from dpaudit.cli.prepare_run import CommandSettings, NotReady, prepare_folder
-from dpaudit.cli.sweep_cells import planned_sweep
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.prepare_run import NotReady, prepare_folder
+from dpaudit.cli.sweep_cells import Sweeping
 from dpaudit.config import ConfigError
+from dpaudit.config.sweeps import planned_sweep
 from dpaudit.result.sweeps import CellState, Sweep
 from dpaudit_reports import sweep_report
 from dpaudit_reports.formats.facts import Screen
@@ -64,12 +66,12 @@ def swept(
     jobs: int = 1,
 ) -> Sweep:
     """Sweep a library, and return the outcome."""
-    command = CommandSettings(output=folder, confidence=confidence, pdf=False, quiet=True, jobs=jobs)
-    plan = planned_sweep(library, [], only or [], command)
-    prepare_folder([cell.planned for cell in plan.cells], command)
-    sweeping = plan.start(seconds, command)
-    sweeping.go_on()
-    if sweeping.interrupted:
+    options = RunOptions(output=folder, confidence=confidence, no_pdf=True, quiet=True, jobs=jobs)
+    plan = planned_sweep(library, [], only or [], None)
+    prepare_folder([cell.planned for cell in plan.cells], options)
+    sweeping = Sweeping(plan, seconds, options)
+    sweeping.run()
+    if sweeping.runner.interrupted:
         raise KeyboardInterrupt
     return sweeping.outcome
 
@@ -77,7 +79,7 @@ def swept(
 def promise(sweeps: int, seconds: float, cells: int) -> int:
     """Count the sweeps of correct mechanisms that report a violation; return the exit code."""
     correct.install()
-    names = [cell.title for cell in planned_sweep(str(CATALOGUE), [], [], CommandSettings(output=Path())).cells]
+    names = [cell.title for cell in planned_sweep(str(CATALOGUE), [], [], None).cells]
     chosen = names[:: max(1, len(names) // cells)][:cells]
     false = 0
     for number in range(1, sweeps + 1):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from dpaudit.cli import sweep_cells, sweep_rounds
+from dpaudit.cli import one_audit, sweep_cells
 from dpaudit.cli.app import app
 from dpaudit.engine.audit import Progress
 from dpaudit.engine.verdict import DROPPED
@@ -90,8 +90,8 @@ def replaced_audits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *names: str
     """Replace the audits of a sweep, and write the catalogue counts.yaml with an entry of two cells for each name."""
     simulated_library(monkeypatch, tmp_path, HEAD + "".join(ENTRY.replace("NAME", name) for name in names))
     found = Audits()
-    monkeypatch.setattr(sweep_rounds, "audit", found.audit)
-    for module in (sweep_cells, sweep_rounds):
+    monkeypatch.setattr(one_audit, "audit", found.audit)
+    for module in (sweep_cells, one_audit):
         monkeypatch.setattr(module, "_clock", lambda: found.now)
     return found
 

@@ -12,10 +12,11 @@ import pytest
 from packaging.version import Version
 from typer.testing import CliRunner, Result
 
-from dpaudit.cli import audit_releases
+from dpaudit.cli import audit_releases, runner
 from dpaudit.cli.app import app
-from dpaudit.cli.prepare_run import CommandSettings, NotReady
-from dpaudit.cli.run_configs import Outcome
+from dpaudit.cli.one_audit import End, Outcome, Task
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.prepare_run import NotReady
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.installer import Releases
@@ -63,7 +64,7 @@ class Index:
     def letter(self, planned: PlannedAudit) -> str:
         return self.history[self.version(planned)]
 
-    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+    def first_run(self, planned: PlannedAudit, options: RunOptions) -> dict[str, str]:
         version = self.version(planned)
         if self.letter(planned) == "s":
             raise NotReady("noise.yaml:3: ...", reason="installing it failed; uv printed:\n    one\n    No space left")
@@ -71,24 +72,24 @@ class Index:
             raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; uv printed:\n    {OFFLINE}")
         return {"Tinylaw": self.installed.get(version, version), "other": "1"}
 
-    def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
-        outcome = Outcome()
-        for one, confidence in zip(planned, promise.confidences, strict=False):
-            letter = self.letter(one)
-            self.confidences[one.config.name], self.seeds[one.config.name] = confidence, one.config.seed
-            if letter == "n":
-                raise NotReady("noise.yaml:3: noise.json is a folder; remove it or use another -o")
-            if letter == "i":
-                outcome.interrupted = True
-            elif letter == "x":
-                outcome.broken.append(one.config.name)
-                outcome.reasons[one.config.name] = "could not be run: internal error"
-            else:
-                result = RESULTS[letter]()
-                packages = self.environments.get(self.version(one))
-                provenance = replace(result.provenance, mechanism_packages=packages)
-                outcome.results.append(replace(result, name=one.config.name, provenance=provenance))
-        return outcome
+    def loaded(self, planned: Sequence[PlannedAudit], confidences: Sequence[float], _: RunOptions) -> list[Task]:
+        if self.letter(planned[0]) == "n":
+            raise NotReady("noise.yaml:3: noise.json is a folder; remove it or use another -o")
+        return [
+            Task(number=number, audits=len(planned), planned=one, confidence=confidence)
+            for number, (one, confidence) in enumerate(zip(planned, confidences, strict=False))
+        ]
+
+    def make(self, task: Task, options: RunOptions, promise: Promise, log: object, *, shown: bool) -> Outcome:
+        letter = self.letter(task.planned)
+        self.confidences[task.name], self.seeds[task.name] = task.confidence, task.planned.config.seed
+        if letter == "i":
+            return Outcome(end=End.INTERRUPTED)
+        if letter == "x":
+            return Outcome(end=End.BROKEN, reason="internal error")
+        result = RESULTS[letter]()
+        provenance = replace(result.provenance, mechanism_packages=self.environments.get(self.version(task.planned)))
+        return Outcome(end=End.RESULT, result=replace(result, name=task.name, provenance=provenance))
 
 
 Bisect = Callable[..., Result]
@@ -99,7 +100,8 @@ def replaced_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
     found = Index()
     monkeypatch.setattr(audit_releases, "released", found.released)
     monkeypatch.setattr(audit_releases, "_first_run", found.first_run)
-    monkeypatch.setattr(audit_releases, "run_all", found.run_all)
+    monkeypatch.setattr(audit_releases, "loaded", found.loaded)
+    monkeypatch.setattr(runner, "make", found.make)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "noise.yaml").write_text(CONFIG)

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from dpaudit.cli import audit_releases
 from dpaudit.cli.audit_releases import release_audits
-from dpaudit.cli.prepare_run import CommandSettings
+from dpaudit.cli.options import RunOptions
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
 
 from .replaced_index import CONFIG, DOCS, Index, bisected, prose, replaced_index, written
@@ -159,7 +159,7 @@ def test_an_interruption_keeps_what_was_found(index: Index) -> None:
 def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+    def interrupted(planned: PlannedAudit, options: RunOptions) -> dict[str, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(audit_releases, "_first_run", interrupted)

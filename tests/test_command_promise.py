@@ -15,8 +15,8 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
-from dpaudit.cli.prepare_run import CommandSettings
-from dpaudit.cli.run_configs import run_all
+from dpaudit.cli.in_order import InOrder
+from dpaudit.cli.options import RunOptions
 from dpaudit.config import read_configs
 from dpaudit.inference.e_bh import shared_confidences, significance
 from dpaudit.result.provenance import Provenance, key
@@ -107,7 +107,7 @@ def test_confidence_of_the_command_line_is_that_of_the_whole_command(tmp_path: P
 def test_audits_that_cannot_be_run_count_among_those_that_share(tmp_path: Path) -> None:
     """The number of audits is fixed before anything runs.  The test uses no randomness."""
     planned = read_configs([configs(tmp_path / "c.yaml", [1.0, 1.0, 1.0], trials=40)])
-    outcome = run_all(planned, CommandSettings(output=tmp_path / "out", pdf=False, quiet=True))
+    outcome = InOrder(planned).run(RunOptions(output=tmp_path / "out", no_pdf=True, quiet=True))
     assert [result.environment[AUDITS] for result in outcome.results] == [3, 3, 3]
     assert {result.confidence for result in outcome.results} == set(shared_confidences([0.95] * 3))
 

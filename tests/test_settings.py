@@ -13,7 +13,6 @@ import pytest
 from dpaudit import ExecutionSettings, Pair, audit, audit_one_run, plan, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.config.models import AuditConfig
 from dpaudit.sampling.backends import backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, FAILURES, METHODS, POWER, AuditSettings, default_jobs
@@ -56,16 +55,15 @@ def test_the_public_defaults() -> None:
     assert POWER == 0.9
 
 
-@pytest.mark.parametrize(
-    "function", [audit_one_run, plan, replay, assert_private, CommandSettings, ExecutionSettings, Settings]
-)
+@pytest.mark.parametrize("function", [audit_one_run, plan, replay, assert_private, ExecutionSettings, Settings])
 def test_whoever_shares_a_setting_shares_its_default(function: Callable[..., Any]) -> None:
     own = {"seed", "trials", "progress", "detect", "name"}  # in these places, None or another default is correct
     shared = {key: value for key, value in defaults(function).items() if key in DEFAULTS.keywords.keys() - own}
-    overrides = {"confidence"} if function is CommandSettings else set()
-    assert {key: value for key, value in shared.items() if key not in overrides} == {
-        key: DEFAULTS.keywords[key] for key in shared if key not in overrides
-    }
+    assert shared == {key: DEFAULTS.keywords[key] for key in shared}
+
+
+def test_a_command_line_without_options_changes_no_setting_of_a_config() -> None:
+    assert RunOptions().over(DEFAULTS) == DEFAULTS
 
 
 def test_configs_have_the_same_defaults() -> None:
@@ -104,7 +102,7 @@ def test_the_help_of_the_plugin_states_the_defaults() -> None:
 
 def test_one_process_here_and_all_of_a_cluster() -> None:
     assert [default_jobs(name) for name in BACKENDS] == [1, -1, -1]
-    assert RunOptions().backend == CommandSettings(output=RunOptions().output).backend == "loky"
+    assert RunOptions().backend == "loky"
 
 
 @pytest.mark.parametrize(

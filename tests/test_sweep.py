@@ -107,7 +107,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(monkeypatch: pytest.MonkeyPat
     audits.interrupt_at = 4
     done = swept("--time", "2s")
     assert done.exit_code == 1
-    assert "repeat the command with --resume" in done.stderr
+    assert "interrupted; the later audits were not run.  To resume: dpaudit" in done.stderr
     first = written()
     assert first["interrupted"]
     assert [cell["reason"] for cell in first["cells"]][-2:] == ["the sweep was interrupted"] * 2
@@ -159,7 +159,7 @@ def test_cells_wait_for_an_index_that_cannot_be_reached(monkeypatch: pytest.Monk
         return SimpleNamespace(packages={"python-dp": answers[0]})
 
     monkeypatch.setattr("dpaudit.cli.sweep_cells.environment", built)
-    monkeypatch.setattr("dpaudit.cli.sweep_rounds.load", lambda *_: (None, PureDP(1.0)))
+    monkeypatch.setattr("dpaudit.cli.one_audit.load", lambda *_: (None, PureDP(1.0)))
     monkeypatch.setattr("dpaudit.config.PlannedAudit.pairs", [])
     done = swept("--time", "2s", "--with", "1.1.4")
     assert done.exit_code == 3

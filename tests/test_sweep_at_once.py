@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.cli import sweep_cells
-from dpaudit.cli.sweep_rounds import Outcome, Task, make_round
+from dpaudit.cli import runner
+from dpaudit.cli.one_audit import End, Outcome, Task, make
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.progress import EventLog
 from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
+from dpaudit.result.suite import Promise
 
 from .crashes.test_orphans import alive, children, ends
 from .replaced_audits import HEAD, Audits, replaced_audits, states, swept, written
@@ -35,41 +38,41 @@ class Simulated:
     dies = "none"
     interrupt_at = 10**9
 
-    def __init__(self, number: int) -> None:
-        self._number, self._running = number, list[tuple[int, Task]]()
+    def __init__(self, number: int, options: RunOptions, promise: Promise) -> None:
+        self._number, self._about, self.tasks = number, (options, promise), list[Task]()
         type(self).together = []
 
     @property
     def free(self) -> bool:
-        return len(self._running) < self._number
+        return len(self.tasks) < self._number
 
-    @property
-    def cells(self) -> list[int]:
-        return [cell for cell, _ in self._running]
+    def start(self, task: Task) -> None:
+        self.tasks.append(task)
 
-    def start(self, cell: int, task: Task) -> None:
-        self._running.append((cell, task))
-
-    def ended(self, seconds: float) -> list[tuple[int, Outcome]]:
-        self.together.append(self.cells)
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        self.together.append([task.number for task in self.tasks])
         if len(self.together) == self.interrupt_at:
             raise KeyboardInterrupt
-        cell, task = self._running.pop(0)
-        if task.planned.settings.name.startswith(self.dies):
-            return [(cell, Outcome(reason="the process ended: SIGSEGV", died=True, seconds=0.1))]
-        return [(cell, make_round(task))]
+        task = self.tasks.pop(0)
+        if task.name.startswith(self.dies):
+            return [(task, Outcome(end=End.FAILED, reason="the process ended: SIGSEGV", seconds=0.1))]
+        return [(task, self._made(task))]
 
-    def interrupt(self) -> list[tuple[int, Outcome]]:
-        return [(cell, replace(make_round(task), interrupted=True)) for cell, task in self._running]
+    def interrupt(self) -> list[tuple[Task, Outcome]]:
+        ended = [(task, self._made(task)) for task in self.tasks]
+        return [(task, one if "dropped" in task.name else Outcome(end=End.INTERRUPTED)) for task, one in ended]
 
     def close(self) -> None:
-        self._running.clear()
+        self.tasks.clear()
+
+    def _made(self, task: Task) -> Outcome:
+        return make(task, *self._about, EventLog(None), shown=False)
 
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> type[Simulated]:
     chosen = type("Chosen", (Simulated,), {})
-    monkeypatch.setattr(sweep_cells, "Workers", chosen)
+    monkeypatch.setattr(runner, "Workers", chosen)
     return chosen
 
 
@@ -183,5 +186,5 @@ def test_all_processes_end_with_the_sweep(how: str, tmp_path: Path) -> None:
     assert [other for other in others if not ends(other)] == []
     if how == "SIGTERM":
         assert dpaudit.returncode == 3, shown + said
-        assert "repeat the command with --resume" in said
+        assert "interrupted; the later audits were not run.  To resume: dpaudit sweep" in said
         assert "the sweep was interrupted" in (tmp_path / "out" / "sweep.json").read_text()

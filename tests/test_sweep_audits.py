@@ -15,10 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit import Pair, PureDP, Verdict
-from dpaudit.cli import sweep_cells, sweep_file, sweep_rounds
+from dpaudit.cli import one_audit, runner, sweep_cells
 from dpaudit.cli.app import app
-from dpaudit.cli.prepare_run import CommandSettings
-from dpaudit.cli.sweep_file import closes
+from dpaudit.cli.one_audit import Task, make
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.progress import EventLog
+from dpaudit.cli.sweep_cells import closes
 from dpaudit.engine import next_cell
 from dpaudit.engine.next_cell import Round
 from dpaudit.mechanisms import MechanismError
@@ -100,15 +102,15 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     planned = SimpleNamespace(
         pairs=[Pair([0], [5]), Pair([0], [1])], settings=settings, config=SimpleNamespace(name="c")
     )
-    monkeypatch.setattr(sweep_rounds, "load", lambda *_: (release, PureDP(1.0)))
-    monkeypatch.setattr(sweep_rounds, "with_provenance", lambda result, *_: result)
-    monkeypatch.setattr(sweep_rounds, "_clock", lambda: 10.0 if failed else 0.0)
+    monkeypatch.setattr(one_audit, "load", lambda *_: (release, PureDP(1.0)))
+    monkeypatch.setattr(one_audit, "_with_provenance", lambda result, *_: result)
+    monkeypatch.setattr(one_audit, "_clock", lambda: 10.0 if failed else 0.0)
     audit: Any = planned
     none: Any = None
-    command = CommandSettings(output=tmp_path, quiet=True)
-    round_ = {"planned": audit, "confidence": 0.99, "chosen": Round(0, 600, 5.0), "command": command, "promise": none}
-    result = sweep_rounds.audited(sweep_rounds.Task(**round_, place="1", shown=False))
+    task = Task(number=0, audits=1, planned=audit, confidence=0.99, part=Round(0, 600, 5.0))
+    result = make(task, RunOptions(output=tmp_path, resume=True), none, EventLog(None), shown=False).result
     assert failed
+    assert result is not None
     assert result.verdict is Verdict.INCONCLUSIVE
     assert closes(result)
 
@@ -126,7 +128,7 @@ def fail_from_the_third_round(monkeypatch: pytest.MonkeyPatch, audits: Audits, e
             raise error
         return audits.audit(*arguments, **given)
 
-    monkeypatch.setattr(sweep_rounds, "audit", audit)
+    monkeypatch.setattr(one_audit, "audit", audit)
 
 
 def test_a_result_of_other_arguments_is_not_resumed(audits: Audits) -> None:
@@ -220,7 +222,7 @@ def test_a_sweep_whose_outcome_cannot_be_written_does_not_end_with_0(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sweep_file, "write_placed", full)
+    monkeypatch.setattr(runner, "write_placed", full)
     done = swept("--time", "2s")
     assert done.exit_code == 3
     assert "out/sweep.json could not be written: No space left on device" in done.stderr

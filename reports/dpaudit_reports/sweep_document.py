@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
-from dpaudit.result.sweeps import CellState, Sweep, SweptCell, changes
+from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.reasons import FromFile, quoted
 from dpaudit.text.rounding import lower, percent_at_most, upper
@@ -31,6 +31,7 @@ from dpaudit_reports.blocks import (
 from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg, sample_svg
 
 _SERIOUS = (CellState.VIOLATION, CellState.INCONCLUSIVE, CellState.NO_VIOLATION, CellState.NOT_AUDITED)
+NO_CELL = "no such cell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,11 @@ def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
 
 def differences(sweep: Sweep, version: str) -> list[str]:
     """Return one sentence for each cell whose verdict differs between the first version and another."""
-    found = []
-    for one in changes(sweep, version):
-        before, after = (cell.state.value if cell else "no such cell" for cell in (one.before, one.after))
-        found.append(one_line(f"{one.title}: {before}, then {after}"))
-    return found
+    old, new = (
+        {c.title: c.state.value for c in sweep.cells if c.version == one} for one in (sweep.versions[0], version)
+    )
+    both = [(title, old.get(title, NO_CELL), new.get(title, NO_CELL)) for title in dict.fromkeys([*old, *new])]
+    return [one_line(f"{title}: {before}, then {after}") for title, before, after in both if before != after]
 
 
 def promise(sweep: Sweep) -> str:

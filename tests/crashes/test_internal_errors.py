@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit import AuditResult
 from dpaudit.cli import app as cli
-from dpaudit.cli import run_configs as running
+from dpaudit.cli import one_audit as running
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, report_internal_error
 from dpaudit.result.values import Verdict
 
@@ -26,7 +26,7 @@ from .command_line import CONFIG, Command, Copy, broken
     ("name", "arguments"),
     [
         ("dpaudit.config.read_configs", ("run", "c.yaml")),
-        ("dpaudit.cli.run_configs.run_all", ("run", "c.yaml")),
+        ("dpaudit.cli.runner.Runner.run", ("run", "c.yaml")),
         ("dpaudit.engine.plan.plan", ("plan", "pure(epsilon=1)", "pure(epsilon=2)")),
         ("dpaudit.claims.parse_claim", ("convert", "pure(epsilon=1)")),
         ("dpaudit.learning.attack.attack_classes", ("list", "attacks")),

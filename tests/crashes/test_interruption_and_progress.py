@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dpaudit.cli import prepare_run
-from dpaudit.cli import run_configs as running
+from dpaudit.cli import runner as running
+from dpaudit.cli.options import RunOptions
 from dpaudit.config import read_configs
 
 from .command_line import Command
@@ -103,7 +104,7 @@ def test_a_slow_import_is_named(
         "name: slow\nclaim: pure(epsilon=1)\nmechanism: {python: mine.py:release}\npairs: [{d0: [0], d1: [1]}]\n"
     )
     (planned,) = read_configs([tmp_path / "c.yaml"])
-    prepare_run.load(planned, prepare_run.CommandSettings(output=tmp_path))
+    prepare_run.load(planned, RunOptions(output=tmp_path))
     said = capsys.readouterr().err
     where = f"mine.py:release (from {tmp_path}), in this process, which may run its params and datasets as code"
     assert f"audit slow: still loading {where}, after 0.01 s" in " ".join(said.split())

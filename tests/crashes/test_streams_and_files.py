@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpaudit import AuditResult
-from dpaudit.cli import run_configs as running
+from dpaudit.cli import one_audit as running
 from dpaudit.cli import terminal
 
 from .command_line import CONFIG, Command, Copy, broken
@@ -102,7 +102,7 @@ def test_a_result_is_never_reported_in_an_output_folder_that_was_removed(
     (folder / "out" / "one.json").write_text("{}")
     said = command("run", "c.yaml", "-o", "out", "--no-pdf").stderr
     assert "the result of one could not be written to out" in said
-    assert "one.json in out still holds the result of an earlier run" in said
+    assert "still holds" not in said, "the folder is gone"
     assert "results are in out" not in said
     assert len(list(temporary.glob("dpaudit-*/one.json"))) == 1
 

@@ -1,4 +1,4 @@
-"""Selects releases of a package, and audits them one after the other in the order of `engine.release_search`."""
+"""Selects releases of a package, and the policy that audits them in the order of `engine.release_search`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
-from dpaudit.cli.prepare_run import CommandSettings, NotReady, check_claims, load, prepare_folder, share_guarantee
-from dpaudit.cli.run_configs import Outcome, run_all
+from dpaudit.cli.in_order import loaded
+from dpaudit.cli.one_audit import Outcome, Task
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
+from dpaudit.cli.runner import Runner
 from dpaudit.cli.terminal import say
 from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
@@ -17,7 +20,6 @@ from dpaudit.mechanisms.installer import Releases, is_network_failure, released
 from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.releases import Bisection, Release, State
-from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.streams import stream
 from dpaudit.text.printable import shortened
@@ -43,7 +45,10 @@ def release_range(
     package: str, python_versions: Collection[str | None], oldest: str | None, newest: str | None
 ) -> ReleaseRange:
     """Ask the package index for the releases of a package, and select those between two ends."""
-    lists = [released(package, version) for version in sorted(python_versions, key=str)]
+    try:
+        lists = [released(package, version) for version in sorted(python_versions, key=str)]
+    except MechanismError as error:
+        raise ConfigError(str(error)) from None
     first, last = _end("--from", oldest, package, lists), _end("--to", newest, package, lists)
     if first is not None and last is not None and first > last:
         raise ConfigError(f"--from {first} is newer than --to {last}; exchange them")
@@ -87,73 +92,8 @@ def _end(option: str, given: str | None, package: str, lists: Collection[Release
     return found
 
 
-@dataclass(slots=True)
-class _Search:
-    """The releases so far, and what all audits share."""
-
-    audits: Sequence[PlannedAudit]
-    package: str
-    releases: list[Release]
-    command: CommandSettings
-    promise: Promise
-    most: int  # maximum number of releases that are audited
-    named: list[int]  # indices of the releases that the configs name
-    audited: int = 0  # number of releases whose audits were started
-    offline: int = 0  # number of latest releases, in a row, that were not installed because the network failed
-    broken: bool = False
-    interrupted: bool = False
-
-    def go_on(self) -> None:
-        """Audit releases until the search ends, the maximum is reached, the network fails or the user interrupts."""
-        while self.audited < self.most and not self.interrupted and self.offline < _MOST_OFFLINE:
-            number = next_release([release.state for release in self.releases], self.named)
-            if number is None:
-                return
-            try:
-                self.releases[number] = self._audited(self.releases[number].version)
-            except KeyboardInterrupt:
-                self.interrupted = True
-
-    def _audited(self, version: str) -> Release:
-        """Audit a release, or skip it."""
-        audits = release_audits(self.audits, self.package, version, self.command.seed)
-        if not self.command.quiet:
-            say(f"release {version} of {self.package}: {self.audited + 1} of at most {self.most} to audit")
-        try:
-            for one in audits.values():  # `x==1.0` also allows the local version 1.0+cpu
-                if wrong := wrong_version(_first_run(one, self.command), self.package, version):
-                    raise NotReady(wrong)
-        except NotReady as error:
-            if is_network_failure(error.reason):
-                self.offline += 1
-                return self._open(version, audits, error)
-            self.offline = 0
-            say(f"release {version} of {self.package} is skipped: {error}")
-            return Release(version=version, state=State.SKIPPED, reason=error.reason)
-        self.audited, self.offline = self.audited + 1, 0
-        # Each release has its own seed, so the command's seed does not replace it.
-        try:
-            outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
-        except NotReady as error:
-            if not any(release.results for release in self.releases):
-                raise  # nothing was measured that could be lost
-            return self._open(version, audits, error)
-        self.broken = self.broken or bool(outcome.broken)
-        self.interrupted = outcome.interrupted
-        return _release(version, audits, outcome)
-
-    def _open(self, version: str, audits: Audits, error: NotReady) -> Release:
-        """Return a release without results, whose cause may be something other than the release."""
-        say(f"release {version} of {self.package} has no result: {error}")
-        return Release(
-            version=version, state=State.OPEN, reason=error.reason, missing=dict.fromkeys(audits, error.reason)
-        )
-
-
-def audit_releases(
-    audits: Sequence[PlannedAudit], package: str, between: ReleaseRange, command: CommandSettings, most: int | None
-) -> tuple[Bisection, bool]:
-    """Audit releases until the changes are located; also return whether an audit ended in an internal error.
+class Search:
+    """The policy of `bisect`: all audits of one release after the other, as `engine.release_search` chooses them.
 
     Theorem:
         Let each audit have significance s / (K m), where K is `most`, m is the number of audits of a release, and s is
@@ -165,30 +105,108 @@ def audit_releases(
 
     The first run of each audit, which decides whether a release is skipped, is not used by the audit.
     """
-    versions = between.versions
-    pinned = pinned_versions(audits, package)
-    named = [number for number, version in enumerate(versions) if Version(version) in pinned]
-    limit = min(len(versions), most or most_audits(len(versions), len(named)))
-    first = list(release_audits(audits, package, versions[0], command.seed).values())
-    promise = share_guarantee(first * limit, command)
-    check_claims(first, command)
-    prepare_folder(first, command)
-    releases = [Release(version=version) for version in versions]
-    search = _Search(audits, package, releases, command, promise, limit, named)
-    search.go_on()
-    bisection = Bisection(
-        package=package,
-        releases=tuple(search.releases),
-        left_out=between.left_out,
-        unread=between.unread,
-        offline=search.offline == _MOST_OFFLINE,
-        most=limit,
-        audits=len(first),
-        false_alarm=promise.false_alarm,
-        shared=promise.shared,
-        interrupted=search.interrupted,
-    )
-    return bisection, search.broken
+
+    def __init__(
+        self,
+        audits: Sequence[PlannedAudit],
+        package: str,
+        between: ReleaseRange,
+        options: RunOptions,
+        most: int | None,
+    ) -> None:
+        self._audits, self._package, self._between, self._seed = audits, package, between, options.seed
+        self._releases = [Release(version=version) for version in between.versions]
+        pinned = pinned_versions(audits, package)
+        self._named = [number for number, version in enumerate(between.versions) if Version(version) in pinned]
+        number = len(between.versions)
+        self._most = min(number, most or most_audits(number, len(self._named)))
+        first = list(release_audits(audits, package, between.versions[0], options.seed).values())
+        self._each = len(first)  # audits of a release
+        # Each release has its own seed, so the command's seed does not replace it.
+        options = replace(options, seed=None, no_pdf=True)
+        check_claims(first, options)
+        prepare_folder(first, options)
+        self.runner = Runner(options=options, promise=share_guarantee(first * self._most, options))
+        self._tasks: list[Task] = []
+        self._opened: tuple[int, Audits] | None = None  # the release whose audits are made
+        self._audited = self._offline = 0  # releases whose audits were started, and the latest that had no network
+
+    def run(self) -> Bisection:
+        self.runner.run(self)
+        self._close()
+        promise = self.runner.promise
+        return Bisection(
+            package=self._package,
+            releases=tuple(self._releases),
+            left_out=self._between.left_out,
+            unread=self._between.unread,
+            offline=self._offline == _MOST_OFFLINE,
+            most=self._most,
+            audits=self._each,
+            false_alarm=promise.false_alarm,
+            shared=promise.shared,
+            interrupted=self.runner.interrupted,
+        )
+
+    def next(self) -> Task | None:
+        """Return the next audit of the release, or the first of the next release that can be audited."""
+        while not self._tasks and self._offline < _MOST_OFFLINE:
+            self._close()
+            number = next_release([release.state for release in self._releases], self._named)
+            if number is None or self._audited == self._most:
+                break
+            self._open(number)
+        return self._tasks.pop(0) if self._tasks else None
+
+    def ended(self, task: Task, outcome: Outcome) -> None:
+        pass
+
+    def _open(self, number: int) -> None:
+        """Prepare the audits of a release, or record why it has none."""
+        version, options = self._releases[number].version, self.runner.options
+        audits = release_audits(self._audits, self._package, version, self._seed)
+        if not options.quiet:
+            say(f"release {version} of {self._package}: {self._audited + 1} of at most {self._most} to audit")
+        started = offline = False
+        try:
+            for one in audits.values():  # `x==1.0` also allows the local version 1.0+cpu
+                if wrong := wrong_version(_first_run(one, options), self._package, version):
+                    raise NotReady(wrong)
+            started, self._audited, planned = True, self._audited + 1, list(audits.values())
+            prepare_folder(planned, options)
+            self._tasks = loaded(planned, self.runner.promise.confidences, options)
+            self._opened = number, audits
+        except NotReady as error:
+            if started and not self.runner.results:
+                raise  # nothing was measured that could be lost
+            offline = not started and is_network_failure(error.reason)
+            skipped = not (started or offline)  # otherwise the cause may be something other than the release
+            say(f"release {version} of {self._package} {'is skipped' if skipped else 'has no result'}: {error}")
+            self._releases[number] = Release(
+                version=version,
+                state=State.SKIPPED if skipped else State.OPEN,
+                reason=error.reason,
+                missing={} if skipped else dict.fromkeys(audits, error.reason),
+            )
+        self._offline = self._offline + 1 if offline else 0
+
+    def _close(self) -> None:
+        """Record what the audits of a release have shown."""
+        if self._opened is None:
+            return
+        (number, audits), self._opened = self._opened, None
+        results, missing = {}, {}
+        for title, one in audits.items():
+            outcome = self.runner.outcomes.get(one.config.name)
+            if outcome is not None and outcome.result is not None:
+                results[title] = outcome.result
+            else:
+                missing[title] = "not run: the command was interrupted" if outcome is None else outcome.words
+        verdicts = {result.verdict for result in results.values()}
+        open_ = missing or Verdict.INCONCLUSIVE in verdicts
+        state = State.BAD if Verdict.VIOLATION in verdicts else State.OPEN if open_ else State.GOOD
+        version = self._releases[number].version
+        self._releases[number] = Release(version=version, state=state, results=results, missing=missing)
 
 
 def release_audits(audits: Sequence[PlannedAudit], package: str, version: str, seed: int | None) -> Audits:
@@ -202,9 +220,9 @@ def release_audits(audits: Sequence[PlannedAudit], package: str, version: str, s
     return audits_of
 
 
-def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, str]:
+def _first_run(planned: PlannedAudit, options: RunOptions) -> Mapping[str, str]:
     """Run a mechanism once, with random numbers that the audit does not use; return the versions of its packages."""
-    mechanism, _ = load(planned, command)
+    mechanism, _ = load(planned, options)
     if not isinstance(mechanism, IsolatedMechanism):
         return {}
     if planned.config.failures == "stop":
@@ -213,20 +231,5 @@ def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, 
             with mechanism:  # the audit begins with a new worker
                 mechanism.sample(dataset, 1, stream(planned.config.seed or 0, "first run of a release"))
         except (MechanismError, ValueError) as error:
-            place = f"{planned.file}:{planned.line}: audit {planned.config.name}"
-            raise NotReady(f"{place}: {message_of(error)}", reason=message_of(error)) from None
+            raise NotReady(f"{planned.address}: {message_of(error)}", reason=message_of(error)) from None
     return mechanism.packages
-
-
-def _release(version: str, audits: Audits, outcome: Outcome) -> Release:
-    by_name = {result.name: result for result in outcome.results}
-    results = {title: by_name[one.config.name] for title, one in audits.items() if one.config.name in by_name}
-    missing = {
-        title: outcome.reasons.get(one.config.name, "not run: the command was interrupted")
-        for title, one in audits.items()
-        if title not in results
-    }
-    open_ = missing or any(result.verdict is Verdict.INCONCLUSIVE for result in results.values())
-    bad = any(result.violated for result in results.values())
-    state = State.BAD if bad else State.OPEN if open_ else State.GOOD
-    return Release(version=version, state=state, results=results, missing=missing)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import code_of, interrupted_code, leave, refuse
-from dpaudit.cli.options import RUNS, Configs, Only, RunOptions, check_choice, whole_option, with_run_options
-from dpaudit.cli.run import checked_settings
+from dpaudit.cli.options import RUNS, Configs, Only, RunOptions, option, whole_option, with_run_options
 from dpaudit.cli.terminal import drawn, say, screen, waiting
-from dpaudit.settings.audit import BACKENDS
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
@@ -25,11 +23,11 @@ def bisect(
     options: RunOptions,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="VERSION", rich_help_panel=RUNS, help="Oldest release.  Default: the first."),
+        option("Oldest release.  Default: the first.", "--from", metavar="VERSION", panel=RUNS),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="VERSION", rich_help_panel=RUNS, help="Newest release.  Default: the latest."),
+        option("Newest release.  Default: the latest.", "--to", metavar="VERSION", panel=RUNS),
     ] = None,
     most: Annotated[
         int | None,
@@ -63,33 +61,24 @@ def bisect(
     inconclusive: no bad release found, and an audit was inconclusive, or the oldest release, the newest release or most
     of the chosen releases could not be audited; 4 internal error.
     """
-    check_choice("--backend", options.backend, BACKENDS)
-    command = checked_settings(options, pdf=False)
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.audit_releases import audit_releases, release_range
-        from dpaudit.cli.prepare_run import NotReady
-        from dpaudit.config import ConfigError, only_named, read_configs, requiring
-        from dpaudit.mechanisms import MechanismError
+        from dpaudit.cli.audit_releases import Search, release_range
+        from dpaudit.config import only_named, read_configs, requiring
         from dpaudit.result.releases import State
-    try:
-        audits = requiring(only_named(read_configs(configs), only or []), package)
-        pythons = {one.config.mechanism.python_version for one in audits}
-        with waiting(f"asking pip for the releases of {package}", shown=not options.quiet):
-            between = release_range(package, pythons, from_, to)
-    except (ConfigError, MechanismError) as error:
-        refuse(*getattr(error, "problems", [str(error)]))
+    audits = requiring(only_named(read_configs(configs), only or []), package)
+    pythons = {one.config.mechanism.python_version for one in audits}
+    with waiting(f"asking pip for the releases of {package}", shown=not options.quiet):
+        between = release_range(package, pythons, from_, to)
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
-    try:
-        found, broken = audit_releases(audits, package, between, command, most)
-    except NotReady as error:
-        refuse(*error.problems)
+    search = Search(audits, package, between, options, most)
+    found = search.run()
     if all(state in (None, State.SKIPPED) for state in found.states):
         if found.interrupted:
             leave(interrupted_code())
         refuse(f"no release of {package} could be audited; see the messages above")
     _report(found, options)
-    leave(_exit_code(found, broken=broken))
+    leave(_exit_code(found, broken=search.runner.broken))
 
 
 def _report(found: Bisection, options: RunOptions) -> None:
@@ -97,7 +86,7 @@ def _report(found: Bisection, options: RunOptions) -> None:
     import json
 
     from dpaudit.cli.read_results import BISECTION
-    from dpaudit.result.atomic_write import write_placed
+    from dpaudit.cli.runner import write_file
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.formats.releases import text
 
@@ -108,16 +97,11 @@ def _report(found: Bisection, options: RunOptions) -> None:
         missing |= {(title, release.version): reason for title, reason in release.missing.items()}
         for title, result in release.results.items():
             results.setdefault(title, {})[release.version] = result
-    file = BISECTION
-    try:
-        write_placed(options.output / file, json.dumps(found.to_dict(), indent=1) + "\n")
-        if results and not options.no_pdf:
-            file = "bisection.pdf"
-            write_placed(options.output / file, to_pdf(comparison(results, missing), paper=options.paper))
-        if not options.quiet:
-            say(f"the history is in {options.shown}/{BISECTION}, and the results of the audits are next to it")
-    except OSError as error:
-        say(f"{options.shown}/{file} could not be written: {error.strerror}")
+    written = write_file(BISECTION, json.dumps(found.to_dict(), indent=1) + "\n", options)
+    if results and not options.no_pdf:
+        written &= write_file("bisection.pdf", to_pdf(comparison(results, missing), paper=options.paper), options)
+    if written and not options.quiet:
+        say(f"the history is in {options.shown}/{BISECTION}, and the results of the audits are next to it")
 
 
 def _exit_code(found: Bisection, *, broken: bool) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.options import check_writable, number_option
+from dpaudit.cli.options import check_writable, number_option, option
 from dpaudit.cli.terminal import show, waiting
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, check_probability, percent_meant
@@ -26,7 +26,7 @@ def convert(
     delta: Annotated[float | None, number_option(help="Print only the smallest epsilon at this delta.")] = None,
     epsilon: Annotated[float | None, number_option(help="Print only the smallest delta at this epsilon.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Plot trade-off curve and privacy profile; .svg, .pdf or .png.")
+        Path | None, option("Plot trade-off curve and privacy profile; .svg, .pdf or .png.", metavar="FILE")
     ] = None,
 ) -> None:
     """Convert claims to epsilon, delta, mu and points of their trade-off curves."""

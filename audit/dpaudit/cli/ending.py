@@ -24,6 +24,7 @@ import typer
 
 from dpaudit.cli.terminal import complain, say
 from dpaudit.text.masking import masked, masked_command
+from dpaudit.text.refused import Refused
 
 NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3, 4
 
@@ -135,6 +136,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*values, **named)
         except (typer.Exit, typer.Abort, KeyboardInterrupt):
             raise
+        except Refused as error:
+            refuse(*error.problems)
         except BaseException as error:  # includes SystemExit, which only foreign code raises here
             leave(internal_error(error))
 

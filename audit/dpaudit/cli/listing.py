@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
-from dpaudit.cli.options import check_choice, completing
+from dpaudit.cli.options import check_choice, completing, option
 from dpaudit.cli.terminal import say, show
 from dpaudit.text.printable import one_line
+
+if TYPE_CHECKING:
+    from dpaudit.config import PlannedAudit
 
 KINDS = ("attacks", "claims", "mechanisms", "configs")
 
@@ -69,7 +72,15 @@ def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
     return rows
 
 
-def clean(yes: Annotated[bool, typer.Option("--yes", help="Remove the listed environments.")] = False) -> None:
+def list_code(planned: Iterable[PlannedAudit]) -> None:
+    """Show the code that each audit runs, and what this code receives."""
+    for one in planned:
+        show(one_line(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}"))
+        for line in one.inputs:
+            show(f"  {line}")
+
+
+def clean(yes: Annotated[bool, option("Remove the listed environments.", "--yes")] = False) -> None:
     """List the environments built for `requires:`; with --yes, remove those that are not in use.
 
     The list states size, days without use, requirements and folder.  An audit that needs a removed environment builds

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -16,8 +16,8 @@ import typer
 from dpaudit.cli.commands import RESUME_ANYWAY
 from dpaudit.cli.ending import refuse
 from dpaudit.result import RESULTS
-from dpaudit.settings.audit import BACKENDS
-from dpaudit.settings.limits import MIN_TRIALS, percent_meant
+from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, default_jobs
+from dpaudit.settings.limits import MIN_TRIALS, check_confidence, check_confirm, check_jobs, percent_meant
 from dpaudit.text.numbers import comma_meant, read_number
 from dpaudit.text.signs import PAPERS
 from dpaudit.text.spelling import hint, nearest
@@ -57,6 +57,27 @@ def whole_option(help: str, *, least: int | None = None, panel: str | None = Non
 
 def number_option(help: str, *, panel: str | None = None) -> Any:
     return typer.Option(parser=number, metavar="NUMBER", rich_help_panel=panel, help=help)
+
+
+def option(help: str, *names: str, metavar: str | None = None, panel: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=help)
+
+
+def choice_option(help: str, words: Collection[str], *names: str, panel: str | None = None) -> Any:
+    """Return an option that must have one of several words as its value."""
+
+    def checked(parameter: typer.CallbackParam, given: str) -> str:
+        check_choice(parameter.opts[-1], given, words)
+        return given
+
+    return typer.Option(
+        *names,
+        metavar="|".join(words),
+        autocompletion=completing(words),
+        callback=checked,
+        rich_help_panel=panel,
+        help=help,
+    )
 
 
 def check_choice(name: str, given: str, allowed: Collection[str], otherwise: str = "see --help") -> None:
@@ -102,46 +123,35 @@ Jobs = Annotated[
 
 Only = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=RUNS,
-        help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
-    ),
+    option("Run only audits with this name or pattern, such as 'sum-*'; repeatable.", metavar="NAME", panel=RUNS),
 ]
 
 Quiet = Annotated[
     bool,
-    typer.Option(
+    option(
+        "Hide progress and notices.  Show results, and all warnings that concern a verdict.",
         "-q",
         "--quiet",
-        rich_help_panel=SHOWN,
-        help="Hide progress and notices.  Show results, and all warnings that concern a verdict.",
+        panel=SHOWN,
     ),
 ]
 
-NoCode = Annotated[
-    bool, typer.Option("--no-code", rich_help_panel=RUNS, help="Refuse to run any code outside dpaudit.")
-]
+NoCode = Annotated[bool, option("Refuse to run any code outside dpaudit.", "--no-code", panel=RUNS)]
 
 Paper = Annotated[
     str,
-    typer.Option(
-        metavar="|".join(PAPERS),
-        autocompletion=completing(PAPERS),
-        rich_help_panel=PLACES,
-        help="Size of the pages of PDF files.",
-    ),
+    choice_option("Size of the pages of PDF files.", PAPERS, panel=PLACES),
 ]
-Debug = Annotated[bool, typer.Option("--debug", rich_help_panel=SHOWN, help="Show the Python traceback of an error.")]
+Debug = Annotated[bool, option("Show the Python traceback of an error.", "--debug", panel=SHOWN)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """The options that `dpaudit run` and `dpaudit compare` share."""
 
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", rich_help_panel=PLACES, help="Folder for the results.")
-    ] = Path(RESULTS)
+    output: Annotated[Path, option("Folder for the results.", "-o", "--output", metavar="DIR", panel=PLACES)] = Path(
+        RESULTS
+    )
     trials: Annotated[
         int | None,
         whole_option(least=MIN_TRIALS, panel=RUNS, help="Maximum number of runs per dataset; overrides the configs."),
@@ -151,107 +161,109 @@ class RunOptions:
     ] = None
     confirm: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Fresh runs per dataset after a claim is refuted; overrides the configs.",
             "--confirm",
             metavar="N|never",
-            rich_help_panel=RUNS,
-            help="Fresh runs per dataset after a claim is refuted; overrides the configs.",
+            panel=RUNS,
         ),
     ] = None
     seed: Annotated[int | None, whole_option(panel=RUNS, help="Random seed; overrides the configs.")] = None
     jobs: Jobs = None
     backend: Annotated[
         str,
-        typer.Option(
-            metavar="|".join(BACKENDS),
-            autocompletion=completing(BACKENDS),
-            rich_help_panel=PLACES,
-            help="Where mechanisms run: loky (this machine), dask or ray.",
-        ),
+        choice_option("Where mechanisms run: loky (this machine), dask or ray.", BACKENDS, panel=PLACES),
     ] = BACKENDS[0]
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDR",
-            rich_help_panel=PLACES,
-            help="Address of the dask scheduler or ray cluster, such as tcp://127.0.0.1:8786.",
+        option(
+            "Address of the dask scheduler or ray cluster, such as tcp://127.0.0.1:8786.", metavar="ADDR", panel=PLACES
         ),
     ] = None
     each: Annotated[
         bool,
-        typer.Option(
-            "--each",
-            rich_help_panel=RUNS,
-            help="Run each audit at its own confidence, without a guarantee for all together.",
-        ),
+        option("Run each audit at its own confidence, without a guarantee for all together.", "--each", panel=RUNS),
     ] = False
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume",
-            rich_help_panel=PLACES,
-            help="Save outputs to DIR/NAME.trials, and resume from this file if it exists.  --resume=anyway also "
+        option(
+            "Save outputs to DIR/NAME.trials, and resume from this file if it exists.  --resume=anyway also "
             "resumes from the outputs of a different audit, and reports the differences.",
+            "--resume",
+            panel=PLACES,
         ),
     ] = False
     resume_anyway: Annotated[bool, typer.Option(RESUME_ANYWAY, hidden=True)] = False  # `resume_option` sets it
     log_json: Annotated[
         Path | None,
-        typer.Option(
-            "--log-json",
-            metavar="FILE",
-            rich_help_panel=PLACES,
-            help="Append progress events to FILE, one JSON object per line.",
-        ),
+        option("Append progress events to FILE, one JSON object per line.", "--log-json", metavar="FILE", panel=PLACES),
     ] = None
-    no_pdf: Annotated[bool, typer.Option("--no-pdf", rich_help_panel=PLACES, help="Write no PDF files.")] = False
+    no_pdf: Annotated[bool, option("Write no PDF files.", "--no-pdf", panel=PLACES)] = False
     paper: Paper = PAPERS[0]
     quiet: Quiet = False
     verbose: Annotated[
         bool,
-        typer.Option(
-            "-v",
-            "--verbose",
-            rich_help_panel=SHOWN,
-            help="Also show the evidence and the bounds of each audit on stderr.",
-        ),
+        option("Also show the evidence and the bounds of each audit on stderr.", "-v", "--verbose", panel=SHOWN),
     ] = False
     debug: Debug = False
-    shown: str = field(default="", init=False)  # the output folder as the user wrote it
+    shown: str = ""  # the output folder as the user wrote it; no option
 
     def __post_init__(self) -> None:
-        """Resolve the paths now, because a mechanism may change the current folder or links when it is loaded."""
-        object.__setattr__(self, "shown", str(self.output))
+        """Check the values, and resolve the paths, because a mechanism may change the current folder or links."""
+        if self.confidence is not None:
+            check_confidence(self.confidence, "--confidence", written=f"{self.confidence}".removesuffix(".0"))
+        if self.jobs is not None:
+            check_jobs(self.jobs, "--jobs")
+        if self.confirm is not None:
+            check_confirm(self.confirm, "--confirm")
+        object.__setattr__(self, "shown", self.shown or str(self.output))
         object.__setattr__(self, "output", Path(os.path.realpath(self.output)))
         if self.log_json is not None:
             object.__setattr__(self, "log_json", self.log_json.absolute())
 
+    @property
+    def keep_outputs(self) -> bool:
+        """Whether outputs are saved to DIR/NAME.trials."""
+        return self.resume or self.resume_anyway
+
+    def over(self, settings: AuditSettings) -> AuditSettings:
+        """Return the settings of a config with the overrides of the command line."""
+        given = {name: getattr(self, name) for name in ("trials", "confidence", "confirm", "seed")}
+        return replace(
+            settings,
+            **{name: value for name, value in given.items() if value is not None},
+            jobs=default_jobs(self.backend) if self.jobs is None else self.jobs,
+            store=self.output / f"{settings.name}.trials" if self.keep_outputs else None,
+            resume="anyway" if self.resume_anyway else DEFAULTS.resume,
+        )
+
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `options: RunOptions` one parameter for each field, as typer expects.
+    """Give a command that takes `options: RunOptions` one parameter for each option, as typer expects.
 
-    A parameter of the command replaces the shared option with this name, which then has its default in `options`.
+    A parameter of the command that has the name of an option replaces the option's help.
     """
 
-    own = inspect.signature(command).parameters
-    shared = [option for option in fields(RunOptions) if option.init and option.name not in own]
+    own = inspect.signature(command, eval_str=True).parameters
+    types = get_type_hints(RunOptions, include_extras=True)
+    shared = [option for option in fields(RunOptions) if hasattr(types[option.name], "__metadata__")]
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
-        options = RunOptions(**{option.name: values.pop(option.name) for option in shared})
-        command(options=options, **values)
+        given = {option.name: values[option.name] for option in shared}
+        try:
+            options = RunOptions(**given)
+        except ValueError as error:
+            refuse(str(error))
+        command(options=options, **{name: values[name] for name in own if name != "options"})
 
     kind = inspect.Parameter.KEYWORD_ONLY
-    types = get_type_hints(RunOptions, include_extras=True)
     parameters = [
-        *(
-            parameter.replace(kind=kind)
-            for name, parameter in inspect.signature(command, eval_str=True).parameters.items()
-            if name != "options"
-        ),
+        *(parameter.replace(kind=kind) for name, parameter in own.items() if name != "options"),
         *(
             inspect.Parameter(option.name, kind, default=option.default, annotation=types[option.name])
             for option in shared
+            if option.name not in own
         ),
     ]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

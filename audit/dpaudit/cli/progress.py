@@ -5,7 +5,6 @@ A terminal shows one line, which is updated.  Any other stream gets a new line e
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import time
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from dpaudit.cli.prepare_run import NotReady
 from dpaudit.cli.terminal import drawn_line, is_terminal, say
 from dpaudit.engine import progress_line
 from dpaudit.engine.audit import Progress
@@ -57,42 +55,29 @@ def numbered(number: int, audits: int, name: str) -> str:
 
 def ended_line(number: int, audits: int, result: AuditResult) -> str:
     verdict = SIGNS[result.verdict.value].shown()
-    return (
-        f"{number:{len(str(audits))}d} of {audits}  {one_line(result.name)}  {verdict}  "
-        f"{result.trials_used:,} runs  {result.elapsed_s:.1f} s"
-    )
+    place = f"{number:{len(str(audits))}d} of {audits}  {one_line(result.name)}"
+    return f"{place}  {verdict}  {result.trials_used:,} runs  {result.elapsed_s:.1f} s"
 
 
-@contextmanager
-def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
-    """Yield a function that appends an event to a file as a line of JSON, and never raises."""
-    if file is None:
-        yield lambda kind, **about: None
-        return
-    try:
-        stream = open(file, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115
-    except OSError as error:
-        raise NotReady(f"--log-json {file}: {error.strerror}") from None
-    writable = True
+class EventLog:
+    """Appends events to the file of --log-json as lines of JSON, and never raises; without a file, does nothing."""
 
-    def write_event(kind: str, **about: object) -> None:
-        nonlocal writable
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    def __call__(self, kind: str, **about: object) -> None:
+        if self._file is None:
+            return
         finite = {key: None if value != value else value for key, value in about.items()}  # JSON has no NaN
         try:
-            if writable:
+            with self._file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(json.dumps({"event": kind, **finite}, ensure_ascii=False) + "\n")
         except (OSError, ValueError, TypeError) as error:
-            writable = False
-            say(f"--log-json {file}: {message_of(error)}; no more events are written, but the audits continue")
-
-    try:
-        yield write_event
-    finally:
-        with contextlib.suppress(OSError):
-            stream.close()
+            say(f"--log-json {self._file}: {message_of(error)}; no more events are written, but the audits continue")
+            self._file = None
 
 
-def log_result(log: Callable[..., None], result: AuditResult) -> None:
+def log_result(log: EventLog, result: AuditResult) -> None:
     log(
         "ended",
         audit=result.name,

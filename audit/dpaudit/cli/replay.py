@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, code_of, leave, print_traceback, refuse
-from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, whole_option
+from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, option, whole_option
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import complain, say, show, waiting
 from dpaudit.settings.audit import DEFAULTS
@@ -28,37 +28,27 @@ _Trials = Annotated[
 ]
 _Extend = Annotated[
     bool,
-    typer.Option(
-        "--extend", rich_help_panel=RUNS, help="Double the runs until the replay is conclusive, up to a factor of 64."
-    ),
+    option("Double the runs until the replay is conclusive, up to a factor of 64.", "--extend", panel=RUNS),
 ]
 _Seed = Annotated[int | None, whole_option(panel=RUNS, help="Seed of the fresh runs; random if omitted.")]
 _Folder = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR", rich_help_panel=PLACES, help="Folder of the config, if the config has moved since the audit."
-    ),
+    option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES),
 ]
 _Jobs = Annotated[
     int | None, whole_option(panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1.")
 ]
 _DryRun = Annotated[
     bool,
-    typer.Option(
-        "--dry-run",
-        rich_help_panel=RUNS,
-        help="List the code, the claim and the number of runs of the replay, without running it.",
+    option(
+        "List the code, the claim and the number of runs of the replay, without running it.", "--dry-run", panel=RUNS
     ),
 ]
 _Unlocked = Annotated[
     bool,
-    typer.Option(
-        "--unlocked", rich_help_panel=RUNS, help="Let the installer choose packages; do not require the audit's hashes."
-    ),
+    option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS),
 ]
-_Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", rich_help_panel=SHOWN, help="Hide progress; show only the result.")
-]
+_Quiet = Annotated[bool, option("Hide progress; show only the result.", "-q", "--quiet", panel=SHOWN)]
 
 
 def replay(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.options import check_choice, check_writable, completing
+from dpaudit.cli.options import check_writable, choice_option, option
 from dpaudit.cli.read_results import read_results
 from dpaudit.cli.terminal import say, waiting
 from dpaudit.text.signs import PAPERS
@@ -27,14 +27,14 @@ def report(
     files: _Files,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Document to write: .pdf, .html or .md.  Default: print."),
+        option("Document to write: .pdf, .html or .md.  Default: print.", "-o", "--output", metavar="FILE"),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Give each of several audits all sections, on about three pages each.")
+        bool, option("Give each of several audits all sections, on about three pages each.", "--full")
     ] = False,
     paper: Annotated[
         str,
-        typer.Option(metavar="|".join(PAPERS), autocompletion=completing(PAPERS), help="Size of the pages of a PDF."),
+        choice_option("Size of the pages of a PDF.", PAPERS),
     ] = PAPERS[0],
 ) -> None:
     """Combine one or more results in one document, or print them.
@@ -42,7 +42,6 @@ def report(
     A result that contradicts its own counts is refused.  A result of another version of dpaudit gets a warning if its
     p-value cannot be recomputed by this version.
     """
-    check_choice("--paper", paper, PAPERS)
     if output is not None:
         check_writable("--output", output)
     with waiting("loading", shown=True):
@@ -62,18 +61,14 @@ def site(
     files: _Files,
     output: Annotated[
         Path,
-        typer.Option(
-            "-o", "--output", metavar="DIR", help="Folder of the site, which is created if it does not exist."
-        ),
+        option("Folder of the site, which is created if it does not exist.", "-o", "--output", metavar="DIR"),
     ],
     title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="Title of the index.  Default: Privacy audits.")
+        str | None, option("Title of the index.  Default: Privacy audits.", "--title", metavar="TEXT")
     ] = None,
     url: Annotated[
         str | None,
-        typer.Option(
-            "--url", metavar="URL", help="Address at which the folder will be published, for links in the feed."
-        ),
+        option("Address at which the folder will be published, for links in the feed.", "--url", metavar="URL"),
     ] = None,
 ) -> None:
     """Write static pages: an index of the results, one page and one badge for each audit, and a JSON feed.

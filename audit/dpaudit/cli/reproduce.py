@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.options import check_writable
+from dpaudit.cli.options import check_writable, option
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import say, show, waiting
 
@@ -23,12 +23,10 @@ def reproduce(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="File to write: .py, or .md with --markdown.  Default: print."
-        ),
+        option("File to write: .py, or .md with --markdown.  Default: print.", "-o", "--output", metavar="FILE"),
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Write text for an issue tracker, which contains the script.")
+        bool, option("Write text for an issue tracker, which contains the script.", "--markdown")
     ] = False,
 ) -> None:
     """Write a standalone Python script that reproduces a violation without dpaudit.

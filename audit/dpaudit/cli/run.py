@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dpaudit.cli.ending import code_of, leave, refuse
+from dpaudit.cli.listing import list_code
 from dpaudit.cli.options import (
     RUNS,
     SHOWN,
@@ -17,58 +18,35 @@ from dpaudit.cli.options import (
     NoCode,
     Only,
     RunOptions,
-    check_choice,
-    completing,
+    choice_option,
+    option,
     with_run_options,
 )
-from dpaudit.cli.terminal import drawn, say, screen, show, waiting
-from dpaudit.settings.audit import BACKENDS, DEFAULTS, default_jobs
-from dpaudit.settings.limits import check_confidence, check_confirm, check_jobs
-from dpaudit.text.printable import one_line
-from dpaudit.text.signs import PAPERS
+from dpaudit.cli.terminal import drawn, say, screen, waiting
 from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from dpaudit.cli.prepare_run import CommandSettings
-    from dpaudit.cli.run_configs import Outcome
+    from dpaudit.cli.in_order import InOrder
+    from dpaudit.cli.runner import Runner
     from dpaudit.config import PlannedAudit
     from dpaudit.result.model import AuditResult
 
 _With = Annotated[
     list[str] | None,
-    typer.Option(
-        "--with",
-        metavar="PKG==VERSION",
-        rich_help_panel=RUNS,
-        help="Version of a package; overrides the configs' `requires`.",
-    ),
+    option("Version of a package; overrides the configs' `requires`.", "--with", metavar="PKG==VERSION", panel=RUNS),
 ]
 _DryRun = Annotated[
     bool,
-    typer.Option(
-        "--dry-run", rich_help_panel=RUNS, help="Check the configs and list their code, without running the code."
-    ),
+    option("Check the configs and list their code, without running the code.", "--dry-run", panel=RUNS),
 ]
 _Locked = Annotated[
     bool,
-    typer.Option(
-        "--locked",
-        rich_help_panel=RUNS,
-        help="Install exactly the packages in DIR/NAME.lock, which an earlier run wrote.",
-    ),
+    option("Install exactly the packages in DIR/NAME.lock, which an earlier run wrote.", "--locked", panel=RUNS),
 ]
-_StopFirst = Annotated[
-    bool, typer.Option("-x", "--exitfirst", rich_help_panel=RUNS, help="Stop at the first violation.")
-]
+_StopFirst = Annotated[bool, option("Stop at the first violation.", "-x", "--exitfirst", panel=RUNS)]
 _Form = Annotated[
     str,
-    typer.Option(
-        "--format",
-        metavar="|".join(FORMATS),
-        autocompletion=completing(FORMATS),
-        rich_help_panel=SHOWN,
-        help="Format of the results on stdout; messages go to stderr.",
-    ),
+    choice_option("Format of the results on stdout; messages go to stderr.", FORMATS, "--format", panel=SHOWN),
 ]
 
 
@@ -96,75 +74,87 @@ def run(
     Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or not completed, and 4
     internal error.
     """
-    check_choice("--format", form, FORMATS)
-    check_choice("--backend", options.backend, BACKENDS)
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.config import ConfigError, only_named, read_configs, with_locks, with_requirements
-    try:
-        with waiting("reading", shown=not options.quiet and sys.stderr.isatty()):
-            planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
-            planned = with_locks(planned, options.output) if locked else planned
-    except ConfigError as error:
-        refuse(*error.problems)
+        from dpaudit.config import only_named, read_configs, with_locks, with_requirements
+    with waiting("reading", shown=not options.quiet and sys.stderr.isatty()):
+        planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
+        planned = with_locks(planned, options.output) if locked else planned
     if dry_run:
-        for one in planned:
-            show(one_line(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}"))
-            for line in one.inputs:
-                show(f"  {line}")
+        list_code(planned)
     foreign = [f"{one.file}:{one.line}: {one.config.name} runs {one.code}" for one in planned if one.code]
     if no_code and foreign:
         refuse("\n".join(["--no-code allows builtin mechanisms only:", *foreign]))
     if not dry_run:
-        command = checked_settings(options, pdf=not options.no_pdf)
-        leave(run_and_judge(planned, replace(command, form=form, stop_first=stop_first))[1])
+        policy, runner = _made(planned, options, stop_first=stop_first)
+        _show(policy, runner, form)
+        leave(_exit_code(runner))
 
 
-def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
-    """Check the options that typer does not check, and combine them with their defaults."""
-    from dpaudit.cli.prepare_run import CommandSettings
-
-    confidence, jobs = options.confidence, options.jobs
-    check_choice("--paper", options.paper, PAPERS)
-    try:
-        if confidence is not None:
-            check_confidence(confidence, "--confidence", written=f"{confidence}".removesuffix(".0"))
-        if jobs is not None:
-            check_jobs(jobs, "--jobs")
-        confirm = None if options.confirm is None else check_confirm(options.confirm, "--confirm")
-    except ValueError as error:
-        refuse(str(error))
-    unchanged = ("output", "shown", "trials", "confidence", "seed", "backend", "scheduler", "each", "paper", "quiet")
-    return CommandSettings(
-        **{name: getattr(options, name) for name in (*unchanged, "verbose", "debug")},
-        confirm=confirm,
-        jobs=default_jobs(options.backend) if jobs is None else jobs,
-        pdf=pdf,
-        keep_outputs=options.resume or options.resume_anyway,
-        resume="anyway" if options.resume_anyway else DEFAULTS.resume,
-        log=options.log_json,
-    )
+def _made(
+    planned: Sequence[PlannedAudit], options: RunOptions, *, needs_all: bool = True, stop_first: bool = False
+) -> tuple[InOrder, Runner]:
+    """Make all audits, or refuse them before the first run."""
+    with waiting("loading the audits", shown=not options.quiet and sys.stderr.isatty()):
+        from dpaudit.cli.in_order import InOrder
+    policy = InOrder(planned, needs_all=needs_all, stop_first=stop_first)
+    return policy, policy.run(options)
 
 
-def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tuple[Outcome, int]:
-    with waiting("loading the audits", shown=not command.quiet and sys.stderr.isatty()):
-        from dpaudit.cli.prepare_run import NotReady
-        from dpaudit.cli.run_configs import run_all
-    try:
-        outcome = run_all(planned, command)
-    except NotReady as error:
-        refuse(*error.problems)
-    return outcome, _exit_code(outcome)
-
-
-def _exit_code(outcome: Outcome) -> int:
+def _exit_code(runner: Runner) -> int:
     from dpaudit.result.values import Verdict
 
-    unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in outcome.results)
+    results = runner.results
+    unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in results)
+    failed = any(outcome.result is None for outcome in runner.outcomes.values())
     return code_of(
-        violated=any(result.violated for result in outcome.results),
-        broken=bool(outcome.broken),
-        incomplete=bool(outcome.failed) or outcome.interrupted or unanswered,
+        violated=any(result.violated for result in results),
+        broken=runner.broken,
+        incomplete=failed or unanswered or runner.unwritten or runner.interrupted,
     )
+
+
+def _show(policy: InOrder, runner: Runner, form: str) -> None:
+    """Show all results on stdout, and the name of the output folder on stderr."""
+    from dpaudit_reports.formats import rendered
+    from dpaudit_reports.formats.facts import Audited, Run
+
+    quiet = runner.options.quiet
+    if policy.stopped and not quiet:
+        say("stopped at the first violation (-x); the later audits were not run")
+    ended = "after the first violation (-x)" if policy.stopped else "the command was interrupted"
+    audits = []
+    for one in policy.planned:
+        name = one.config.name
+        outcome = runner.outcomes.get(name)
+        audits.append(
+            Audited(
+                name=name,
+                result=None if outcome is None else outcome.result,
+                reason=f"not run: {ended}" if outcome is None else outcome.words,
+                failed=outcome is not None and outcome.result is None,
+                expected=one.config.expect,
+                file=one.file,
+                line=one.line,
+                saved=runner.saved.get(name),
+            )
+        )
+    drawn(rendered(form, Run(audits=audits, together=runner.promise.words(runner.results)), screen()))
+    if not quiet and (to_open := _to_open(runner)):
+        say(f"results are in {runner.options.shown}{to_open}")
+
+
+def _to_open(runner: Runner) -> str:
+    """Return the name of a file to open: the report of the first violation, or of the first audit; "" if none is."""
+    options = runner.options
+    written = [one for one in runner.results if one.name in runner.saved]
+    written = [one for one in written if runner.saved[one.name].parent == Path(options.shown)]
+    if not written:
+        return ""
+    result = next((one for one in written if one.violated), written[0])
+    pdf = runner.saved[result.name].with_suffix(".pdf")
+    if options.no_pdf or not (options.output / pdf.name).is_file():
+        return f"; to read one: dpaudit report {shlex.quote(str(runner.saved[result.name]))}"
+    return f"; open {pdf}" if len(written) == 1 else f"; each audit has a report, such as {pdf}"
 
 
 @with_run_options
@@ -172,29 +162,23 @@ def compare(
     configs: Configs,
     with_: Annotated[
         list[str],
-        typer.Option(
+        option(
+            "Version to compare; repeat for each version.  Spaces separate packages of one version, such as "
+            "'lib==1.0 numpy==1.26.4'.",
             "--with",
             metavar="PKG==VERSION",
-            rich_help_panel=RUNS,
-            help="Version to compare; repeat for each version.  Spaces separate packages of one version, such as "
-            "'lib==1.0 numpy==1.26.4'.",
+            panel=RUNS,
         ),
     ],
     locked: Annotated[
         bool,
-        typer.Option(
-            "--locked",
-            rich_help_panel=RUNS,
-            help="Install exactly the packages in DIR/NAME.lock, which an earlier comparison wrote.",
+        option(
+            "Install exactly the packages in DIR/NAME.lock, which an earlier comparison wrote.", "--locked", panel=RUNS
         ),
     ] = False,
     full: Annotated[
         bool,
-        typer.Option(
-            "--full",
-            rich_help_panel=SHOWN,
-            help="Add all sections of each audit to the document, on about three pages.",
-        ),
+        option("Add all sections of each audit to the document, on about three pages.", "--full", panel=SHOWN),
     ] = False,
     *,
     options: RunOptions,
@@ -210,44 +194,36 @@ def compare(
 
     All audits share one guarantee.  The exit codes are those of `dpaudit run`.
     """
-    from dpaudit.config import ConfigError, read_configs, side_by_side, with_locks
+    from dpaudit.config import read_configs, side_by_side, with_locks
 
-    check_choice("--backend", options.backend, BACKENDS)
     if not options.quiet:
         say("loading ...")
-    command = checked_settings(options, pdf=False)
-    try:
-        variants = side_by_side(read_configs(configs), with_)
-        if locked:
-            variants = dict(zip(variants, with_locks(variants.values(), options.output), strict=True))
-    except ConfigError as error:
-        refuse(*error.problems)
-    outcome, code = run_and_judge(list(variants.values()), replace(command, needs_all=False))
-    if outcome.results:
-        _report_versions(variants, outcome, options, full=full)
-    leave(code)
+    variants = side_by_side(read_configs(configs), with_)
+    if locked:
+        variants = dict(zip(variants, with_locks(variants.values(), options.output), strict=True))
+    policy, runner = _made(list(variants.values()), replace(options, no_pdf=True), needs_all=False)
+    _show(policy, runner, "table")
+    if runner.results:
+        _report_versions(variants, runner, options, full=full)
+    leave(_exit_code(runner))
 
 
 def _report_versions(
-    variants: Mapping[tuple[str, str], PlannedAudit], outcome: Outcome, options: RunOptions, *, full: bool
+    variants: Mapping[tuple[str, str], PlannedAudit], runner: Runner, options: RunOptions, *, full: bool
 ) -> None:
-    from dpaudit.result.atomic_write import write_placed
+    from dpaudit.cli.runner import write_file
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.terminal import tables_text
 
-    by_name = {result.name: result for result in outcome.results}
     audits: dict[str, dict[str, AuditResult]] = {}
     missing: dict[tuple[str, str], str] = {}
     for (name, version), variant in variants.items():
-        shown = audits.setdefault(name, {})
-        if variant.config.name in by_name:
-            shown[version] = by_name[variant.config.name]
+        shown, outcome = audits.setdefault(name, {}), runner.outcomes.get(variant.config.name)
+        if outcome is not None and outcome.result is not None:
+            shown[version] = outcome.result
         else:
-            missing[name, version] = outcome.reasons.get(variant.config.name, "not run")
+            missing[name, version] = "not run" if outcome is None else outcome.words
     compared = comparison(audits, missing, full=full)
     drawn(tables_text(compared, screen()))
-    try:
-        if not options.no_pdf:
-            write_placed(options.output / "comparison.pdf", to_pdf(compared, paper=options.paper))
-    except OSError as error:
-        say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
+    if not options.no_pdf:
+        write_file("comparison.pdf", to_pdf(compared, paper=options.paper), options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import code_of, leave, refuse
-from dpaudit.cli.options import check_writable, completing, file_meant, number_option, whole_option
+from dpaudit.cli.options import check_writable, completing, file_meant, number_option, option, whole_option
 from dpaudit.cli.terminal import show, waiting
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_confidence
@@ -41,18 +41,16 @@ _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
 
 _Claim = Annotated[
-    str | None, typer.Option(metavar="CLAIM", help='The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.')
+    str | None, option('The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.', metavar="CLAIM")
 ]
 _Confidence = Annotated[float, number_option(help="Confidence of the audit, between 0 and 1.")]
 _Delta = Annotated[float | None, number_option(help="Delta of the bounds.  Default: that of the claim, or 1e-5.")]
 _Assuming = Annotated[
     str | None,
-    typer.Option(
-        metavar="FAMILY", help='Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".'
-    ),
+    option('Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".', metavar="FAMILY"),
 ]
 _Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the result: .json, .pdf, .html or .md.")
+    Path | None, option("Write the result: .json, .pdf, .html or .md.", "-o", "--output", metavar="FILE")
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.options import check_choice, check_writable, completing
+from dpaudit.cli.options import check_writable, choice_option
 from dpaudit.cli.terminal import say, show
 
 _HEAD = """\
@@ -204,12 +204,7 @@ def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The config file to write.")] = Path("audit.yaml"),
     case: Annotated[
         str,
-        typer.Option(
-            "--for",
-            metavar="|".join(CASES),
-            autocompletion=completing(CASES),
-            help="What is audited.  Files that the config names are written beside it.",
-        ),
+        choice_option("What is audited.  Files that the config names are written beside it.", CASES, "--for"),
     ] = next(iter(CASES)),
 ) -> None:
     """Write an example config with comments, which runs unchanged.
@@ -217,7 +212,6 @@ def init(
     The cases are a builtin mechanism, a Python function, a search for pairs, a dataset in a file, a mechanism of a
     library, a program in any language, and private training.
     """
-    check_choice("--for", case, CASES)
     check_writable("", file)
     config, others = CASES[case]
     files = {file: config.replace("{file}", shlex.quote(str(file)))}

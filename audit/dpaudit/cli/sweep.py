@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import code_of, leave, refuse
-from dpaudit.cli.options import PLACES, RUNS, RunOptions, check_choice, whole_option, with_run_options
+from dpaudit.cli.listing import list_code
+from dpaudit.cli.options import PLACES, RUNS, RunOptions, option, whole_option, with_run_options
 from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
-from dpaudit.cli.run import checked_settings
 from dpaudit.cli.terminal import drawn, say, screen, show, waiting
-from dpaudit.settings.audit import BACKENDS, default_jobs
-from dpaudit.settings.limits import check_jobs, cores
-from dpaudit.text.printable import one_line
+from dpaudit.settings.audit import BACKENDS
+from dpaudit.settings.limits import cores
 
 if TYPE_CHECKING:
-    from dpaudit.cli.prepare_run import CommandSettings
     from dpaudit.cli.sweep_cells import Sweeping
-    from dpaudit.config.sweeps import Cell
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -35,23 +32,16 @@ _Library = Annotated[
 ]
 _Only = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Audit only cells or constructors with this name or pattern, such as 'make_laplace*'; repeatable.",
         metavar="NAME",
-        rich_help_panel=RUNS,
-        help="Audit only cells or constructors with this name or pattern, such as 'make_laplace*'; repeatable.",
+        panel=RUNS,
     ),
 ]
-_Time = Annotated[
-    str, typer.Option("--time", metavar="TIME", rich_help_panel=RUNS, help="Total time, such as 90s, 30m or 2h.")
-]
+_Time = Annotated[str, option("Total time, such as 90s, 30m or 2h.", "--time", metavar="TIME", panel=RUNS)]
 _With = Annotated[
     list[str] | None,
-    typer.Option(
-        "--with",
-        metavar="VERSION",
-        rich_help_panel=RUNS,
-        help="Also audit this version, and report what differs; repeatable.",
-    ),
+    option("Also audit this version, and report what differs; repeatable.", "--with", metavar="VERSION", panel=RUNS),
 ]
 _Jobs = Annotated[
     int | None,
@@ -63,7 +53,7 @@ _Jobs = Annotated[
 ]
 _DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."),
+    option("List the cells and their code, without running the code.", "--dry-run", panel=RUNS),
 ]
 
 
@@ -99,64 +89,51 @@ def sweep(
     inconclusive or not completed: a cell has no verdict, a round failed, or a file could not be written; 4 internal
     error.
     """
-    check_choice("--backend", options.backend, BACKENDS)
     if options.resume_anyway:
         refuse(
             "--resume=anyway is not allowed, because the guarantee of a sweep does not cover outputs of other audits"
         )
     seconds = seconds_of(time)
-    command = replace(checked_settings(options, pdf=False), jobs=jobs_of(jobs, options.backend))
+    if jobs is None and options.backend == BACKENDS[0]:
+        options = replace(options, jobs=min(2, cores()))  # each worker process needs some 200 MB of memory
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.cli.prepare_run import NotReady, prepare_folder
-        from dpaudit.cli.sweep_cells import planned_sweep
-        from dpaudit.config import ConfigError
-    try:
-        plan = planned_sweep(library, with_ or [], only or [], command)
-        if dry_run:
-            _list(plan.cells, seconds)
-            return
-        prepare_folder([cell.planned for cell in plan.cells], command, others=(SWEEP, SWEEP_PDF))
-        with _sole_use(command):
-            sweeping = plan.start(seconds, command)
-            sweeping.go_on()
-            if not sweeping.interrupted and all(row.result is None for row in sweeping.rows):
-                say(f"the reasons are in {options.shown}/{SWEEP}")
-                refuse(f"no cell of {library} could be audited; see the messages above")
-            _report(sweeping, command, options)
-    except (ConfigError, NotReady) as error:
-        refuse(*error.problems)
+        from dpaudit.cli.prepare_run import prepare_folder
+        from dpaudit.cli.sweep_cells import Sweeping
+        from dpaudit.config.sweeps import planned_sweep
+    plan = planned_sweep(library, with_ or [], only or [], options.trials)
+    if dry_run:
+        list_code(cell.planned for cell in plan.cells)
+        number = f"{len(plan.cells)} cells" if len(plan.cells) > 1 else "1 cell"
+        show(f"{number}, with {seconds / len(plan.cells):.3g} s for each on average")
+        return
+    prepare_folder([cell.planned for cell in plan.cells], replace(options, no_pdf=True), others=(SWEEP, SWEEP_PDF))
+    with _sole_use(options):
+        sweeping = Sweeping(plan, seconds, options)
+        sweeping.run()
+        if not sweeping.runner.interrupted and all(row.result is None for row in sweeping.rows):
+            say(f"the reasons are in {options.shown}/{SWEEP}")
+            refuse(f"no cell of {library} could be audited; see the messages above")
+        _report(sweeping, options)
     leave(_exit_code(sweeping))
 
 
 @contextlib.contextmanager
-def _sole_use(command: CommandSettings) -> Iterator[None]:
+def _sole_use(options: RunOptions) -> Iterator[None]:
     """Hold the output folder, whose files are written again and again, until the block ends or this process dies."""
     import fcntl
 
     from dpaudit.cli.prepare_run import NotReady
 
-    handle = os.open(command.output, os.O_RDONLY)
+    handle = os.open(options.output, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            words = f"{command.shown} is in use by another sweep; wait until it ends, or name another folder with -o"
+            words = f"{options.shown} is in use by another sweep; wait until it ends, or name another folder with -o"
             raise NotReady(words) from None
         yield
     finally:
         os.close(handle)
-
-
-def jobs_of(given: int | None, backend: str) -> int:
-    """Return the number of cells at once, or refuse it."""
-    if given is None:
-        # cells at once; each worker process needs some 200 MB of memory
-        return min(2, cores()) if backend == BACKENDS[0] else default_jobs(backend)
-    try:
-        check_jobs(given, "--jobs")
-    except ValueError as error:
-        refuse(str(error))
-    return given
 
 
 def seconds_of(text: str) -> float:
@@ -171,32 +148,17 @@ def seconds_of(text: str) -> float:
     return found
 
 
-def _list(cells: list[Cell], seconds: float) -> None:
-    for cell in cells:
-        show(one_line(f"{cell.name}: runs {cell.planned.code}"))
-        for line in cell.planned.inputs:
-            show(f"  {line}")
-    number = f"{len(cells)} cells" if len(cells) > 1 else "1 cell"
-    show(f"{number}, with {seconds / len(cells):.3g} s for each on average")
-
-
-def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
-    from dpaudit.result.atomic_write import write_placed
+def _report(sweeping: Sweeping, options: RunOptions) -> None:
+    from dpaudit.cli.runner import write_file
     from dpaudit_reports import sweep_report, to_pdf
     from dpaudit_reports.terminal import document_text
 
     found = sweeping.outcome
     report = sweep_report(found)
     drawn(document_text(report, screen()))
-    if not options.no_pdf:
-        try:
-            write_placed(command.output / SWEEP_PDF, to_pdf(report, paper=options.paper))
-        except OSError as error:
-            say(f"{options.shown}/{SWEEP_PDF} could not be written: {error.strerror}")
-            sweeping.unwritten = True
-    if sweeping.interrupted:
-        say("interrupted; to go on, repeat the command with --resume")
-    elif not options.quiet:
+    if not options.no_pdf and not write_file(SWEEP_PDF, to_pdf(report, paper=options.paper), options):
+        sweeping.runner.unwritten = True
+    if not (options.quiet or sweeping.runner.interrupted):
         place = f"{options.shown}/{SWEEP_PDF}, and the results are next to it"
         say(f"the results are in {options.shown}" if options.no_pdf else f"the map is in {place}")
 
@@ -204,8 +166,8 @@ def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -
 def _exit_code(sweeping: Sweeping) -> int:
     from dpaudit.result.sweeps import CellState
 
-    found = sweeping.outcome
+    found, runner = sweeping.outcome, sweeping.runner
     open_ = bool(found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED))
-    unfinished = sweeping.interrupted or sweeping.unwritten or any(row.unfinished for row in sweeping.rows)
+    unfinished = runner.interrupted or runner.unwritten or any(row.unfinished for row in sweeping.rows)
     violated = bool(found.of(CellState.VIOLATION))
-    return code_of(violated=violated, broken=sweeping.broken, incomplete=open_ or unfinished)
+    return code_of(violated=violated, broken=runner.broken, incomplete=open_ or unfinished)

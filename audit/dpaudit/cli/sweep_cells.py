@@ -1,112 +1,78 @@
-"""Plans a sweep, and audits its cells in rounds, in the order that `engine.next_cell` chooses."""
+"""The policy of `sweep`: rounds of the cells that `engine.next_cell` chooses, and what DIR/sweep.json keeps of them."""
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
-from dpaudit.cli.prepare_run import CommandSettings, share_guarantee, workers
-from dpaudit.cli.progress import ended_line, event_log, log_result, numbered, status_line
-from dpaudit.cli.sweep_file import Row, closes, earlier, facts_of, failed, resume, write_sweep
-from dpaudit.cli.sweep_rounds import Outcome, Task, Workers, close_workers, make_round
+from dpaudit.cli.one_audit import End, Outcome, Task, failed
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.prepare_run import NotReady, share_guarantee
+from dpaudit.cli.read_results import SWEEP
+from dpaudit.cli.runner import Runner, write_file
 from dpaudit.cli.terminal import say
-from dpaudit.cli.write_result import write_result
-from dpaudit.config import ConfigError
-from dpaudit.config.sweep_models import check_version_number
-from dpaudit.config.sweeps import Catalogue, Cell, cells_of, only_matching, read_catalogue
-from dpaudit.engine.next_cell import Round, next_round
+from dpaudit.config import PlannedAudit
+from dpaudit.config.sweeps import Cell, SweepPlan
+from dpaudit.engine.next_cell import Spent, next_round
+from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.environments import environment
-from dpaudit.mechanisms.own_process import exits_refused
 from dpaudit.mechanisms.raised import message_of
 from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
-from dpaudit.result.sweeps import Sweep
+from dpaudit.result.sweeps import CellState, Sweep, SweptCell
+from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import ALL_CORES, cores
 from dpaudit.text.printable import joined, one_line, shortened
-from dpaudit.values import JsonObject
+from dpaudit.text.reasons import FromFile
+from dpaudit.values import Foreign
+from dpaudit_reports.claimed import headline, ranges
+from dpaudit_reports.formats.facts import certified, detectable
+from dpaudit_reports.verdicts import reason
 
 _clock = time.monotonic
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPlan:
-    catalogue: Catalogue
-    versions: tuple[str, ...]
-    cells: list[Cell]
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """A cell during a sweep."""
 
-    def start(self, seconds: float, command: CommandSettings) -> Sweeping:
-        """Return the sweep, ready to run; it has the results of an earlier command that it resumes."""
-        promise = share_guarantee([cell.planned for cell in self.cells], command)
-        before = earlier(command, [cell.name for cell in self.cells])
-        wait = before.answer_seconds if before is not None else answer_seconds(seconds, len(self.cells))
-        cells = [replace(cell, planned=cell.planned.changed(timeout=wait)) for cell in self.cells]
-        rows = [
-            Row(cell=cell, confidence=confidence) for cell, confidence in zip(cells, promise.confidences, strict=True)
-        ]
-        sweep = Sweep(
-            library=self.catalogue.config.library,
-            package=self.catalogue.config.package,
-            catalogue=self.catalogue.file.name,
-            versions=self.versions,
-            confidence=min(promise.confidences),
-            false_alarm=min(float(promise.false_alarm), 1.0),
-            shared=promise.shared,
-            number=promise.number,
-            seconds=seconds,
-            spent=0.0,
-            answer_seconds=wait,
-            interrupted=False,
-            cells=tuple(row.recorded for row in rows),
+    cell: Cell
+    planned: PlannedAudit  # the audit of the cell, with the seed and the time limit of this sweep
+    confidence: float
+    swept: SweptCell  # what sweep.json holds
+    result: AuditResult | None = None
+    closed: bool = False  # whether it gets no further rounds by this command; `swept.closed`: nor by a resumed one
+    busy: bool = False
+    unfinished: bool = False  # whether a round failed after the result of an earlier round
+
+    @property
+    def spent(self) -> Spent:
+        """What the rule that chooses the next round knows."""
+        result = self.result
+        return Spent(
+            trials=0 if result is None else result.trials_allowed,
+            seconds=self.swept.seconds,
+            last_seconds=self.swept.last_seconds,
+            log_e=0.0 if result is None or not result.bounds_valid else -math.log(max(result.p_value, 1e-300)),
+            log_threshold=log_threshold(self.confidence),
+            most=self.planned.config.trials,
+            closed=self.closed,
+            busy=self.busy,
         )
-        if before is not None:
-            promise = resume(before, sweep, rows, promise, command)
-            sweep = replace(sweep, number=promise.number, spent=before.spent)
-        at_once = 1
-        if command.backend == BACKENDS[0]:  # on a cluster, the processes of `jobs` make the runs of one cell
-            at_once = min(cores() if command.jobs == ALL_CORES else command.jobs, len(rows))
-            command = replace(command, jobs=1)
-        return Sweeping(sweep=sweep, rows=rows, command=command, promise=promise, cells=at_once)
 
-
-def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], command: CommandSettings) -> SweepPlan:
-    """Read the catalogue and list the cells."""
-    from packaging.version import Version
-
-    name, _, wanted = library.partition("==")
-    if not wanted and (library.endswith("==") or any(sign in name for sign in "<>~!=,")):
-        raise ConfigError(f"LIBRARY {library[:100]!r}: write NAME or NAME==VERSION, such as opendp==0.16.0")
-    catalogue = read_catalogue(name)
-    project = catalogue.config.package
-    here = None if wanted else catalogue.installed
-    versions = [_version("LIBRARY", wanted, project) if wanted else here or catalogue.newest]
-    for other in others:
-        version = _version("--with", other.removeprefix(f"{project}=="), project)
-        if any(Version(version) == Version(one) for one in versions):
-            raise ConfigError(f"--with {other}: the version {version} is given twice")
-        versions.append(version)
-    settings: JsonObject = {} if command.trials is None else {"trials": command.trials}
-    found = [
-        cells_of(catalogue, version, pinned=here is None or number > 0, settings=settings)
-        for number, version in enumerate(versions)
-    ]
-    order = {title: number for number, title in enumerate(dict.fromkeys(c.title for one in found for c in one))}
-    cells = sorted((cell for one in found for cell in one), key=lambda cell: order[cell.title])
-    if not cells:
-        raise ConfigError(f"{catalogue.file}: no entry is for version {' or '.join(versions)}; see its keys `versions`")
-    return SweepPlan(catalogue=catalogue, versions=tuple(versions), cells=only_matching(cells, patterns))
-
-
-def _version(option: str, text: str, package: str) -> str:
-    try:
-        return check_version_number(text)
-    except ValueError:
-        raise ConfigError(
-            f"{option}: {text[:40]!r} is not a version of {package}; write a number such as 1.2.3"
-        ) from None
+    def has(self, result: AuditResult | None, **changes: Foreign) -> None:
+        """Replace the result, and derive what is recorded about it."""
+        self.result = result
+        used = {name: getattr(self.swept, name) for name in ("rounds", "seconds", "last_seconds")}
+        facts = {} if result is None else facts_of(result)
+        self.swept = replace(_without_result(self.cell), **used, **{**facts, **changes})
 
 
 def answer_seconds(seconds: float, cells: int) -> float:
@@ -114,157 +80,236 @@ def answer_seconds(seconds: float, cells: int) -> float:
     return min(max(2 * seconds / cells, 5.0), 60.0)
 
 
-@dataclass(slots=True, kw_only=True)
 class Sweeping:
-    sweep: Sweep
-    rows: list[Row]
-    command: CommandSettings
-    promise: Promise
-    cells: int = 1
-    broken: bool = False  # whether an audit ended in an internal error of dpaudit
-    interrupted: bool = False
-    unwritten: bool = False  # whether a file could not be written
-    _began: float | None = None  # time at which the first round began; None before it
-    _log: Callable[..., None] = field(default=lambda *_, **__: None)
+    """A sweep, ready to run; it has the results of an earlier command that it resumes."""
+
+    def __init__(self, plan: SweepPlan, seconds: float, options: RunOptions) -> None:
+        promise = share_guarantee([cell.planned for cell in plan.cells], options)
+        before = _earlier(options, [cell.name for cell in plan.cells])
+        wait = before.answer_seconds if before is not None else answer_seconds(seconds, len(plan.cells))
+        self.rows = [
+            _row(cell, confidence, wait, options.seed)
+            for cell, confidence in zip(plan.cells, promise.confidences, strict=True)
+        ]
+        self._sweep = Sweep(
+            library=plan.catalogue.config.library,
+            package=plan.catalogue.config.package,
+            catalogue=plan.catalogue.file.name,
+            versions=plan.versions,
+            confidence=min(promise.confidences),
+            false_alarm=min(float(promise.false_alarm), 1.0),
+            shared=promise.shared,
+            number=promise.number if before is None else before.number,
+            seconds=seconds,
+            spent=0.0 if before is None else before.spent,
+            answer_seconds=wait,
+            interrupted=False,
+            cells=tuple(row.swept for row in self.rows),
+        )
+        if before is not None:
+            promise = replace(promise, number=before.number)
+            _resume(before, self._sweep, self.rows, promise, options)
+        at_once, jobs = 1, options.jobs
+        if options.backend == BACKENDS[0]:  # on a cluster, the processes of `jobs` make the runs of one cell
+            at_once, jobs = min(cores() if jobs == ALL_CORES else jobs or 1, len(self.rows)), 1
+        # the rows have their seeds and numbers of runs already
+        options = replace(options, jobs=jobs, no_pdf=True, resume=True, seed=None, trials=None)
+        self.runner = Runner(options=options, promise=promise, at_once=at_once, status=self._status)
+        self._began: float | None = None  # time at which the first round began; None before it
 
     @property
     def outcome(self) -> Sweep:
-        cells = tuple(row.recorded for row in self.rows)
-        return replace(self.sweep, cells=cells, spent=self._spent, interrupted=self.interrupted)
+        cells = tuple(row.swept for row in self.rows)
+        return replace(self._sweep, cells=cells, spent=self._spent, interrupted=self.runner.interrupted)
 
     @property
     def _spent(self) -> float:
         """Seconds from the first round on, including those of an earlier run."""
-        return self.sweep.spent + (0.0 if self._began is None else max(_clock() - self._began, 0.0))
+        return self._sweep.spent + (0.0 if self._began is None else max(_clock() - self._began, 0.0))
 
-    @exits_refused()
-    def go_on(self) -> None:
+    def run(self) -> None:
         """Make rounds until the time is over, no cell can go on, or the user interrupts."""
-        try:
-            with event_log(self.command.log) as self._log, workers(self.command):
-                self._build_environments()
-                self._began = _clock()
-                if self.cells > 1:
-                    self._make_several_at_once()
-                else:
-                    self._make_one_by_one()
-        except KeyboardInterrupt:
-            self.interrupted = True
-        finally:
-            close_workers()
+        self.runner.run(self)
+        why = "the sweep was interrupted" if self.runner.interrupted else "no time was left"
         for row in self.rows:
-            if row.result is None and not row.reason:
-                row.reason = "the sweep was interrupted" if self.interrupted else "no time was left"
+            if row.result is None and not row.swept.reason:
+                row.has(None, reason=why)
         self._save()
 
-    def _save(self) -> None:
-        self.unwritten = not write_sweep(self.outcome, self.command) or self.unwritten
-
-    def _make_one_by_one(self) -> None:
-        while (chosen := self._next()) is not None:
-            outcome = make_round(self._task(chosen, shown=not self.command.quiet))
-            self._keep_all([(chosen.cell, outcome)])
-            if outcome.interrupted:
-                raise KeyboardInterrupt
-
-    def _make_several_at_once(self) -> None:
-        running = Workers(self.cells)
-        status = status_line(shown=not self.command.quiet)
-        try:
-            while True:
-                while running.free and (chosen := self._next()) is not None:
-                    self.rows[chosen.cell].busy = True
-                    running.start(chosen.cell, self._task(chosen, shown=False))
-                if not running.cells:
-                    return
-                names = ", ".join(one_line(self.rows[cell].cell.name) for cell in running.cells)
-                left = max(self.sweep.seconds - self._spent, 0.0)
-                tried = sum(row.rounds > 0 for row in self.rows)
-                with status(f"{tried} of {len(self.rows)} cells, {left:.0f} s left: {names}"):
-                    ended = running.ended(seconds=1.0)  # then the line is updated
-                self._keep_all(ended)
-        except KeyboardInterrupt:
-            self._keep_all(running.interrupt())
-            raise
-        finally:
-            running.close()
-
-    def _keep_all(self, ended: Sequence[tuple[int, Outcome]]) -> None:
-        for cell, outcome in ended:
-            self.rows[cell].busy = False
-            self._keep(self.rows[cell], outcome)
-        if ended:
-            self._save()
-
-    def _next(self) -> Round | None:
-        left = self.sweep.seconds - self._spent
-        return next_round([row.spent for row in self.rows], left, at_once=self.cells)
-
-    def _task(self, chosen: Round, *, shown: bool) -> Task:
+    def next(self) -> Task | None:
+        """Build the environments before the first round, and start the round that the rule chooses."""
+        if self._began is None:
+            self._build_environments()
+            self._began = _clock()
+        left = self._sweep.seconds - self._spent
+        chosen = next_round([row.spent for row in self.rows], left, at_once=self.runner.at_once)
+        if chosen is None:
+            return None
         row = self.rows[chosen.cell]
+        row.busy = True
         return Task(
-            planned=row.cell.planned,
+            number=chosen.cell,
+            audits=len(self.rows),
+            planned=row.planned,
             confidence=row.confidence,
-            chosen=chosen,
-            command=self.command,
-            promise=self.promise,
-            place=numbered(chosen.cell + 1, len(self.rows), row.cell.name),
-            shown=shown,
+            part=chosen,
         )
+
+    def ended(self, task: Task, outcome: Outcome) -> None:
+        """Keep the result of a round, or the reason why there is none."""
+        row, result = self.rows[task.number], outcome.result
+        row.busy = False
+        seconds = row.swept.seconds + outcome.seconds
+        row.swept = replace(row.swept, rounds=row.swept.rounds + 1, seconds=seconds, last_seconds=outcome.seconds)
+        if result is not None:
+            row.closed = closes(result)
+            row.has(result, closed=row.closed)
+        elif outcome.end is not End.INTERRUPTED:
+            row.closed, closed = True, outcome.end is not End.NOT_READY
+            # the result of earlier rounds counts, unless it is about another mechanism
+            row.unfinished = row.result is not None and outcome.end is not End.OTHER_AUDIT
+            if row.unfinished:
+                row.swept, why = replace(row.swept, closed=closed), shortened(one_line(outcome.reason))
+                say(f"{task.name}: only the earlier rounds count, as a round failed: {why}")
+            else:
+                row.has(None, closed=closed, reason=joined(outcome.reason))
+        self._save()
+
+    def _status(self) -> str:
+        tried = sum(row.swept.rounds > 0 for row in self.rows)
+        left = max(self._sweep.seconds - self._spent, 0.0)
+        return f"{tried} of {len(self.rows)} cells, {left:.0f} s left: "
+
+    def _save(self) -> None:
+        if not write_file(SWEEP, json.dumps(self.outcome.to_dict(), indent=1) + "\n", self.runner.options):
+            self.runner.unwritten = True
 
     def _build_environments(self) -> None:
         """Build all environments before the time of the sweep begins; close the cells of those that fail."""
-        failed: dict[object, str] = {}
+        unusable: dict[object, str] = {}
         for row in self.rows:
-            mechanism = row.cell.planned.config.mechanism
+            mechanism = row.planned.config.mechanism
             if not mechanism.isolated or row.closed:
                 continue
             wanted = (tuple(mechanism.requires or ()), mechanism.python_version)
-            if wanted not in failed:
-                failed[wanted] = self._environment(*wanted, row.cell.version)
-            if failed[wanted]:
-                row.reason, row.closed, row.retried = failed[wanted], True, True
+            if wanted not in unusable:
+                unusable[wanted] = self._environment(*wanted, row.cell.version)
+            if unusable[wanted]:
+                row.closed = True
+                if row.result is None:
+                    row.has(None, reason=joined(unusable[wanted]))
 
     def _environment(self, requires: Sequence[str], python_version: str | None, version: str) -> str:
         """Build an environment; return the reason if that fails or gives another version, and otherwise ""."""
         try:
-            reason = wrong_version(environment(requires, python_version).packages, self.sweep.package, version)
+            why = wrong_version(environment(requires, python_version).packages, self._sweep.package, version)
         except MechanismError as error:
-            reason = message_of(error)
-        if reason:
-            say(f"the environment with {', '.join(requires)} cannot be used, so its cells are not audited: {reason}")
-        return reason
+            why = message_of(error)
+        if why:
+            say(f"the environment with {', '.join(requires)} cannot be used, so its cells are not audited: {why}")
+        return why
 
-    def _keep(self, row: Row, outcome: Outcome) -> None:
-        """Keep the result of a round, or the reason why there is none."""
-        row.rounds += 1
-        row.last_seconds = outcome.seconds
-        row.seconds += outcome.seconds
-        self.broken = self.broken or outcome.broken
-        result = outcome.result
-        if result is None:
-            if outcome.interrupted:
-                return
-            row.reason, row.closed, row.retried = outcome.reason, True, outcome.not_ready
-            if outcome.other_audit:  # the result of earlier rounds is about another mechanism
-                row.result, row.facts = None, {}
-            row.unfinished = row.result is not None
-            words = shortened(one_line(row.reason))
-            if row.unfinished:
-                say(f"{row.cell.name}: only the earlier rounds count, as a round failed: {words}")
-            elif row.reason and not self.command.quiet:
-                say(f"{row.cell.name} could not be audited: {words}")
-        # the result of an interrupted round is not kept, because the store has all its blocks
-        elif not outcome.interrupted or failed(result):
-            self._keep_result(row, result)
 
-    def _keep_result(self, row: Row, result: AuditResult) -> None:
-        row.result, row.closed, row.facts = result, closes(result), facts_of(result)
-        if not self.command.quiet:
-            say(ended_line(self.rows.index(row) + 1, len(self.rows), result))
-        if result.violated:
-            for warning in result.warnings:
-                say(f"{row.cell.name}: {joined(warning)}")
-        # a result in another folder is no part of the sweep, which could not be resumed
-        self.unwritten = write_result(result, self.command) != self.command.output or self.unwritten
-        log_result(self._log, result)
+def _row(cell: Cell, confidence: float, wait: float, seed: int | None) -> Row:
+    """Return a row whose audit has a seed that depends on the seed of the command and on the name of the cell."""
+    planned = cell.planned.changed(timeout=wait)
+    if seed is not None:
+        planned = planned.changed(seed=int(stream(seed, "sweep", cell.name).integers(10**9)))
+    return Row(cell=cell, planned=planned, confidence=confidence, swept=_without_result(cell))
+
+
+def _without_result(cell: Cell) -> SweptCell:
+    return SweptCell(
+        name=cell.name,
+        title=cell.title,
+        constructor=cell.constructor,
+        values=dict(cell.values),
+        version=cell.version,
+        state=CellState.NOT_AUDITED,
+    )
+
+
+def facts_of(result: AuditResult) -> dict[str, Foreign]:
+    """Return the fields of a record that depend on the result only."""
+    place, bound = ranges(result), headline(result)
+    known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
+    return {
+        "state": CellState(result.verdict.value),
+        "reason": joined(reason(result)),
+        "trials": result.trials_used,
+        "p_value": result.p_value,
+        "claim": result.claim.label,
+        "certified": certified(result),
+        "ratio": place.certified if place is not None and known and math.isfinite(place.certified) else None,
+        "detectable": detectable(result),
+    }
+
+
+def closes(result: AuditResult) -> bool:
+    """Whether a cell with this result gets no further rounds, because its evidence or a failed run ended it."""
+    return result.stopped_by != "trials" or failed(result)
+
+
+def _earlier(options: RunOptions, names: Sequence[str]) -> Sweep | None:
+    """Return the sweep that the output folder holds; None if there is none."""
+    file = options.output / SWEEP
+    there = file.is_file()
+    stores = [name for name in names if (options.output / f"{name}.trials").exists()]
+    if not options.keep_outputs and (there or stores):
+        what = "a sweep" if there else f"stored outputs, such as {stores[0]}.trials"
+        raise NotReady(f"{options.shown} holds {what}; add --resume, or name another folder with -o")
+    if not there:
+        return None
+    try:
+        return Sweep.from_json(file)
+    except (ValueError, OSError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise NotReady(f"{options.shown}/{SWEEP} cannot be resumed: {why}") from None
+
+
+def _resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, options: RunOptions) -> None:
+    """Fill the rows with the earlier results.
+
+    A sweep with other cells or another guarantee is refused, because the guarantee covers a fixed list of cells.
+    """
+    shown, old, names = f"{options.shown}/{SWEEP}", *([cell.name for cell in one.cells] for one in (before, after))
+    if old != names:
+        other = ", ".join(sorted({*old} ^ {*names}))
+        which = f": {shortened(other)}" if other else " in another order"
+        raise NotReady(
+            f"{shown} is a sweep of other cells{which}.  The guarantee covers a fixed list of cells, so repeat the "
+            "options --only and --with of the earlier command, or name another folder with -o"
+        )
+    if Fraction(before.confidence) != Fraction(after.confidence) or before.shared != after.shared:
+        raise NotReady(
+            f"{shown} is a sweep at another confidence; repeat --confidence and --each of the earlier command, or "
+            "name another folder with -o"
+        )
+    for row, cell in zip(rows, before.cells, strict=True):
+        row.swept = replace(row.swept, rounds=cell.rounds, seconds=cell.seconds, last_seconds=cell.last_seconds)
+        file = options.output / f"{cell.name}.json"
+        if cell.state is CellState.NOT_AUDITED and not file.is_file():
+            row.closed = cell.closed
+            if row.closed:
+                row.has(None, closed=True, reason=FromFile(cell.reason))  # so that reports quote it
+            continue
+        try:
+            result = AuditResult.from_json(file)
+            _check(result, row, promise)
+        except (ValueError, OSError, ImportError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise NotReady(f"{shown} cannot be resumed: {why}: {file.name}") from None
+        row.closed = cell.closed or closes(result)
+        # code in this process may have changed although its version is the same; reading the store again shows it
+        if result.violated and not row.planned.config.mechanism.isolated:
+            row.closed = False
+        row.has(result, closed=row.closed)
+
+
+def _check(result: AuditResult, row: Row, promise: Promise) -> None:
+    """Refuse the result of another audit or command."""
+    number = promise.recorded(result.provenance).command_number
+    if result.confidence != row.confidence or result.provenance.command_number != number:
+        raise ValueError("the result comes from another command")
+    if result.provenance.audit != row.planned.text:
+        raise ValueError("the result is that of an audit with other arguments, packages, pairs or seed")

@@ -31,15 +31,14 @@ from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.limits import check_memory
 from dpaudit.text.masking import masked, masked_values, masked_words
 from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.refused import Refused
 from dpaudit.values import Foreign, JsonObject
 
 _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
-class ConfigError(Exception):
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+class ConfigError(Refused):
+    """A config, or an option that changes configs, is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +60,11 @@ class PlannedAudit:
     @property
     def place(self) -> Path:
         return self.folder or self.file.parent
+
+    @property
+    def address(self) -> str:
+        """Where the audit is written, for messages."""
+        return f"{self.file}:{self.line}: audit {self.config.name}"
 
     @property
     def pairs(self) -> list[Pair]:
@@ -90,20 +94,12 @@ class PlannedAudit:
     @property
     def settings(self) -> AuditSettings:
         config = self.config
+        same = ("name", "attacks", "trials", "confidence", "method", "measure", "confirm", "seed", "detect", "memory")
         return AuditSettings(
-            attacks=config.attacks,
-            trials=config.trials,
-            confidence=config.confidence,
-            method=config.method,
-            measure=config.measure,
-            confirm=config.confirm,
-            seed=config.seed,
-            detect=config.detect,
+            **{name: getattr(config, name) for name in same},
             observe_time=config.mechanism.observe_time,
             failures="stop" if self._generates and config.failures == "outcome" else config.failures,
             timeout=self._timeout,
-            memory=config.memory,
-            name=config.name,
         )
 
     @property

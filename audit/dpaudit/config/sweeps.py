@@ -21,7 +21,7 @@ from dpaudit.config.files import matching, read_yaml
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import explained
-from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig
+from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig, check_version_number
 from dpaudit.text.spelling import hint
 from dpaudit.values import Foreign, JsonObject
 
@@ -59,6 +59,49 @@ class Cell:
     @property
     def name(self) -> str:
         return self.planned.config.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    catalogue: Catalogue
+    versions: tuple[str, ...]
+    cells: list[Cell]
+
+
+def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], trials: int | None) -> SweepPlan:
+    """Read the catalogue of LIBRARY or LIBRARY==VERSION, and list the cells, also those of other versions."""
+    name, _, wanted = library.partition("==")
+    if not wanted and (library.endswith("==") or any(sign in name for sign in "<>~!=,")):
+        raise ConfigError(f"LIBRARY {library[:100]!r}: write NAME or NAME==VERSION, such as opendp==0.16.0")
+    catalogue = read_catalogue(name)
+    project = catalogue.config.package
+    here = None if wanted else catalogue.installed
+    versions = [_version("LIBRARY", wanted, project) if wanted else here or catalogue.newest]
+    for other in others:
+        version = _version("--with", other.removeprefix(f"{project}=="), project)
+        if any(Version(version) == Version(one) for one in versions):
+            raise ConfigError(f"--with {other}: the version {version} is given twice")
+        versions.append(version)
+    settings: JsonObject = {} if trials is None else {"trials": trials}
+    cells = [
+        cell
+        for number, version in enumerate(versions)
+        for cell in cells_of(catalogue, version, pinned=here is None or number > 0, settings=settings)
+    ]
+    order = {title: number for number, title in enumerate(dict.fromkeys(cell.title for cell in cells))}
+    cells.sort(key=lambda cell: order[cell.title])
+    if not cells:
+        raise ConfigError(f"{catalogue.file}: no entry is for version {' or '.join(versions)}; see its keys `versions`")
+    return SweepPlan(catalogue=catalogue, versions=tuple(versions), cells=only_matching(cells, patterns))
+
+
+def _version(option: str, text: str, package: str) -> str:
+    try:
+        return check_version_number(text)
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text[:40]!r} is not a version of {package}; write a number such as 1.2.3"
+        ) from None
 
 
 def catalogues() -> dict[str, Path]:

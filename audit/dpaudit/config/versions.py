@@ -178,7 +178,7 @@ def with_locks(audits: Iterable[PlannedAudit], folder: Path) -> list[PlannedAudi
             found.append(_locked(audit, lock_file(folder, audit.config.name)))
         except ConfigError as error:
             again = "Run once without --locked to write the file, and check the packages in it"
-            problems.append(f"{audit.file}:{audit.line}: audit {audit.config.name}: --locked: {error}.  {again}")
+            problems.append(f"{audit.address}: --locked: {error}.  {again}")
     if problems:
         raise ConfigError("\n".join(problems))
     return found

@@ -98,28 +98,10 @@ class Sweep:
             if stated != FORMAT:
                 raise ValueError(f"its format is {stated!r:.60}, and this version of dpaudit reads {FORMAT}")
             found: Sweep = TypeAdapter(cls).validate_json(json.dumps(values))
-        except ValidationError as error:
-            first = error.errors()[0]
-            words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(words)}") from None
         except ValueError as error:
-            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(str(error))}") from None
+            words = str(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(words)}") from None
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A cell that differs between two versions."""
-
-    title: str
-    before: SweptCell | None
-    after: SweptCell | None
-
-
-def changes(sweep: Sweep, version: str) -> list[Changed]:
-    """Return the cells whose verdicts differ between the first version and another, and new and missing cells."""
-    old, new = (
-        {cell.title: cell for cell in sweep.cells if cell.version == one} for one in (sweep.versions[0], version)
-    )
-    both = [Changed(title, old.get(title), new.get(title)) for title in dict.fromkeys([*old, *new])]
-    return [one for one in both if one.before is None or one.after is None or one.before.state is not one.after.state]

@@ -1,0 +1,229 @@
+"""The one loop over many audits: a policy chooses them, one promise covers them, and their results are written.
+
+`run` and `compare` make all audits in order, `bisect` those of the release that the search chooses, and `sweep` rounds
+of the cells that `engine.next_cell` chooses, several at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from dpaudit.cli.ending import command_line, print_traceback
+from dpaudit.cli.one_audit import End, Outcome, Task, close_workers, make
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.prepare_run import NotReady
+from dpaudit.cli.progress import EventLog, ended_line, status_line
+from dpaudit.cli.terminal import complain, say
+from dpaudit.cli.workers import Workers
+from dpaudit.mechanisms.own_process import exits_refused, own_error_state
+from dpaudit.mechanisms.raised import message_of
+from dpaudit.result.atomic_write import write_placed
+from dpaudit.result.files import as_text
+from dpaudit.result.model import AuditResult
+from dpaudit.result.suite import Promise
+from dpaudit.result.values import Verdict
+from dpaudit.sampling.backends import BackendError, backend
+from dpaudit.text.printable import joined, one_line
+from dpaudit.text.reasons import concerns_verdict
+
+
+class Policy(Protocol):
+    """Chooses the audits of a command."""
+
+    def next(self) -> Task | None:
+        """Return the next audit to make, or the next round of one; None if there is none until another task ends."""
+
+    def ended(self, task: Task, outcome: Outcome) -> None:
+        """Learn what a task has shown; its result is written."""
+
+
+class Here:
+    """Makes one task at a time in this process, in the form of `Workers`."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner, self._log = runner, EventLog(runner.options.log_json)
+        self.tasks: list[Task] = []
+
+    @property
+    def free(self) -> bool:
+        return not self.tasks
+
+    def start(self, task: Task) -> None:
+        self.tasks.append(task)
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        task, of = self.tasks.pop(), self._runner
+        return [(task, make(task, of.options, of.promise, self._log, shown=not of.options.quiet))]
+
+    def interrupt(self) -> list[tuple[Task, Outcome]]:
+        return []
+
+    def close(self) -> None:
+        close_workers()
+
+
+class _ToStderr(logging.Handler):
+    """Writes log messages to stderr, e.g. that an environment is being built."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record))
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """Makes audits, and keeps what they have shown."""
+
+    options: RunOptions
+    promise: Promise
+    at_once: int = 1  # number of worker processes that make one task each; 1 for this process
+    status: Callable[[], str] = str  # how far several audits at once have come
+    outcomes: dict[str, Outcome] = field(default_factory=dict)  # the last of each audit, by name
+    saved: dict[str, Path] = field(default_factory=dict)  # the JSON file of each result, as the user names it
+    broken: bool = False  # whether an audit ended in an internal error of dpaudit
+    unwritten: bool = False  # whether a file could not be written to the output folder
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.options.quiet:
+            logger = logging.getLogger("dpaudit.environments")
+            logger.handlers, logger.propagate = [_ToStderr()], False
+            logger.setLevel(logging.INFO)
+
+    @property
+    def results(self) -> list[AuditResult]:
+        return [outcome.result for outcome in self.outcomes.values() if outcome.result is not None]
+
+    @exits_refused()
+    @own_error_state()
+    def run(self, policy: Policy) -> None:
+        """Make tasks until the policy has no more, or the user interrupts."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(backend(self.options.backend, self.options.scheduler))
+            except (BackendError, ValueError) as error:
+                raise NotReady(f"--backend {self.options.backend}: {error}") from None
+            running = Workers(self.at_once, self.options, self.promise) if self.at_once > 1 else Here(self)
+            stack.callback(running.close)
+            try:
+                self._loop(policy, running)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                self._keep_all(policy, running.interrupt())
+                lost = ", and the outputs of the interrupted audit were not saved.  Use --resume to save outputs"
+                how = ".  To resume" if self.options.keep_outputs else lost
+                again = command_line() + " --resume" * ("--resume" not in command_line())
+                say(f"interrupted; the later audits were not run{how}: {again}")
+
+    def _loop(self, policy: Policy, running: Workers | Here) -> None:
+        line = status_line(shown=not self.options.quiet and self.at_once > 1)
+        while True:
+            while running.free and (task := policy.next()) is not None:
+                running.start(task)
+            if not running.tasks:
+                return
+            names = ", ".join(one_line(task.name) for task in running.tasks)
+            with line(f"{self.status()}{names}"):
+                ended = running.ended(seconds=1.0)  # then the line is updated
+            self._keep_all(policy, ended)
+            if any(outcome.end is End.INTERRUPTED for _, outcome in ended):
+                raise KeyboardInterrupt
+
+    def _keep_all(self, policy: Policy, ended: Sequence[tuple[Task, Outcome]]) -> None:
+        for task, outcome in ended:
+            if outcome.result is not None or outcome.end is not End.INTERRUPTED:
+                self.outcomes[task.name] = outcome
+            self.broken = self.broken or outcome.end is End.BROKEN
+            try:
+                if outcome.result is not None:
+                    self._keep(task, outcome.result)
+                elif outcome.end is not End.INTERRUPTED and (task.part is None or not self.options.quiet):
+                    complain(f"{task.planned.address} could not be run: {outcome.reason}")
+            finally:
+                policy.ended(task, outcome)
+
+    def _keep(self, task: Task, result: AuditResult) -> None:
+        """Report a result, and write it."""
+        if not self.options.quiet:
+            say(ended_line(task.number + 1, task.audits, result))
+        if self.options.verbose:
+            say(str(result))
+        earlier = (self.options.output / f"{result.name}.json").exists() and task.part is None
+        place = write_result(result, self.options)
+        here = place == self.options.output
+        self.unwritten = self.unwritten or not here
+        if place is not None:
+            self.saved[result.name] = (Path(self.options.shown) if here else place) / f"{result.name}.json"
+        if earlier and not here:
+            say(f"{result.name}.json in {self.options.shown} still holds the result of an earlier run")
+        elif earlier and not self.options.quiet:
+            say(f"{result.name}.json replaced the result of an earlier run")
+        if task.part is None or result.violated:  # a sweep would repeat the warnings in each round
+            self._warn(task, result)
+
+    def _warn(self, task: Task, result: AuditResult) -> None:
+        """Print a result's warnings; if no violation was found, --quiet hides those that do not concern the verdict."""
+        quiet = self.options.quiet
+        for warning in result.warnings:
+            if not quiet or result.verdict is not Verdict.NO_VIOLATION or concerns_verdict(warning):
+                say(f"{task.planned.address}: {joined(warning) if quiet else warning}")
+
+
+def write_result(result: AuditResult, options: RunOptions) -> Path | None:
+    """Write the JSON and the PDF; return the folder of the JSON, or None if it could not be written anywhere."""
+    kept = False
+
+    def write_json() -> None:
+        write_placed(options.output / f"{result.name}.json", as_text(result.to_dict()))
+
+    try:
+        write_json()
+        kept = True
+        if not options.no_pdf:
+            from dpaudit_reports import to_pdf
+
+            write_placed(options.output / f"{result.name}.pdf", to_pdf([result], paper=options.paper))
+    except KeyboardInterrupt:
+        if not kept:  # an interruption must not discard the measurement
+            with contextlib.suppress(Exception):
+                write_json()
+        raise
+    except Exception as error:
+        print_traceback(options.debug)
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {message_of(error)}"
+        if kept:
+            say(f"the PDF of {result.name} could not be written: {reason}; the JSON is in {options.shown}")
+            return options.output
+        rescued = _rescued(result)
+        where = "" if rescued is None else f"; the JSON is in {rescued}"
+        say(f"the result of {result.name} could not be written to {options.shown}: {reason}{where}")
+        return None if rescued is None else rescued.parent
+    return options.output
+
+
+def write_file(name: str, content: str | bytes, options: RunOptions) -> bool:
+    """Write a file to the output folder; return whether that succeeded.  An error is reported, and ends nothing."""
+    try:
+        write_placed(options.output / name, content)
+    except OSError as error:
+        say(f"{options.shown}/{name} could not be written: {error.strerror}")
+        return False
+    return True
+
+
+def _rescued(result: AuditResult) -> Path | None:
+    """Write a result to a temporary folder, after the output folder failed."""
+    with contextlib.suppress(Exception):
+        folder = Path(tempfile.mkdtemp(prefix="dpaudit-"))
+        try:
+            result.to_json(file := folder / f"{result.name}.json")
+            return file
+        finally:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if it is empty
+    return None
