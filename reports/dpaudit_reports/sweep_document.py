@@ -9,7 +9,7 @@ from functools import partial
 
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell, changes
 from dpaudit.text.printable import one_line, shortened
-from dpaudit.text.reasons import FromFile, quoted
+from dpaudit.text.reasons import Reason, quoted
 from dpaudit.text.rounding import lower, percent_at_most, upper
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 from dpaudit_reports.blocks import (
@@ -113,7 +113,7 @@ def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
     groups: dict[str, list[str]] = {}
     for cell in sweep.of(state):
         short = short_reason(cell.reason)
-        words = quoted(short) if isinstance(cell.reason, FromFile) else short
+        words = quoted(short) if Reason.of(cell.reason).foreign else short
         groups.setdefault(words, []).append(cell.name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return [f"{_cells(len(names))}: {reason.rstrip('.')} ({_some(names)})" for reason, names in ordered]

@@ -31,7 +31,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import joined
-from dpaudit.text.reasons import About, concerns_verdict, is_about
+from dpaudit.text.reasons import WarningCode, has_code
 from dpaudit.values import Foreign
 from dpaudit_reports.formats import rendered
 from dpaudit_reports.formats.facts import Audited, Run
@@ -93,7 +93,7 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
                 _keep(result, command, outcome, replaced)
                 log_result(log, result)
                 _warn(audit_[0], result, command)
-                if any(is_about(warning, About.INTERRUPTION) for warning in result.warnings):
+                if any(has_code(warning, WarningCode.INTERRUPTION) for warning in result.warnings):
                     raise KeyboardInterrupt
                 if command.stop_first and result.violated and number < len(planned):
                     outcome.stopped = True
@@ -148,7 +148,7 @@ def _warn(planned: PlannedAudit, result: AuditResult, command: CommandSettings) 
     """Print a result's warnings; if no violation was found, --quiet hides those that do not concern the verdict."""
     every = not command.quiet or result.verdict is not Verdict.NO_VIOLATION
     for warning in result.warnings:
-        if every or concerns_verdict(warning):
+        if every or not has_code(warning, WarningCode.HARMLESS):
             say(f"{planned.file}:{planned.line}: audit {result.name}: {joined(warning) if command.quiet else warning}")
 
 

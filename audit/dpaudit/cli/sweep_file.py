@@ -14,14 +14,13 @@ from dpaudit.cli.sweep_rounds import seeded
 from dpaudit.cli.terminal import say
 from dpaudit.config.sweeps import Cell
 from dpaudit.engine.next_cell import Spent
-from dpaudit.engine.verdict import DROPPED
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import joined, shortened
-from dpaudit.text.reasons import FromFile
+from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable
@@ -60,8 +59,7 @@ class Row:
 
     @property
     def recorded(self) -> SweptCell:
-        cell, words = self.cell, joined(self.reason)
-        words = FromFile(words) if isinstance(self.reason, FromFile) else words  # so that reports quote it
+        cell, words = self.cell, Reason(joined(self.reason), foreign=Reason.of(self.reason).foreign)
         return SweptCell(
             name=cell.name,
             title=cell.title,
@@ -99,7 +97,7 @@ def closes(result: AuditResult) -> bool:
 
 def failed(result: AuditResult) -> bool:
     """Whether a failed run ended the trials of a pair."""
-    return any(DROPPED in warning for warning in result.warnings)
+    return any(has_code(warning, WarningCode.FAILURE) for warning in result.warnings)
 
 
 def write_sweep(sweep: Sweep, command: CommandSettings) -> bool:
@@ -137,7 +135,7 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
     for row, cell in zip(rows, before.cells, strict=True):
         row.rounds, row.seconds, row.last_seconds = cell.rounds, cell.seconds, cell.last_seconds
         if cell.state is CellState.NOT_AUDITED and cell.closed:
-            row.reason, row.closed = FromFile(cell.reason), True
+            row.reason, row.closed = Reason(cell.reason, foreign=True), True
         file = command.output / f"{cell.name}.json"
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             continue

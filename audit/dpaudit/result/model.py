@@ -33,7 +33,7 @@ from dpaudit.result.values import (
 )
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import About, is_about
+from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.text.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
 from dpaudit.values import Json, JsonObject
 
@@ -177,12 +177,12 @@ class AuditResult(Shown):
         """Return the result as plain JSON values."""
         from dpaudit.result.files import plain
 
-        left_out = {"training"} if self.training is None else set()
-        public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name not in left_out)
+        public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_"))
         names = ("environment" if name == "provenance" else name for name in public)
-        values = {name: getattr(self, name) for name in names}
+        values = {name: value for name in names if (value := getattr(self, name)) is not None or name != "training"}
+        values |= {"evidence": self.evidence.to_json(), "warnings": tuple(map(Reason.of, self.warnings))}
         stated = {"bounds": rows} if (rows := self.bounds) else {}  # for other readers: the evidence implies them
-        return {"format": FORMAT, **plain(values | stated | {"evidence": self.evidence.to_json()})}
+        return {"format": FORMAT, **plain(values | stated)}
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
@@ -217,7 +217,7 @@ class AuditResult(Shown):
         epsilon-DP, each of the two probabilities differs between neighbours by a factor of at most e^epsilon.  So the
         runs that succeed are 2 epsilon-DP, and need not be better.
         """
-        retried = any(is_about(warning, About.RETRIED) for warning in self.warnings)
+        retried = any(has_code(warning, WarningCode.RETRIED) for warning in self.warnings)
         words = " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
         return words if retried else ""
 

@@ -17,7 +17,7 @@ from dpaudit.result.model import AuditResult, certified_words, size_words, witne
 from dpaudit.testing.baseline import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import About, is_about
+from dpaudit.text.reasons import WarningCode, has_code
 from dpaudit.text.rounding import lower, percent_at_least, upper
 from dpaudit.text.signs import SIGNS
 
@@ -66,7 +66,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
 
 def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
     """Describe an audit without a verdict, and write its files.  Signs of dependent runs come first, with advice."""
-    signs = [warning for warning in result.warnings if is_about(warning, About.DEPENDENT)]
+    signs = [warning for warning in result.warnings if has_code(warning, WarningCode.DEPENDENT)]
     advice = (
         "what to do: independent runs appear dependent only once in 10^9 audits, so look for state that one run passes "
         "to the next (a cache, a generator that is reset, or a counter), or try another --dpaudit-seed"

@@ -9,7 +9,7 @@ import shlex
 from dpaudit.result import RESULTS
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.reasons import About, is_about, nothing_holds
+from dpaudit.text.reasons import WarningCode, has_code, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Span, Text
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.verdicts import fresh, why_inconclusive
@@ -191,18 +191,13 @@ def _after_doubt(result: AuditResult) -> Text:
         return "Correct the failure that the verdict names, and audit again."
     if result.stopped_by == "interruption":
         return "Run the audit again, without interruption."
-    if any(is_about(warning, About.TOO_FEW) for warning in why):
+    if any(has_code(warning, WarningCode.TOO_FEW) for warning in why):
         if advice := result.evidence.words.more:
             return f"{advice[:1].upper()}{advice[1:]}."
         return (
             "Raise ",
             Code("trials:"),
-            " in the config, and audit again with another seed, or with the store of this audit.",
-            *_estimate(result),
+            " in the config, and audit again with another seed, or with the store of this audit. The command dpaudit "
+            "plan estimates how many runs are needed.",
         )
     return "Remove the cause that the verdict names, and audit again."
-
-
-def _estimate(result: AuditResult) -> tuple[str, ...]:
-    known = any("would do" in warning for warning in result.warnings)
-    return () if known else (" The command dpaudit plan estimates how many runs are needed.",)
