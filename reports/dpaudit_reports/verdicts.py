@@ -157,7 +157,7 @@ def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
         return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
     others = f"Larger ones may have been missed, too, with {result.evidence.words.others}, or with another curve. "
     words = "" if short else assumption(result)
-    best = (f"The best case, which may not hold: {words.removeprefix('if ')}. ",) if words else ()
+    best = (f"This size holds in the best case only: {words}. ",) if words else ()
     return "Violations smaller than ", *least_found_in_words(result), f" may have been missed. {others}", *best
 
 

@@ -18,7 +18,7 @@ from dpaudit.cli.terminal import keep_stdout, say
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.own_process import foreign_error_state
-from dpaudit.mechanisms.raised import message_of, raised
+from dpaudit.mechanisms.raised import in_words, message_of, raised
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
@@ -78,10 +78,11 @@ class CommandSettings:
 class NotReady(Exception):
     """The audits cannot start, e.g. because a mechanism does not load."""
 
-    def __init__(self, *problems: str, reason: str = "") -> None:
+    def __init__(self, *problems: str, reason: str = "", cause: str = "") -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
         self.reason = reason or str(self)
+        self.cause = cause or self.reason  # the reason without what differs between audits of one kind
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:
@@ -192,7 +193,17 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
     except Exception as error:
         print_traceback(command.debug)
         reason = message_of(error) if isinstance(error, MechanismError | ValueError) else raised(error)
-        raise NotReady(f"{place}: {reason}", reason=reason) from None
+        raise NotReady(f"{place}: {reason}", reason=reason, cause=_cause(error)) from None
+
+
+def _cause(error: BaseException) -> str:
+    """Return the class and message of the exception of the user's code behind a MechanismError, if there is one."""
+    if not isinstance(error, MechanismError):
+        return ""
+    behind = error.__cause__
+    if behind is None:
+        return error.cause
+    return _cause(behind) or in_words(behind)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable
-from dpaudit_reports.verdicts import reason
+from dpaudit_reports.verdicts import reason, why_inconclusive
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,10 +77,11 @@ class Row:
 def facts_of(result: AuditResult) -> dict[str, Foreign]:
     """Return the fields of a record that depend on the result only."""
     place, bound = ranges(result), headline(result)
+    few = any(has_code(why, WarningCode.TOO_FEW) for why in why_inconclusive(result))  # one reason for many cells
     known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
     return {
         "state": CellState(result.verdict.value),
-        "reason": joined(reason(result)),
+        "reason": "the runs are too few to see any violation" if few else joined(reason(result)),
         "trials": result.trials_used,
         "p_value": result.p_value,
         "claim": result.claim.label,

@@ -79,7 +79,7 @@ def make_round(task: Task) -> Outcome:
     except KeyboardInterrupt:
         found = Outcome(interrupted=True)
     except NotReady as error:
-        found = Outcome(reason=error.reason, not_ready=True)
+        found = Outcome(reason=error.cause, not_ready=True)
     except StoreRefused as error:
         found = Outcome(reason=message_of(error), not_ready=not error.other_audit, other_audit=error.other_audit)
     except BaseException as error:

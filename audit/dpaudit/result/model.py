@@ -244,7 +244,7 @@ class AuditResult(Shown):
         rows = self.bounds_at(delta)
         runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
         if not rows:
-            lines.append(f"  {runs} in {took}; {certified_words(self)}")
+            lines.append(f"  {runs} in {took}; {'certified: ' * self.bounds_valid}{certified_words(self)}")
         elif self.measurement or isinstance(self.claim, PureDP | ApproxDP):
             lines.append(f"  {runs}; the audit took {took}")
         else:
@@ -265,7 +265,8 @@ class AuditResult(Shown):
             )
             if seen.needed:
                 lines.append(f"  {seen.needed}")
-        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in warnings)])
+        lines += [f"  warning: {words}" for words in warnings]
+        return "\n".join(map(one_line, lines))
 
     @property
     def runs_for_size(self) -> float | None:
@@ -316,8 +317,8 @@ def certified_words(result: AuditResult) -> str:
         return "nothing is certified"
     if isinstance(result.claim, PureDP | ApproxDP):
         delta = float(result.claim.parameters.get("delta", 0.0))
-        return f"certified: epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
-    return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
+        return f"epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
+    return f"mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
 
 
 def allowed_rate(result: AuditResult) -> float:

@@ -28,7 +28,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, fol
     """Describe a violation, and write its files to a folder.  Without a baseline, `chain` is None."""
     lines = [
         f"VIOLATION of {result.claim.label}",
-        f"  certified  {certified_words(result).removeprefix('certified: ')}",
+        f"  certified  {certified_words(result)}",
         *(f"             {words}" for words in size_words(result)),
         f"  evidence   p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= "
         f"{lower(significance, 2)}; {result.trials_used:,} runs per dataset",

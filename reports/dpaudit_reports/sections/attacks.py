@@ -13,8 +13,6 @@ from dpaudit_reports.numbers import first
 from dpaudit_reports.sides import MAX_SHOWN
 from dpaudit_reports.verdicts import why_void
 
-_UNUSED = "not used: "  # prefix of the note of an unused attack, before the reason
-
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
     """Return a table of the used attacks, sorted by weight, and a line with the unused attacks."""
@@ -24,8 +22,8 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     if not result.attacks:
         return heading, Paragraph("No attack was tried.", quiet=True)
     shown, left_out = first(result.attacks, "attacks")
-    used = sorted((row for row in shown if not row.note.startswith(_UNUSED)), key=lambda row: -row.weight)
-    unused = [row for row in shown if row.note.startswith(_UNUSED)]
+    unused = [row for row in shown if row.note and not row.weight and math.isnan(row.log_loss)]
+    used = sorted((row for row in shown if row not in unused), key=lambda row: -row.weight)
     noted = any(row.note for row in used)
     numbers = (Column(title, align="right") for title in ("Weight", "Log loss", "Seconds"))
     columns = Column("Attack", grow=2), *numbers, *((Column("Note", grow=3),) if noted else ())
@@ -51,13 +49,10 @@ _MEANING = (
 
 
 def _by_reason(rows: list[AttackRow]) -> str:
-    reasons = dict.fromkeys(_reason(row) for row in rows)
-    named = {reason: [row.name for row in rows if _reason(row) == reason] for reason in reasons}
+    named: dict[str, list[str]] = {}
+    for row in rows:
+        named.setdefault(row.note, []).append(row.name)
     return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in named.items())
-
-
-def _reason(row: AttackRow) -> str:
-    return " or ".join(part.removeprefix(_UNUSED) for part in row.note.split("; "))
 
 
 def _seconds(result: AuditResult, attack: str) -> str:

@@ -11,6 +11,7 @@ from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.text.rounding import at_least, at_most, count, number, percent_at_least, percent_beyond, upper
 from dpaudit_reports.blocks import Block, Column, Figure, Heading, KeyValues, Math, Panel, Paragraph, Span, Table
 from dpaudit_reports.figures.evidence import distributions_svg, evidence_svg, witness_scores
+from dpaudit_reports.numbers import bare
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.verdicts import why_void
 
@@ -108,7 +109,7 @@ def _void(reason: str) -> tuple[Span, ...]:
 
 
 def _by_p_value(result: AuditResult) -> str:
-    limit = at_least(float(1 - Fraction(repr(result.confidence))), 3).partition("\u00a0")[2]
+    limit = bare(at_least(float(1 - Fraction(repr(result.confidence))), 3))
     p_value = p_value_words(result, at_most)
     return (
         "This audit tested the claim once, after a number of runs that was fixed beforehand. So its evidence did not "
