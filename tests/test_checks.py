@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
+import pickle
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -332,6 +334,14 @@ def test_the_words_of_an_exception_do_not_say_why_an_audit_ended() -> None:
     assert [has_code(warning, WarningCode.FAILURE) for warning in result.warnings] == [True]
     assert not any(map(nothing_holds, result.warnings))
     assert why_inconclusive(result) == result.warnings
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda reason: pickle.loads(pickle.dumps(reason))])
+def test_a_copy_of_a_warning_keeps_its_code(again: Callable[[Reason], Reason]) -> None:
+    reason = Reason("runs repeat", WarningCode.DEPENDENT, foreign=True)
+    found = again(reason)
+    assert found == "runs repeat: no guarantee holds, since trials must be independent"
+    assert (found.sign, found.code, found.foreign) == (reason.sign, reason.code, reason.foreign)
 
 
 def test_a_result_writes_plain_text() -> None:

@@ -28,7 +28,7 @@ from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.version import __version__
 
 _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
-_KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
+_KEYED = "scrypt:"  # prefix of the parts that hide a secret; messages and results never show the hash
 # Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
 # scores for the same canaries and the same coins.
 _MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
