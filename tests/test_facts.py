@@ -18,7 +18,6 @@ FOR_PEOPLE = re.compile(r"(warning|reason|failure|region|query|note|sentence|ass
 
 ALLOWED = {
     "audit/dpaudit/cli/commands.py": "a message of typer",
-    "audit/dpaudit/cli/listing.py": "docstrings",
     "audit/dpaudit/libraries/smartnoise_sql.py": "queries in SQL",
     "audit/dpaudit/mechanisms/installer.py": "messages and settings of uv and pip",
     "audit/dpaudit/mechanisms/requirements.py": "lock files",
