@@ -56,7 +56,7 @@ def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
                 name=attack.name,
                 weight=float(np.mean(weights)),
                 log_loss=float(np.mean(losses)) if losses else math.nan,
-                note=" or ".join(dict.fromkeys(learner.absence(index) for learner in learners)) if not used else "",
+                note="; ".join(dict.fromkeys(learner.absence(index) for learner in learners)) if not used else "",
             )
         )
     return tuple(rows)

@@ -163,8 +163,8 @@ class Fitting:
         if self.mixing.model_weights.away(index):
             return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, getattr(self.attacks[index], "from_trials", 0)):
-            return "too few outputs"
-        return "does not suit these outputs"
+            return "not used: too few outputs"
+        return "not used: does not suit these outputs"
 
     def suits(self, attack: Attack, view0: View, view1: View) -> bool:
         """Return whether an attack is applicable to such outputs.  Return True if the audit uses only this attack."""

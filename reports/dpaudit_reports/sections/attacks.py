@@ -35,7 +35,7 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     return (
         heading,
         *((table,) if used else ()),
-        *((Paragraph(f"Not used: {_by_reason(unused)}."),) if unused else ()),
+        *((Paragraph(f"Never used: {_by_reason(unused)}."),) if unused else ()),
         *left_out,
         *((Paragraph(_MEANING, quiet=True),) if used else ()),
     )
