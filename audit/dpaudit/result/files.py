@@ -119,6 +119,16 @@ def read(values: Json) -> Parameters:
     }
 
 
+def written(fields: Parameters) -> JsonObject:
+    """Return the plain values that `read` reads, from the fields of an `AuditResult` by name."""
+    values = {"environment" if name == "provenance" else name: value for name, value in fields.items()}
+    values["environment"] = fields["provenance"].environment
+    values["evidence"] = fields["evidence"].to_json()
+    values["warnings"] = tuple(map(Reason.of, fields["warnings"]))
+    absent = {name for name in ("training", "bounds") if not values[name]}
+    return {"format": FORMAT, **plain({name: value for name, value in values.items() if name not in absent})}
+
+
 def _check(file: _ResultFile) -> None:
     """Raise ValueError if counts or numbers are impossible, so that no computation fails later."""
     if (witness := file.witness) is None:

@@ -33,7 +33,7 @@ from dpaudit.result.values import (
 )
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import Reason, WarningCode, has_code
+from dpaudit.text.reasons import WarningCode, has_code
 from dpaudit.text.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
 from dpaudit.values import Json, JsonObject
 
@@ -51,8 +51,7 @@ class AuditResult(Shown):
     claim: TradeoffFunction
     confidence: float
     method: str
-    # p-value of the claim; for a sequential audit, 1 / maximum wealth, which is valid at any stopping time
-    p_value: float
+    p_value: float  # of the claim; for a sequential audit, 1 / maximum wealth, which is valid at any stopping time
     # e-value of the claim, which has expectation <= 1 if the claim is true, and may be inf.  The e-value of a
     # sequential audit is the final wealth.  If the mechanism failed, the e-value is at most 1, because the wealth just
     # before a failure is not an e-value.
@@ -60,8 +59,7 @@ class AuditResult(Shown):
     trials_used: int  # number of runs made on each dataset, including those that were only used to train attacks
     trials_allowed: int  # maximum number of runs on each dataset
     stopped_by: StoppedBy = "trials"
-    # number of runs on each dataset when the claim was refuted; None if it was not refuted
-    refuted_at: int | None = None
+    refuted_at: int | None = None  # number of runs on each dataset when the claim was refuted, if it was refuted
     mu_lower: float  # certified lower bound on mu: the mechanism is not mu-GDP for any mu below the bound
     curve: Curve
     witness: Witness | None
@@ -73,11 +71,9 @@ class AuditResult(Shown):
     warnings: tuple[str, ...]
     provenance: Provenance  # versions, machine, seed, date, mechanism and config of the audit
     elapsed_s: float  # duration of the audit in seconds
-    # False if runs were dependent, or if the audit made fewer trials than planned; otherwise True
-    bounds_valid: bool = True
+    bounds_valid: bool = True  # False if runs were dependent, or if the audit made fewer trials than planned
     training: TrainingRecord | None = None  # design and scores of an audit of training; None for other audits
-    # confidence for which verdict, bounds and curve were computed, retained by `dataclasses.replace`
-    _computed_at: float | None = None
+    _computed_at: float | None = None  # confidence of verdict, bounds and curve, retained by `dataclasses.replace`
     _bounds: dict[float, float] = field(init=False, default_factory=dict)
     _assumed: dict[tuple[float, str | Family], AssumedBound] = field(init=False, default_factory=dict)
 
@@ -175,14 +171,10 @@ class AuditResult(Shown):
 
     def to_dict(self) -> JsonObject:
         """Return the result as plain JSON values."""
-        from dpaudit.result.files import plain
+        from dpaudit.result.files import written  # see `from_dict`
 
-        public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_"))
-        names = ("environment" if name == "provenance" else name for name in public)
-        values = {name: value for name in names if (value := getattr(self, name)) is not None or name != "training"}
-        values |= {"evidence": self.evidence.to_json(), "warnings": tuple(map(Reason.of, self.warnings))}
-        stated = {"bounds": rows} if (rows := self.bounds) else {}  # for other readers: the evidence implies them
-        return {"format": FORMAT, **plain(values | stated)}
+        public = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_")}
+        return written({**public, "bounds": self.bounds})  # other readers get bounds, which the evidence implies
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
