@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
+from dpaudit.cli.sweep_file import facts_of
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit_reports import sweep_report, to_pdf
 from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg
 from dpaudit_reports.formats.facts import Screen
 from dpaudit_reports.formats.sweeps import text
 from dpaudit_reports.sweep_document import matrix, rows_of, share_of
+
+from . import sample
 
 STATES = {
     "v": CellState.VIOLATION,
@@ -120,3 +123,7 @@ def test_the_first_axis_goes_from_left_to_right() -> None:
     assert [line[0].values["T"] for line in lines] == ["i", "f"]
     wide = [cell("a", "g", scale=str(scale)) for scale in range(PER_LINE + 1)]
     assert list(map(len, matrix(wide))) == [PER_LINE, 1]
+
+
+def test_cells_with_too_few_runs_have_one_reason() -> None:
+    assert facts_of(sample.inconclusive())["reason"] == "the runs are too few to see any violation"

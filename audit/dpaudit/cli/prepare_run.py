@@ -197,13 +197,11 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
 
 
 def _cause(error: BaseException) -> str:
-    """Return the class and message of the exception of the user's code behind a MechanismError, if there is one."""
-    if not isinstance(error, MechanismError):
-        return ""
-    behind = error.__cause__
+    """Return the exception of the user's code behind a MechanismError, in words; "" if there is none."""
+    behind = error.__cause__ if isinstance(error, MechanismError) else None
     if behind is None:
-        return error.cause
-    return _cause(behind) or in_words(behind)
+        return ""
+    return _cause(behind) or (message_of(behind) if isinstance(behind, MechanismError) else in_words(behind))
 
 
 @contextlib.contextmanager

@@ -62,8 +62,6 @@ def batched(function: BatchFunction) -> Batched:
 class MechanismError(Exception):
     """Raised if a mechanism cannot be run or returns something other than its outputs."""
 
-    cause: str = ""  # class and message of the exception of the user's code that caused the error, if there was one
-
 
 THIS_PROCESS = "measured in dpaudit's process, around each call of the mechanism"
 ENVIRONMENT = "measured in the private environment, around each call of the mechanism"
