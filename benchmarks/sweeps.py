@@ -31,9 +31,10 @@ from dpaudit.cli.prepare_run import CommandSettings, NotReady, prepare_folder
 from dpaudit.cli.sweep_cells import planned_sweep
 from dpaudit.config import ConfigError
 from dpaudit.result.sweeps import CellState, Sweep
+from dpaudit_reports import sweep_report
 from dpaudit_reports.formats.facts import Screen
-from dpaudit_reports.formats.sweeps import text
 from dpaudit_reports.sweep_document import counts, refuted_words
+from dpaudit_reports.terminal import document_text
 
 CATALOGUE = Path(__file__).resolve().parent / "sweep_cases" / "correct.yaml"
 CHAINS = ("count", "distinct count", "clamped sum", "statistic of 5 numbers", "histogram by categories")
@@ -122,7 +123,7 @@ def release(library: str, seconds: float) -> Sweep:
     folder = Path(tempfile.mkdtemp(prefix="dpaudit-sweep-"))
     found = swept(library, seconds, folder, jobs=2)
     print(f"{counts(found)}  Results: {folder}", flush=True)
-    print(text(found, Screen(width=100)), flush=True)
+    print(document_text(sweep_report(found), Screen(width=100)), flush=True)
     return found
 
 

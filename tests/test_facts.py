@@ -30,7 +30,7 @@ ALLOWED = {
     "audit/dpaudit/reproduce/regions.py": "the witness",
     "reports/dpaudit_reports/rates.py": "the witness",
     "reports/dpaudit_reports/sections/verdict.py": "the witness",
-    "reports/dpaudit_reports/sections/witness.py": "the witness",
+    "reports/dpaudit_reports/sections/evidence.py": "the witness",
 }
 """Modules that take such text apart, and what they read: foreign text, or a syntax that users write."""
 

@@ -27,7 +27,7 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.requirements import Lock
 from dpaudit.mechanisms.sources import file_of, source_of
 from dpaudit.sampling.identity import changed_since, of_code_and_data, public
-from dpaudit_reports.sections.provenance import provenance
+from dpaudit_reports.sections.appendix import provenance
 
 from .other_hashes import output_with_other_hashes
 from .stores import PAIR, PAIRS, refused, stored

@@ -22,7 +22,7 @@ import dpaudit_reports
 from dpaudit import audit_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.claim_document import claim_document
+from dpaudit_reports.plots import claim_document
 
 from .reports import sample
 from .reports.test_kinds_of_audit import stream

@@ -29,7 +29,7 @@ def test_a_sweep_reports_violations_first_and_cells_that_fail_last(audits: Audit
     done = swept("--time", "2s")
     assert done.exit_code == 1, done.output
     lines = done.stdout.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith(("▲ ", "○ ", "– "))] == ["bad", "good", "failed"]
+    assert [line.split()[1] for line in lines if line.startswith((" ▲ ", " ○ ", " – "))] == ["bad", "good", "failed"]
     assert max(map(len, lines)) <= 80
     assert "2 of 6 cells refuted; no violation found in 2; 0 inconclusive; 2 could not be audited" in prose(done.stdout)
     assert "2 cells: the mechanism raised RuntimeError: disk full (failed-0.5-1.1.5, failed-1.0-1.1.5)" in prose(
@@ -143,7 +143,7 @@ def test_an_environment_that_cannot_be_built_closes_its_cells_only(
     assert done.exit_code == 3
     assert tried == [("python-dp==1.1.4",)], "once, and not for each cell"
     assert states() == {"good-0.5": "not audited", "good-1.0": "not audited"}, "the last version of each cell"
-    assert "Verdicts of 1.1.5 and 1.1.4 differ in 2 cells" in prose(done.stdout)
+    assert "Differences between 1.1.5 and 1.1.4" in prose(done.stdout)
     assert "good-0.5: no violation found, then not audited" in prose(done.stdout)
     assert swept("--time", "2s", catalogue="counts.yaml==1.1.4").exit_code == 2
 

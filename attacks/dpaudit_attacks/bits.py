@@ -2,15 +2,12 @@
 
 **Floats.**  The rounded sum of query and noise is a multiple of the last bit of the query, of the noise or of the sum,
 whichever is coarsest.  So near zero, and near powers of two, the datasets reach different floats (Mironov 2012; Haney,
-Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).
+Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).  `float_bits` therefore refutes every mechanism that adds
+numpy's noise to a float, although the claim often refers to real arithmetic.  So `attacks="auto"` uses it, and
+`last_bit`, for external programs only (in a private environment, or behind a command).
 
-`float_bits` refutes every mechanism that adds floating-point noise to a float, such as numpy's noise, within several
-thousand trials.  This verdict is correct.  But a claim about a mechanism under development often refers to real
-arithmetic.  So an audit with `attacks="auto"` uses `float_bits` and `last_bit` for external programs only (in a private
-environment, or behind a command).  For other mechanisms, the user must name the attack.
-
-**Whole numbers.**  The last bits reveal counters, addresses and identifiers that are mixed into an output, in integers
-of any size.  They also reveal an output that was rounded or scaled after noise was added.
+**Whole numbers.**  The last bits reveal counters, addresses and identifiers that are mixed into an output, and outputs
+that were rounded or scaled after noise was added.
 """
 
 from __future__ import annotations
@@ -103,10 +100,7 @@ def _whole(outputs0: Array, outputs1: Array) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LastBit:
-    """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents.
-
-    `float_bits` uses more labels and therefore needs more trials to learn each label.
-    """
+    """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents."""
 
     name: ClassVar[str] = "last_bit"
     automatic: ClassVar[str] = "released"
@@ -127,7 +121,6 @@ class LastBit:
         def score(outputs: Array) -> Array:
             """Return the ratio of the nearest exponent among the fitted outputs."""
             middles = (exponents[1:] + exponents[:-1]) / 2
-            found: Array = ratios[np.searchsorted(middles, outputs[:, 1])]
-            return found
+            return np.asarray(ratios[np.searchsorted(middles, outputs[:, 1])])
 
         return score

@@ -1,8 +1,12 @@
-"""Likelihood ratios from frequencies: of each value, if values are few, and otherwise of the bins of a histogram.
+"""Likelihood ratios from frequencies: of each value, if values are few, of the bins of a histogram, or of queries.
 
 The bins of each number lie between quantiles, and each value that recurs has a separate bin.  The histogram suits noise
 with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like the cube root of the
 number of outputs (Freedman & Diaconis 1981).
+
+Counting queries of synthetic tables (`dpaudit.outputs.queries`) count rows that satisfy conditions, or that resemble
+the target record.  Queries that were chosen among many seem better than they are, so dpaudit calibrates their scores on
+outputs that did not influence the choice.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
-from dpaudit_attacks.ratios import Labels, label_ratios
+from dpaudit_attacks.ratios import Labels, label_ratios, located, shrunken_ratios
 
 _MAX_COLUMNS = 16  # maximum number of columns of the outputs
 _ATOM = 0.02  # share of the outputs above which a value gets a separate bin
@@ -82,21 +86,11 @@ class PlugInRatio:
         return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Fit to arrays (n, d); return a function from such arrays to log-likelihood ratios in nats.
-
-        Unknown values have the log-likelihood ratio 0.
-        """
         if outputs0.shape[1] == 1:
             known = np.unique(np.concatenate([_bits(outputs0), _bits(outputs1)]))
-
-            def places(outputs: Array) -> Labels:
-                bits = _bits(outputs)
-                place = np.minimum(np.searchsorted(known, bits), len(known) - 1)
-                return np.where(known[place] == bits, place, -1)[:, None]
-
-            ratio = label_ratios(places(outputs0), places(outputs1), [len(known)])
-            return lambda outputs: ratio(places(outputs))
-
+            places0, places1 = (located(known, _bits(side))[:, None] for side in (outputs0, outputs1))
+            ratio = label_ratios(places0, places1, [len(known)])
+            return lambda outputs: ratio(located(known, _bits(outputs))[:, None])
         values = {row: index for index, row in enumerate(dict.fromkeys(_rows(np.concatenate([outputs0, outputs1]))))}
 
         def labels(outputs: Array) -> Labels:
@@ -116,3 +110,57 @@ def _rows(outputs: Array) -> list[bytes]:
 
 def _bits(outputs: Array) -> Labels:
     return np.ascontiguousarray(outputs[:, 0]).view(np.int64)
+
+
+_MAX_BINS = 8  # maximum number of bins of one query
+_MAX_CHOSEN = 4  # maximum number of queries in a score
+
+
+@dataclass(frozen=True, slots=True)
+class TableQueries:
+    """Likelihood ratios of the counts of the few queries that predict the dataset best."""
+
+    name: ClassVar[str] = "table_queries"
+    sees: ClassVar[str] = "queries"
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        rows = np.concatenate([outputs0, outputs1])
+        return bool(rows.size) and bool(np.any((rows != rows[0]) & ~(np.isnan(rows) & np.isnan(rows[0]))))
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        rows = np.concatenate([outputs0, outputs1])
+        edges = [_edges(column) for column in rows.T]
+
+        def bins(outputs: Array, chosen: list[int]) -> Labels:
+            """Return the bin of each answer, (n, chosen); a missing answer is in the last bin."""
+            return np.column_stack([np.searchsorted(edges[j], outputs[:, j], side="right") for j in chosen])
+
+        every = list(range(rows.shape[1]))
+        if not every:
+            return lambda outputs: np.zeros(len(outputs))
+        labels0, labels1 = bins(outputs0, every), bins(outputs1, every)
+        gains = np.array([_gain(labels0[:, j], labels1[:, j], len(edges[j]) + 2) for j in every])
+        chosen = [int(j) for j in np.argsort(-gains, kind="stable")[:_MAX_CHOSEN] if gains[j] > 0]
+        if not chosen:
+            return lambda outputs: np.zeros(len(outputs))
+        sizes = [len(edges[j]) + 2 for j in chosen]
+        scorer = label_ratios(labels0[:, chosen], labels1[:, chosen], sizes)
+        return lambda outputs: scorer(bins(outputs, chosen))
+
+
+def _edges(column: Array) -> Array:
+    """Return cuts between different answers, at most `_MAX_BINS` - 1; the last cut separates missing answers."""
+    known = np.sort(column[~np.isnan(column)])
+    distinct = np.unique(known)
+    if len(distinct) > _MAX_BINS:
+        distinct = np.unique(known[((len(known) - 1) * np.linspace(0, 1, _MAX_BINS + 1)[:-1]).astype(np.intp)])
+    return np.append(distinct[1:], np.inf)
+
+
+def _gain(labels0: Labels, labels1: Labels, size: int) -> float:
+    """Return the reduction of the log loss by the ratios of one query, after a penalty for each bin."""
+    counts0, counts1 = (np.bincount(side, minlength=size).astype(np.float64) for side in (labels0, labels1))
+    ratios = shrunken_ratios(counts0, counts1)
+    loss = counts0 @ np.logaddexp(0.0, ratios) + counts1 @ np.logaddexp(0.0, -ratios)
+    used = np.count_nonzero(counts0 + counts1)
+    return float((len(labels0) + len(labels1)) * np.log(2) - loss - (used - 1) / 2)

@@ -37,20 +37,15 @@ class NearestNeighbours:
 
         scale = Scale.of(np.concatenate([outputs0, outputs1]))
         rows = scale(np.concatenate([outputs0, outputs1]))
-        tree = cKDTree(rows, leafsize=_leafsize(rows))
+        # leaves are small if equal distances may occur, whose order depends on them
+        large = rows.shape[1] >= _MANY_COLUMNS and len(np.unique(rows[:, 0])) == len(rows)
+        tree = cKDTree(rows, leafsize=_LARGE_LEAF if large else _LEAF)
         of_d1 = np.arange(tree.n) >= len(outputs0)
         k = min(tree.n, max(3, round(2 * tree.n**0.5)))
 
         def score(outputs: Array) -> Array:
             _, nearest = tree.query(scale(outputs), k=k)
             votes = of_d1[nearest.reshape(len(outputs), k)].sum(axis=1)
-            odds: Array = np.log((votes + 1) / (k - votes + 1))
-            return odds
+            return np.asarray(np.log((votes + 1) / (k - votes + 1)))
 
         return score
-
-
-def _leafsize(rows: Array) -> int:
-    """Return the maximum number of rows in a leaf; small if equal distances may occur, whose order depends on it."""
-    many = rows.shape[1] >= _MANY_COLUMNS
-    return _LARGE_LEAF if many and len(np.unique(rows[:, 0])) == len(rows) else _LEAF

@@ -1,10 +1,8 @@
 """Additive noise of a known law, and randomised responses, whose parameters are maximum-likelihood estimates.
 
-The laws of one number are Gaussian, Laplace, uniform and staircase noise, and for integers discrete Gaussian, discrete
-Laplace (geometric) and uniform noise.  Vectors have independent Gaussian or Laplace noise.  Categories are k-ary
-responses, and vectors of bits are unary responses.  The attack suits outputs only if a law fits the outputs of both
-datasets.  A law has few parameters and is recognised after some fifty outputs.  Other attacks learn the whole shape of
-the ratio.
+The laws are those of `noise_laws`, `vector_laws` and `responses`.  The attack suits outputs only if a law fits the
+outputs of both datasets.  A law has few parameters and is recognised after some fifty outputs.  Other attacks learn the
+whole shape of the ratio.
 """
 
 from __future__ import annotations
@@ -84,7 +82,6 @@ class KnownNoise:
 
 
 def _latest(outputs: Array) -> Array:
-    """Return the latest outputs (n, d), as many as a fit uses."""
     return outputs[-max(_SAMPLE, min(_MAX_ROWS, _MAX_NUMBERS // max(1, outputs.shape[1]))) :]
 
 
@@ -151,7 +148,6 @@ class _Numbers:
 
 
 def _likely(laws: Mapping[str, RowLaw], outputs0: Array, outputs1: Array) -> dict[str, FittedLaw]:
-    """Return the laws whose likelihood is close to that of the best law."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         fitted = {name: fit(outputs0, outputs1) for name, fit in laws.items()}
     found = {name: law for name, law in fitted.items() if law is not None and math.isfinite(law.log_likelihood)}

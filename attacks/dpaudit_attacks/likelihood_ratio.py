@@ -10,17 +10,15 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-Seen = Any
-"""n outputs as the mechanism returned them: an array, or a list of any objects."""
+Seen = Any  # n outputs as the mechanism returned them: an array, or a list of any objects
 
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
     """The user's log-likelihood ratio; nothing is learned.
 
-    No attack is better if the user's ratio is right (Neyman-Pearson).  If the ratio is wrong, the audit has less
-    power, but its guarantee still holds.  The function is checked like a third-party attack: the score of an
-    output must depend on that output only.
+    No attack is better if the user's ratio is right (Neyman-Pearson), and the guarantee holds if it is wrong.  The
+    function is checked like a third-party attack.
     """
 
     function: Callable[[Seen], Array]

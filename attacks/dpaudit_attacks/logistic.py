@@ -1,7 +1,9 @@
-"""Logistic regressions on the outputs' numbers: linear, quadratic, clipped, and on few derived columns.
+"""Logistic regressions: linear, quadratic, clipped, piecewise linear, on few derived columns, and on running times.
 
 With equal numbers of outputs of both datasets, the fitted log-odds are estimates of the log-likelihood ratio.  Linear
-log-odds are exact for Gaussian noise with the same covariance under both datasets, in any dimension.
+log-odds are exact for Gaussian noise with the same covariance under both datasets, in any dimension.  Piecewise linear
+log-odds suit noise of any smooth shape (Friedman, Hastie & Tibshirani 2009, The Elements of Statistical Learning,
+section 5.6, with linear pieces).
 """
 
 from __future__ import annotations
@@ -39,11 +41,7 @@ class Logistic:
 def log_odds(
     design: Callable[[Array], Array], outputs0: Array, outputs1: Array, least_rows: int = 0
 ) -> Callable[[Array], Array]:
-    """Return log-odds from an L2-penalised logistic regression.
-
-    The regression uses the latest outputs.  The penalty is one half of the squared norm of the coefficients, so columns
-    should be of order one.
-    """
+    """Return log-odds from an L2-penalised logistic regression."""
     outputs0, outputs1 = latest(outputs0, outputs1, design(outputs0[:1]).shape[1], least_rows)
     slopes, intercept = fit_logistic(design(np.concatenate([outputs0, outputs1])), len(outputs0))
     return lambda outputs: linear(design(outputs), slopes) + intercept
@@ -92,8 +90,7 @@ class MedianClipped:
             return lambda outputs: np.zeros(len(outputs))
 
         def design(outputs: Array) -> Array:
-            position: Array = (np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half
-            return position
+            return np.asarray((np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half)
 
         return log_odds(design, outputs0, outputs1)
 
@@ -132,3 +129,117 @@ def varied_features(outputs0: Array, outputs1: Array) -> bool:
     """Return whether several of the latest columns vary; otherwise derived columns add no information."""
     rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
     return int(np.any(rows != rows[0], axis=0).sum()) > 1
+
+
+_MAX_CURVES = 20  # with more columns, the curves have too many pieces to be learned from early trials
+_TAILS = np.array([0.003, 0.02])  # quantiles of additional bends in each tail; some leaks occur in rare outputs only
+_TAILS_FROM = 10_000  # minimum total number of outputs of both datasets for learning the bends in the tails
+_MAX_ROWS = 500_000  # maximum number of outputs of each dataset in the second stage
+_MAX_SECOND_STAGE_COLUMNS = 3  # maximum number of columns in the second stage
+
+
+@dataclass(frozen=True, slots=True)
+class Spline:
+    """Additive log-odds that are piecewise linear in each column, with bends at quantiles."""
+
+    knots: int = 7
+    name: ClassVar[str] = "spline"
+    sees: ClassVar[str] = "features"
+    calibrated: ClassVar[bool] = True
+    most_rows: ClassVar[int] = 100_000
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return bool(outputs0.shape[1] <= _MAX_CURVES)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        return self._fitted(outputs0, outputs1)
+
+    def fit_second_stage(
+        self, outputs0: Array, outputs1: Array, rng: np.random.Generator
+    ) -> Callable[[Array], Array] | None:
+        """Fit like `fit`, but to more outputs.  Return None if an output has more than three numbers."""
+        if outputs0.shape[1] > _MAX_SECOND_STAGE_COLUMNS:
+            return None
+        return self._fitted(outputs0[-_MAX_ROWS:], outputs1[-_MAX_ROWS:], _MAX_ROWS)
+
+    def _fitted(self, outputs0: Array, outputs1: Array, least_rows: int = 0) -> Callable[[Array], Array]:
+        outputs = np.concatenate([outputs0, outputs1])
+        scale = Scale.of(outputs)
+        seen = scale(outputs)
+        quantiles = np.linspace(0, 1, self.knots + 2)[1:-1]
+        if len(outputs) >= _TAILS_FROM:
+            quantiles = np.concatenate([_TAILS, quantiles, 1 - _TAILS])
+        bends = [np.unique(column) for column in np.quantile(seen, quantiles, axis=0).T]
+
+        def design(rows: Array) -> Array:
+            columns = np.empty((rows.shape[1] + sum(map(len, bends)), len(rows)))  # the layout of `fit_logistic`
+            columns[: rows.shape[1]] = rows.T
+            start = rows.shape[1]
+            for j, bend in enumerate(bends):
+                hinges = columns[start : start + len(bend)]
+                np.subtract(columns[j], bend[:, None], out=hinges)
+                np.maximum(hinges, 0.0, out=hinges)
+                start += len(bend)
+            return columns.T
+
+        fitted = log_odds(design, seen[: len(outputs0)], seen[len(outputs0) :], least_rows)
+        return tabulated(fitted, scale, seen, bends)
+
+
+def tabulated(
+    fitted: Callable[[Array], Array], scale: Scale, seen: Array, bends: list[Array]
+) -> Callable[[Array], Array]:
+    """Return a faster function that interpolates in a table and equals `fitted` on the range of the seen outputs.
+
+    A score is the sum of one piecewise linear curve for each column.  Beyond the outermost seen outputs, the returned
+    curves are constant, since nothing was learned there.
+    """
+    corner, top = seen.min(axis=0), seen.max(axis=0)
+    (base,) = fitted(corner[None])
+    curves = []
+    for j, bend in enumerate(bends):
+        points = np.unique(np.concatenate([corner[[j]], bend, top[[j]]]))
+        along = np.tile(corner, (len(points), 1))
+        along[:, j] = points
+        curves.append((points, fitted(along) - base))
+
+    def score(outputs: Array) -> Array:
+        scores = np.full(len(outputs), base)
+        for column, (points, heights) in zip(scale(outputs).T, curves, strict=True):
+            scores += np.interp(column, points, heights)
+        return scores
+
+    return score
+
+
+TIMED = slice(0, 17)  # the running time and the columns of the outputs that are used in addition
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTime:
+    """Log-odds that are piecewise linear in the logarithm of the time and linear in the outputs."""
+
+    knots: int = 5
+    name: ClassVar[str] = "time"
+    sees: ClassVar[str] = "timed"
+    calibrated: ClassVar[bool] = True
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return bool(np.isfinite(outputs0[:, 0]).any() or np.isfinite(outputs1[:, 0]).any())
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        scale = Scale.of(_logarithms(np.concatenate([outputs0, outputs1])))
+        seen = scale(_logarithms(np.concatenate([outputs0, outputs1])))
+        bends = np.unique(np.quantile(seen[:, 0], np.linspace(0, 1, self.knots + 2)[1:-1]))
+        low, high = seen.min(axis=0), seen.max(axis=0)
+
+        def design(outputs: Array) -> Array:
+            rows = np.clip(scale(_logarithms(outputs)), low, high)
+            return np.hstack([rows, np.maximum(rows[:, [0]] - bends, 0.0)])
+
+        return log_odds(design, outputs0, outputs1)
+
+
+def _logarithms(outputs: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.column_stack([np.log(outputs[:, 0]), outputs[:, 1 : TIMED.stop]])

@@ -79,22 +79,8 @@ def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted |
     )
 
 
-def _root_mean_square(rest: Array) -> float:
-    return float(np.sqrt(np.mean(rest**2)))
-
-
-def _mean_absolute(rest: Array) -> float:
-    return float(np.mean(np.abs(rest)))
-
-
 def _gaussian(rest: Array, s: float) -> Array:
-    density: Array = -0.5 * (rest / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi)
-    return density
-
-
-def _gaussian_cdf(rest: Array, s: float) -> Array:
-    chance: Array = ndtr(rest / s)
-    return chance
+    return np.asarray(-0.5 * (rest / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi))
 
 
 def _linear(x: Array, m0: float, m1: float, s: float) -> Array:
@@ -118,13 +104,9 @@ def _laplace(rest: Array, s: float) -> Array:
     return -np.abs(rest) / s - math.log(2 * s)
 
 
-def _laplace_cdf(rest: Array, s: float) -> Array:
+def laplace_cdf(rest: Array, s: float) -> Array:
     tail = np.exp(-np.abs(rest) / s) / 2
     return np.where(rest > 0, 1 - tail, tail)
-
-
-def _integer_median(x: Array) -> float:
-    return math.floor(float(np.median(x)))
 
 
 def _decay(rest: Array) -> float:
@@ -150,13 +132,8 @@ def _integer_mean(x: Array) -> float:
     return float(round(mean)) if float(np.std(x)) < 0.1 * math.sqrt(len(x)) else mean
 
 
-def _lattice_variances() -> Array:
-    masses = np.exp(-0.5 * (_LATTICE / _SIGMAS[:, None]) ** 2)
-    variances: Array = (masses * _LATTICE**2).sum(axis=1) / masses.sum(axis=1)
-    return variances
-
-
-_VARIANCES = _lattice_variances()
+_MASSES = np.exp(-0.5 * (_LATTICE / _SIGMAS[:, None]) ** 2)
+_VARIANCES = (_MASSES * _LATTICE**2).sum(axis=1) / _MASSES.sum(axis=1)
 
 
 def _sigma(rest: Array) -> float:
@@ -168,18 +145,15 @@ def _sigma(rest: Array) -> float:
 
 def _discrete_gaussian(rest: Array, s: float) -> Array:
     total = float(np.exp(-0.5 * (_LATTICE / s) ** 2).sum()) if s < _SIGMAS[-1] else s * math.sqrt(2 * math.pi)
-    density: Array = -0.5 * (rest / s) ** 2 - math.log(total)
-    return density
+    return np.asarray(-0.5 * (rest / s) ** 2 - math.log(total))
 
 
 def _discrete_gaussian_cdf(rest: Array, s: float) -> Array:
     if s >= _SIGMAS[-1]:
-        return _gaussian_cdf(rest + 0.5, s)
+        return np.asarray(ndtr((rest + 0.5) / s))
     masses = np.exp(_discrete_gaussian(_LATTICE, s))
-    below: Array = np.cumsum(masses)[
-        np.clip(np.searchsorted(_LATTICE, np.round(rest), side="right") - 1, 0, len(masses) - 1)
-    ]
-    return below
+    place = np.searchsorted(_LATTICE, np.round(rest), side="right") - 1
+    return np.asarray(np.cumsum(masses)[np.clip(place, 0, len(masses) - 1)])
 
 
 def _uniform(x0: Array, x1: Array, *, gap: float) -> Fitted | None:
@@ -211,10 +185,7 @@ def _uniform(x0: Array, x1: Array, *, gap: float) -> Fitted | None:
 
 
 def _staircase(x0: Array, x1: Array) -> Fitted | None:
-    """Fit staircase noise whose steps are as wide as the distance of the medians (Geng & Viswanath 2014).
-
-    The density falls by the factor e^-loss at the end of the first part of each step.
-    """
+    """Fit staircase noise whose steps are as wide as the distance of the medians (Geng & Viswanath 2014)."""
     m0, m1 = float(np.median(x0)), float(np.median(x1))
     width = abs(m1 - m0)
     if width <= 0.05:
@@ -250,10 +221,24 @@ def _staircase(x0: Array, x1: Array) -> Fitted | None:
     )
 
 
-_NORMAL: Parts = (lambda x: float(np.mean(x)), _root_mean_square, _gaussian, _gaussian_cdf, _linear, 0.0)
-_DOUBLE_EXPONENTIAL: Parts = (lambda x: float(np.median(x)), _mean_absolute, _laplace, _laplace_cdf, _clipped, _APART)
+_NORMAL: Parts = (
+    lambda x: float(np.mean(x)),
+    lambda rest: float(np.sqrt(np.mean(rest**2))),
+    _gaussian,
+    lambda rest, s: np.asarray(ndtr(rest / s)),
+    _linear,
+    0.0,
+)
+_DOUBLE_EXPONENTIAL: Parts = (
+    lambda x: float(np.median(x)),
+    lambda rest: float(np.mean(np.abs(rest))),
+    _laplace,
+    laplace_cdf,
+    _clipped,
+    _APART,
+)
 _INTEGER_NORMAL: Parts = (_integer_mean, _sigma, _discrete_gaussian, _discrete_gaussian_cdf, _linear, 0.0)
-_TWO_SIDED_GEOMETRIC: Parts = (_integer_median, _decay, _geometric, _geometric_cdf, _clipped, 0.0)
+_TWO_SIDED_GEOMETRIC: Parts = (lambda x: math.floor(np.median(x)), _decay, _geometric, _geometric_cdf, _clipped, 0.0)
 
 Fit = Callable[[Array, Array], Fitted | None]
 

@@ -1,11 +1,9 @@
 """Intervals of sorted outputs, which are events such as "the first answer above the threshold is after the fifth".
 
-Rows are sorted lexicographically, so that sequences with the same beginning are neighbours.  So an interval can be the
-set of all sequences with one prefix, a range of the number that follows a prefix, or a range of positions of the first
-answer above a threshold.  The best partition into intervals is unknown.  So the ratio is an average over all
-partitions, weighted by their posterior probabilities (Fearnhead 2006, "Exact and efficient Bayesian inference for
-multiple changepoint problems", section 2).  The number of partitions is exponential, but the average can be computed,
-since intervals are independent.
+Rows are sorted lexicographically, so an interval can be all sequences with one prefix, a range of the number that
+follows a prefix, or a range of positions of the first answer above a threshold.  The best partition into intervals is
+unknown, so the ratio is an average over all partitions, weighted by their posterior probabilities (Fearnhead 2006,
+"Exact and efficient Bayesian inference for multiple changepoint problems", section 2).
 """
 
 from __future__ import annotations
@@ -97,8 +95,7 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
         means.append(covered[np.arange(k), np.arange(1, k + 1)])
         evidence.append(before[k])
     weights = np.exp(np.array(evidence) - logsumexp(evidence))
-    mean: Array = weights @ np.array(means)
-    return mean
+    return np.asarray(weights @ np.array(means))
 
 
 def _edges(words: Words) -> Words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
 from dpaudit.numerics.logistic import fit_logistic, linear
 
-Labels = npt.NDArray[np.intp]
-"""Labels of outputs: (n,), or (n, m) for m labels of each output."""
+Labels = npt.NDArray[np.intp]  # labels of outputs: (n,), or (n, m) for m labels of each output
 
 # Pseudo-counts.  Small pseudo-counts suit large leaks, and large pseudo-counts suit small leaks.
 _PRIORS = np.array([0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0])
@@ -21,9 +21,8 @@ _PRIORS = np.array([0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0])
 def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
     """Return the log-likelihood ratio of each label, shrunken towards 0.
 
-    A pseudo-count is added to both counts; the pseudo-count 0.5 is that of Krichevsky & Trofimov 1981.  The function
-    chooses the pseudo-count with the best leave-one-out predictions.  So a rare label does not get a large ratio by
-    chance.
+    A pseudo-count is added to both counts (0.5: Krichevsky & Trofimov 1981): the one with the best leave-one-out
+    predictions, so that a rare label does not get a large ratio by chance.
     """
     priors = _PRIORS[:, None]
     miss1 = np.log1p((counts0 + priors) / np.maximum(counts1 - 1 + priors, 1e-9))
@@ -65,6 +64,12 @@ def stacked(
     return lambda labels: linear(final(labels), slopes) + intercept
 
 
+def located(known: npt.NDArray[Any], values: npt.NDArray[Any]) -> Labels:
+    """Return the place of each value among sorted known values, -1 for unknown values."""
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, place, -1)
+
+
 def ratios_of_labels(
     labels: Callable[[Array], list[Labels]], outputs0: Array, outputs1: Array
 ) -> Callable[[Array], Array]:
@@ -76,11 +81,7 @@ def ratios_of_labels(
         return lambda outputs: np.zeros(len(outputs))
 
     def places(found: list[Labels]) -> Labels:
-        columns = []
-        for j in used:
-            place = np.minimum(np.searchsorted(known[j], found[j]), len(known[j]) - 1)
-            columns.append(np.where(known[j][place] == found[j], place, -1))
-        return np.column_stack(columns)
+        return np.column_stack([located(known[j], found[j]) for j in used])
 
     all_places, n0 = places(seen), len(outputs0)
     ratios = label_ratios(all_places[:n0], all_places[n0:], [len(known[j]) for j in used])

@@ -1,13 +1,12 @@
 """The floats that Laplace noise can reach if it is sampled by inverting its distribution function.
 
 Computers sample U in (0, 1] as a multiple of a small unit, such as 2^-53.  So the outputs c -+ b log(U), with centre c
-and scale b, are only a few of the floats near c.  A different centre gives a different set of floats.  An output that
-is impossible for one dataset proves that the other dataset was used.  Mironov 2012, "On significance of the least
+and scale b, are only a few of the floats near c, and a different centre gives different floats.  An output that is
+impossible for one dataset proves that the other dataset was used.  Mironov 2012, "On significance of the least
 significant bits for differential privacy", section 4.
 
-The attack knows neither the centres nor the scale, but these numbers usually have few digits.  So the attack tries
-numbers with few digits near the medians and the spread of the outputs.  With the right centres and scale, all outputs
-are reachable; with wrong values, only a few outputs are.
+Centres and scale usually have few digits.  So the attack tries such numbers near the medians and the spread of the
+outputs: with the right ones, all outputs are reachable; with wrong ones, only a few are.
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ _SURE = 8.0  # nats of evidence, beyond log(number of candidates), that a candid
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Noise b log(U) for a scale b and a uniform U, computed as a product or as the quotient log(U) / (1/b).
-
-    The product and the quotient may differ in their rounding.  If `factor` is an array, the object represents several
-    noises with the same `divides` and `unit`.
-    """
+    """Noise b log(U) for a scale b and a uniform U, computed as a product or as the quotient log(U) / (1/b)."""
 
     factor: Array  # b, or 1/b
     divides: bool  # whether the noise is computed as a quotient
@@ -118,7 +113,6 @@ class ReachableFloats:
     from_trials: ClassVar[int] = 10  # > 0, so that the slow search is repeated only when the outputs have doubled
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the search finds noise that explains a number of the outputs."""
         return bool(_known(outputs0, outputs1))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
@@ -182,7 +176,6 @@ def _noises(scale: float) -> Iterator[_Noise]:
 
 
 def _two_digits(size: float) -> Iterator[float]:
-    """Return the numbers with two significant digits within a factor of two of this size."""
     first = math.floor(math.log10(size)) - 2
     numbers = (float(f"{digits}e{power}") for power in range(first, first + 3) for digits in range(10, 100))
     return (number for number in numbers if size / 2 < number < size * 2)

@@ -9,9 +9,8 @@ Two laws are fitted:
 
 Each dataset has one true place (a category or a bit), and the two places differ.  The evidence of one output for the
 place j is then x_j L, up to a constant, where x_j is 1 if the output shows j, and L = log(p / q) for categories or
-L = logit p - logit q for bits.  After a few outputs, the place with the highest count often is not the true place.  So
-the ratios are those of predictive probabilities: means over all k (k - 1) pairs of places and over L, weighted by their
-likelihoods.  The more outputs, the closer they are to the ratios of the most likely pair.
+L = logit p - logit q for bits.  The place with the highest count often is not the true place.  So the ratios are those
+of predictive probabilities: means over all pairs of places and over L, weighted by their likelihoods.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from scipy.special import chdtri, gammaln, logsumexp
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import linear
+from dpaudit_attacks.ratios import located
 from dpaudit_attacks.vector_laws import FittedLaw, RowLaw, independent
 
 _LEVEL = 1e-4  # probability that a test rejects a law that is right
@@ -165,25 +165,18 @@ def _predicted(
 
 
 def _categories(outputs0: Array, outputs1: Array) -> tuple[Callable[[Array], np.ndarray], int] | None:
-    """Return a function from outputs to the indices of their categories, -1 if unknown, and the number of categories.
-
-    Return None if there are fewer than two categories or too many.
-    """
+    """Return a function from outputs to the indices of their categories, -1 if unknown, and their number."""
     rows = np.concatenate([outputs0, outputs1])
     if rows.shape[1] == 1:
         known = np.unique(rows[:, 0])
-        if not 2 <= len(known) <= min(_MAX_CATEGORIES, len(rows) // _MIN_MEAN_OCCURRENCES):
-            return None
-
-        def place(outputs: Array) -> np.ndarray:
-            at = np.minimum(np.searchsorted(known, outputs[:, 0]), len(known) - 1)
-            return np.where(known[at] == outputs[:, 0], at, -1)
-
-        return place, len(known)
-    index = {row: at for at, row in enumerate(dict.fromkeys(_keys(rows)))}
-    if not 2 <= len(index) <= min(_MAX_CATEGORIES, len(rows) // _MIN_MEAN_OCCURRENCES):
-        return None
-    return lambda outputs: np.array([index.get(row, -1) for row in _keys(outputs)], dtype=np.intp), len(index)
+        size, place = len(known), lambda outputs: located(known, outputs[:, 0])
+    else:
+        index = {row: at for at, row in enumerate(dict.fromkeys(_keys(rows)))}
+        size, place = (
+            len(index),
+            lambda outputs: np.array([index.get(row, -1) for row in _keys(outputs)], dtype=np.intp),
+        )
+    return (place, size) if 2 <= size <= min(_MAX_CATEGORIES, len(rows) // _MIN_MEAN_OCCURRENCES) else None
 
 
 def _keys(outputs: Array) -> list[bytes]:
@@ -205,8 +198,6 @@ def _number_of_categories(observed: int, draws: float) -> int | None:
     return None if likely == len(others) - 1 else int(others[likely]) + 1
 
 
-KARY: Mapping[str, RowLaw] = {"k-ary response": kary_response}
-"""The response that may be one number, by its name."""
+KARY: Mapping[str, RowLaw] = {"k-ary response": kary_response}  # the response that may be one number, by its name
 
-RESPONSES: Mapping[str, RowLaw] = {**KARY, "unary response": unary_response}
-"""Randomised responses by name."""
+RESPONSES: Mapping[str, RowLaw] = {**KARY, "unary response": unary_response}  # randomised responses by name

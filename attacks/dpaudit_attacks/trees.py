@@ -1,6 +1,11 @@
 """Gradient-boosted trees on the outputs and on derived columns, for leaks that involve several columns jointly.
 
 The algorithm is that of Friedman 2001 in scikit-learn's histogram version, which has a separate bin for NaN.
+
+If the audit observes running times, one of the columns is the time.  Some samplers, such as samplers of geometric
+noise, toss coins and return the number of tosses, so that the time and the output together reveal the answer, while
+neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks
+on differential privacy systems", section V.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import FOLDS, in_fold
 from dpaudit.numerics.logistic import fit_logistic
-from dpaudit_attacks.logistic import varied_features
+from dpaudit_attacks.logistic import TIMED, varied_features
 
 _MIN_LEAF_SHARE = 0.01  # minimum share of the rows in a leaf
 _MIN_LEAF_SHARE_OF_SECOND_STAGE = 0.001  # minimum share of the rows in a leaf in the second stage
@@ -73,7 +78,6 @@ def _one_thread() -> Iterator[None]:
 def grown(
     outputs0: Array, outputs1: Array, rng: np.random.Generator, *, least_share: float
 ) -> Callable[[Array], Array] | None:
-    """Return uncalibrated log-odds by trees."""
     from sklearn import config_context
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -100,3 +104,22 @@ def grown(
             return np.asarray(model.decision_function(np.clip(outputs[:, known], -1e300, 1e300)))
 
     return raw
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAndOutput:
+    """Boosted trees on the running time and the outputs, for audits that observe running times."""
+
+    name: ClassVar[str] = "time_and_output"
+    sees: ClassVar[str] = "timed"
+    calibrated: ClassVar[bool] = True
+    from_trials: ClassVar[int] = 50
+    most_rows: ClassVar[int] = 20_000
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        rows = np.concatenate([outputs0, outputs1])
+        return bool(np.isfinite(rows[:, 0]).any() and np.any(rows[:, 1:] != rows[0, 1:]))
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        scorer = boosted(outputs0[:, TIMED], outputs1[:, TIMED], rng)
+        return lambda outputs: scorer(outputs[:, TIMED])

@@ -3,10 +3,9 @@
 The noise of all coordinates is Gaussian or Laplace, with one scale for all coordinates or one for each.  Coordinate j
 has the location m0_j under d0 and m1_j under d1.  The ratio of an output is the sum of the ratios of its coordinates.
 
-Often the locations differ in few coordinates, and the estimated differences of the other coordinates are errors.  So
-each difference is replaced by its posterior mean under a prior with two parts: a difference is 0 with probability
-1 - share, and otherwise normal around 0.  The share and the variance are averaged over a grid, weighted by the
-likelihood of all differences (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
+Often the locations differ in few coordinates.  So each difference is replaced by its posterior mean under a prior: it
+is 0 with probability 1 - share, and otherwise normal around 0.  Share and variance are averaged over a grid, weighted
+by the likelihood of all differences (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from scipy.special import chdtri, logsumexp, ndtr, ndtri
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import linear
+from dpaudit_attacks.noise_laws import laplace_cdf
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,6 @@ def _clipped(rest: Array, differences: Array) -> Array:
     return linear(np.clip(rest, -half, half), 2 * np.sign(differences))
 
 
-def _laplace_cdf(x: Array) -> Array:
-    tail = np.exp(-np.abs(x)) / 2
-    return np.where(x > 0, 1 - tail, tail)
-
-
 _GAUSSIAN = _Noise(
     location=lambda x: np.asarray(x.mean(axis=0)),
     size=lambda rest: rest**2,
@@ -103,7 +98,7 @@ _LAPLACE = _Noise(
     scale=lambda size: size,
     lost=1,
     log_density=lambda rest, s: -np.abs(rest) / s - np.log(2 * s),
-    cdf=_laplace_cdf,
+    cdf=lambda x: laplace_cdf(x, 1.0),
     ratio=_clipped,
 )
 
@@ -119,8 +114,7 @@ def shrunken(z: Array) -> Array:
     weights = either.sum(axis=2)
     weights = np.exp(weights - logsumexp(weights))
     factors = np.exp(differ - either) * variances / (1 + variances)
-    found: Array = np.einsum("sv,svj->j", weights, factors)
-    return found
+    return np.asarray(np.einsum("sv,svj->j", weights, factors))
 
 
 def _fitted(outputs0: Array, outputs1: Array, *, noise: _Noise, one_scale: bool) -> FittedLaw | None:

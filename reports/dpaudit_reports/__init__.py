@@ -83,11 +83,7 @@ def comparison(
 
 
 def sweep_report(sweep: Sweep) -> Document:
-    """Return a document about a sweep: what was refuted, and a map of constructors by parameters.
-
-    Args:
-        sweep: The outcome of `dpaudit sweep`.
-    """
+    """Return a document about a sweep: what was refuted, and a map of constructors by parameters."""
     from dpaudit_reports.sweep_document import sweep_document
 
     return sweep_document(sweep)
@@ -105,61 +101,29 @@ def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = 
     Raises:
         ValueError: If the name has another ending, if there is no result, or if there is no such paper.
     """
-    ending = Path(fspath(path)).suffix.lower()
-    if ending == ".pdf":
-        write_pdf(reported, path, full=full, paper=paper)
-    elif ending in (".html", ".htm"):
-        write_html(reported, path, full=full)
-    elif ending == ".md":
-        write_markdown(reported, path, full=full)
-    else:
-        raise ValueError(f"the name of a report must end in .pdf, .html, .htm or .md, got {fspath(path)}")
+    match Path(fspath(path)).suffix.lower():
+        case ".pdf":
+            write_pdf(reported, path, full=full, paper=paper)
+        case ".html" | ".htm":
+            write_html(reported, path, full=full)
+        case ".md":
+            write_markdown(reported, path, full=full)
+        case _:
+            raise ValueError(f"the name of a report must end in .pdf, .html, .htm or .md, got {fspath(path)}")
 
 
 def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = False, paper: str = PAPERS[0]) -> None:
-    """Write the report of one or many audits as a PDF.
-
-    A report of several audits has an overview, a third of a page for each audit, and the details at the end.
-
-    The same results give the same bytes, unless a name needs a font of the system.
-
-    Args:
-        reported: Results, or a comparison.
-        path: The file.
-        full: Whether each of several audits has all sections.
-        paper: The size of the pages, "a4" or "letter".
-
-    Raises:
-        ValueError: If there is no result, or no such paper.
-    """
+    """Write the PDF that `to_pdf` returns."""
     write_whole(path, to_pdf(reported, full=full, paper=paper))
 
 
 def write_html(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
-    """Write the report as one self-contained HTML file.
-
-    Args:
-        reported: Results, or a comparison.
-        path: The file.
-        full: Whether each of several audits has all sections.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Write the page that `to_html` returns."""
     write_whole(path, to_html(reported, full=full))
 
 
 def write_markdown(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
-    """Write the short report that `to_markdown` returns.
-
-    Args:
-        reported: Results, or a comparison.
-        path: The file.
-        full: Whether each of several audits has all sections.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Write the short report that `to_markdown` returns."""
     write_whole(path, to_markdown(reported, full=full))
 
 
@@ -180,8 +144,8 @@ def write_site(
         url: The address at which the folder will be published, for the links of the JSON feed; "" if it is not known.
 
     Raises:
-        ValueError: If there is no result, if a result contradicts itself or is nested too deeply, or if a file that
-            was not written by this function has the name of a page.
+        ValueError: If there is no result, if a result contradicts itself, or if a file that was not written by this
+            function has the name of a page.
         OSError: If a file cannot be written.
     """
     from dpaudit_reports.site import TITLE, checked, write
@@ -192,7 +156,10 @@ def write_site(
 
 
 def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) -> bytes:
-    """Return the PDF that `write_pdf` writes.
+    """Return the report of one or many audits as a PDF.
+
+    A report of several audits has an overview, a third of a page for each audit, and the details at the end.
+    The same results give the same bytes, unless a name needs a font of the system.
 
     Args:
         reported: Results, or a comparison.
@@ -223,14 +190,7 @@ def to_html(reported: Reported, *, full: bool = False) -> str:
 
 
 def to_fragment(reported: Reported) -> str:
-    """Return a short report with the trade-off plot, as HTML for another page, such as a notebook.
-
-    Args:
-        reported: Results, or a comparison.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Return a short report with the trade-off plot, as HTML for another page, such as a notebook."""
     from dpaudit_reports.html import fragment
     from dpaudit_reports.sections import BRIEF
 
@@ -239,21 +199,14 @@ def to_fragment(reported: Reported) -> str:
 
 def claim_fragment(claim: TradeoffFunction) -> str:
     """Return a claim's parameters, trade-off function and privacy profile, as HTML for another page."""
-    from dpaudit_reports.claim_document import claim_document
     from dpaudit_reports.html import fragment
+    from dpaudit_reports.plots import claim_document
 
     return fragment(claim_document(claim))
 
 
 def show(reported: Reported) -> Shown:
-    """Return an object that a notebook displays as a report of several results, or as a comparison.
-
-    Args:
-        reported: Results, or a comparison.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Return an object that a notebook displays as a report of several results, or as a comparison."""
     from dpaudit_reports.html import Shown
 
     return Shown(_document(reported))
@@ -294,13 +247,12 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
 
     from rich.console import Console
 
-    from dpaudit.text.printable import encodable
-    from dpaudit_reports.terminal import terminal
+    from dpaudit_reports.formats.facts import Screen
+    from dpaudit_reports.terminal import document_text
 
-    console = Console()
-    with console.capture() as printed:
-        console.print(*terminal(_document(reported, full=full)), sep="\n")
-    sys.stdout.write(encodable(printed.get(), getattr(sys.stdout, "encoding", None)))
+    found, encoding = Console(), getattr(sys.stdout, "encoding", None) or "utf-8"
+    screen = Screen(width=found.width, encoding=encoding, terminal=found.is_terminal)
+    sys.stdout.write(document_text(_document(reported, full=full), screen))
 
 
 def _document(reported: Reported, sections: Sequence[Section] | None = None, *, full: bool = False) -> Document:

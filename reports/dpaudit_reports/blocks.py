@@ -6,10 +6,12 @@ in a block is text that is shown unchanged.  No writer may interpret markup in a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
+
+from dpaudit.text.rounding import count
 
 # --- text
 
@@ -80,12 +82,6 @@ class Heading:
 
     text: str
     level: int = 1
-
-    def __post_init__(self) -> None:
-        if not self.text.strip():
-            raise ValueError("a heading must have a text, because links refer to headings; got an empty text")
-        if self.level not in (1, 2, 3):
-            raise ValueError(f"a heading must be of level 1, 2 or 3, got {self.level}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,3 +230,27 @@ class Document:
     footer: str = "dpaudit"  # text at the foot of each page; identifies a page that was separated from the rest
     back: tuple[Block, ...] = ()  # follows the parts
     dense: bool = False  # whether short parts share a page
+
+
+T = TypeVar("T")
+
+MAX_ENTRIES = 500  # of a list or table in a report; audits have far fewer, and a PDF of 20,000 rows would take minutes
+
+
+def first(entries: Sequence[T], what: str) -> tuple[Sequence[T], tuple[Paragraph, ...]]:
+    """Return the entries to show, and a sentence about the omitted entries."""
+    if len(entries) <= MAX_ENTRIES:
+        return entries, ()
+    of = f"{count(MAX_ENTRIES)} of {count(len(entries))}"
+    return entries[:MAX_ENTRIES], (Paragraph(f"These are the first {of} {what}; the result file has all of them."),)
+
+
+def bare(words: str) -> str:
+    """Return a number without its sign "at least" or "at most"."""
+    return words.lstrip("≥≤\u00a0")
+
+
+def some_of(names: Sequence[str], most: int = 5, more: str = "more") -> str:
+    """Return the first names, and the number of the others, for a sentence."""
+    others = f" and {len(names) - most} {more}" if len(names) > most else ""
+    return ", ".join(names[:most]) + others

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -23,8 +23,7 @@ from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, number, upper
-from dpaudit_reports.blocks import Code, Math, Span, Text
-from dpaudit_reports.numbers import bare
+from dpaudit_reports.blocks import Code, Math, Span, Text, bare
 
 DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e-1)  # values of delta at which a report shows bounds on epsilon
 
@@ -154,11 +153,11 @@ def headline(result: AuditResult) -> Bound | None:
     if own is not None and (own.exceeds or not result.violated):
         return own
     if not result.violated:
-        return _epsilon(result, _ORDINARY_DELTA)
+        return epsilon_bound(result, _ORDINARY_DELTA)
     if result.evidence.joint:
-        found = [bound for delta in DELTAS if (bound := _epsilon(result, delta)).exceeds]
+        found = [bound for delta in DELTAS if (bound := epsilon_bound(result, delta)).exceeds]
         return max(found, key=lambda bound: bound.certified - bound.claimed, default=None)
-    bound = _epsilon(result, _ORDINARY_DELTA)
+    bound = epsilon_bound(result, _ORDINARY_DELTA)
     return bound if bound.exceeds else None
 
 
@@ -177,19 +176,25 @@ def certified_of_claimed(result: AuditResult) -> Text:
 def _own(result: AuditResult) -> Bound | None:
     match result.claim:
         case GaussianDP():
-            return Bound("μ", None, result.mu_lower, result.claim.mu(), result.violated)
+            return replace(mu_bound(result), refuted=result.violated)
         case PureDP() | ApproxDP():
             stated = result.claim.parameters
-            return _epsilon(result, stated.get("delta", 0.0), stated["epsilon"], refuted=result.violated)
+            bound = epsilon_bound(result, stated.get("delta", 0.0))
+            return replace(bound, claimed=stated["epsilon"], refuted=result.violated)
         case LaplaceDP():  # claims more than epsilon-DP, so epsilon may be correct although the claim is refuted
-            return _epsilon(result, 0.0, result.claim.parameters["epsilon"])
+            return epsilon_bound(result, 0.0)
     return None
 
 
-def _epsilon(result: AuditResult, delta: float, claimed: float | None = None, *, refuted: bool = False) -> Bound:
-    allowed = allowed_epsilon(result.claim, delta) if claimed is None else claimed
+def mu_bound(result: AuditResult) -> Bound:
+    """Return the certified and the allowed value of mu."""
+    return Bound("μ", None, result.mu_lower, result.claim.mu())
+
+
+def epsilon_bound(result: AuditResult, delta: float) -> Bound:
+    """Return the certified and the allowed value of epsilon at one delta."""
     certified = result.epsilon_lower(delta) if result.evidence.trials else math.nan
-    return Bound("ε", delta, certified, allowed, refuted)
+    return Bound("ε", delta, certified, allowed_epsilon(result.claim, delta))
 
 
 _PLAIN = re.compile(r"(pure|approximate|laplace|gaussian)\([a-z0-9=., -]{1,80}\)")  # no compositions, which are slow

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from xml.etree import ElementTree
 
 from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import shortened
-from dpaudit_reports.blocks import Block, Document, Part
-from dpaudit_reports.foreign import foreign_blocks
+from dpaudit_reports.blocks import Block, Document, Figure, Heading, Paragraph, Part
+from dpaudit_reports.html_blocks import blocks_html
 from dpaudit_reports.sections import SECTIONS, Section
-from dpaudit_reports.sections.appendix import appendix, caption, entry, methods
+from dpaudit_reports.sections.appendix import CAPTION, appendix, entry, methods
 from dpaudit_reports.sections.comparison import side_by_side
 from dpaudit_reports.sections.summary import summary
 from dpaudit_reports.verdicts import MARKS, WORST_FIRST, title_of
@@ -33,8 +37,8 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     front = summary(results)
     if not (short and whole):
         return Document(title, subtitle, date, front, parts, dense=short)
-    back = *methods(results), *appendix(results, titles)
-    return Document(title, subtitle, date, (*front, caption()), parts, back=back, dense=True)
+    back = *methods(results), *appendix(results, titles, foreign_blocks)
+    return Document(title, subtitle, date, (*front, CAPTION), parts, back=back, dense=True)
 
 
 def comparison(
@@ -55,7 +59,7 @@ def comparison(
 
 def _part(title: str, blocks: tuple[Block, ...], result: AuditResult) -> Part:
     mark = MARKS[result.verdict]
-    return Part(title, blocks, f"{mark.sign} {'Measurement' if result.measurement else mark.word}", mark.tone)
+    return Part(title, blocks, f"{mark.sign} {'Measurement' if result.measurement else mark.title}", mark.tone)
 
 
 def _footer(result: AuditResult) -> str:
@@ -78,6 +82,38 @@ def day(date: datetime | None) -> str:
 def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ...]:
     own = tuple(block for section in sections for block in section(result))
     return own + foreign_blocks(result) if sections is SECTIONS else own
+
+
+def foreign_blocks(result: AuditResult) -> tuple[Block, ...]:
+    """Return the blocks of the sections of other packages, from entry points of the group `dpaudit.sections`.
+
+    They follow the project's own sections, sorted by name.  If a section fails, a message replaces it.
+    """
+    points = sorted(entry_points(group="dpaudit.sections"), key=lambda point: (point.name, point.value))
+    return tuple(block for point in points for block in _attempt(point, result))
+
+
+def _attempt(point: EntryPoint, result: AuditResult) -> tuple[Block, ...]:
+    try:
+        blocks = tuple(map(_drawn, point.load()(result)))
+        if blocks and not isinstance(blocks[0], Heading):
+            blocks = (Heading(point.name), *blocks)
+        blocks_html(blocks)  # an invalid block fails here and not in the middle of a page
+    except Exception as error:  # foreign code may raise anything
+        words = f"The section {point.name} ({point.value}) failed: {type(error).__name__}: {error}"
+        return Heading(point.name), Paragraph(words)
+    return blocks
+
+
+def _drawn(block: Block) -> Block:
+    """Return the block with finished drawings, so that a faulty drawing fails here."""
+    if not isinstance(block, Figure):
+        return block
+    drawings = [panel.svg() for panel in block.panels]
+    if any(not ElementTree.fromstring(svg).tag.endswith("svg") for svg in drawings):
+        raise ValueError("a panel must be drawn as SVG, with <svg> as its outermost element")
+    panels = (replace(panel, svg=partial(str, svg)) for panel, svg in zip(block.panels, drawings, strict=True))
+    return replace(block, panels=tuple(panels))
 
 
 def date_of(result: AuditResult) -> datetime | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from dpaudit_reports.blocks import Document
-from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.canvas import COLORS
 from dpaudit_reports.html_blocks import Anchors, Writer, text_html
 
 
@@ -79,7 +79,7 @@ def _body(document: Document, *, linked: bool) -> str:
     anchors = Anchors() if linked else None
     names = () if anchors is None else (anchors.new(_TOP), *(anchors.new(part.title) for part in document.parts))
     writer = Writer(anchors, names[1:])
-    start = f' id="{names[0]}"' if names else ""
+    start = f' id="{_TOP}"' if linked else ""
     head = f'<h1{start}>{text_html(document.title)}</h1>\n<p class="quiet">{text_html(document.subtitle)}</p>'
     front = writer.blocks(document.front)
     if len(document.parts) == 1:
@@ -90,7 +90,7 @@ def _body(document: Document, *, linked: bool) -> str:
     back = writer.blocks(document.back)
     if not linked:
         return "\n".join([head, front, parts, back])
-    end = f'<p class="quiet"><a href="#{names[0]}"><span aria-hidden="true">↑</span> To the top</a></p>'
+    end = f'<p class="quiet"><a href="#{_TOP}"><span aria-hidden="true">↑</span> To the top</a></p>'
     return "\n".join([head, _contents(front, document, writer.parts, parts, back), front, parts, back, end])
 
 

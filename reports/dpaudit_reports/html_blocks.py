@@ -8,35 +8,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import get_args
 
 from dpaudit.text.printable import printable
-from dpaudit_reports.blocks import (
-    Answers,
-    Beside,
-    Block,
-    Callout,
-    Code,
-    Entries,
-    Figure,
-    Heading,
-    Hint,
-    Items,
-    KeyValues,
-    Listing,
-    Math,
-    Panel,
-    Paragraph,
-    Picture,
-    Reference,
-    Span,
-    Strong,
-    Table,
-    Text,
-    Tone,
-)
-from dpaudit_reports.figures.canvas import PANEL
-from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports import blocks as b
+from dpaudit_reports.figures.canvas import COLORS, PANEL
 
 
 def slug_of(title: str, most: int = 60) -> str:
@@ -62,18 +37,17 @@ class Anchors:
         return name
 
 
-_TONES = get_args(Tone)
 _COLOR_NAMES = {light: f"var(--{name})" for name, (light, _) in COLORS.items()}
 _EM = 24 / (72 * PANEL)  # width of a drawing on a screen, in letters for each point of its width on paper
 _REACH = 6  # radius of the place of a hint, in points
 
 
-def blocks_html(blocks: Sequence[Block], *, below: int = 1) -> str:
+def blocks_html(blocks: Sequence[b.Block], *, below: int = 1) -> str:
     """Return blocks as HTML without ids."""
     return Writer().blocks(blocks, below=below)
 
 
-def prose_html(text: Text) -> str:
+def prose_html(text: b.Text) -> str:
     """Return the text of a block as HTML."""
     return Writer().prose(text)
 
@@ -87,119 +61,99 @@ class Writer:
     _under: str = field(default="", init=False)  # the last heading, which names the tables below it
     _within: str = field(default="", init=False)  # the id of the part that is being written
 
-    def part(self, blocks: Sequence[Block], within: str, *, below: int) -> str:
+    def part(self, blocks: Sequence[b.Block], within: str, *, below: int) -> str:
         """Return the blocks of a part, whose headings get ids such as `PART/witness`."""
         self._within = within
         shown = self.blocks(blocks, below=below)
         self._within = ""
         return shown
 
-    def blocks(self, blocks: Sequence[Block], *, below: int = 1) -> str:
+    def blocks(self, blocks: Sequence[b.Block], *, below: int = 1) -> str:
         """Return blocks as HTML; `below` is added to the level of each heading."""
         return "\n".join(self._block(block, below) for block in blocks)
 
-    def prose(self, text: Text) -> str:
+    def prose(self, text: b.Text) -> str:
         """Return the text of a block as HTML."""
         return self._span(text) if isinstance(text, str) else "".join(map(self._span, text))
 
-    def _block(self, block: Block, below: int) -> str:
+    def _block(self, block: b.Block, below: int) -> str:
         match block:
-            case Heading(text, level):
-                return self._heading(text, min(6, level + below))
-            case Paragraph(text, quiet):
+            case b.Heading(text, level):
+                self._under, depth = text, min(6, level + below)
+                anchor = "" if self.anchors is None else f' id="{self.anchors.new(text, self._within)}"'
+                return f"<h{depth}{anchor}>{text_html(text)}</h{depth}>"
+            case b.Paragraph(text, quiet):
                 return f"<p{_quiet(quiet)}>{self.prose(text)}</p>"
-            case Items(items, quiet, numbered):
+            case b.Items(items, quiet, numbered):
                 kind = "ol" if numbered else "ul"
                 return f"<{kind}{_quiet(quiet)}>{''.join(f'<li>{self.prose(item)}</li>' for item in items)}</{kind}>"
-            case Callout(mark, title, text, tone):
-                if tone not in _TONES:
-                    raise ValueError(f"tone must be one of {', '.join(_TONES)}, got {tone!r}")
+            case b.Callout(mark, title, text, tone):
                 depth = min(6, 1 + below)
-                name = f'<h{depth} class="mark">{_unspoken(mark)} {text_html(title)}</h{depth}>'
+                sign = f'<span aria-hidden="true">{text_html(mark)}</span>'  # the words beside it state the same
+                name = f'<h{depth} class="mark">{sign} {text_html(title)}</h{depth}>'
                 return f'<div class="callout {tone}">{name}<p>{self.prose(text)}</p></div>'
-            case Answers(rows) | KeyValues(rows):
-                kind = "answers" if isinstance(block, Answers) else "values"
+            case b.Answers(rows) | b.KeyValues(rows):
+                kind = "answers" if isinstance(block, b.Answers) else "values"
                 cells = (f"<dt>{text_html(name)}</dt><dd>{self.prose(value)}</dd>" for name, value in rows)
                 return f'<dl class="{kind}">{"".join(cells)}</dl>'
-            case Table():
+            case b.Table():
                 return self._table(block)
-            case Figure(panels, caption, columns):
+            case b.Figure(panels, caption, columns):
                 kind = " alone" if len(panels) == 1 else " many" if columns > 2 else ""
                 shown = "".join(map(_panel, panels))
                 words = f"<figcaption>{self.prose(caption)}</figcaption>"
                 return f'<figure class="panels-with-words{kind}"><div class="panels">{shown}</div>{words}</figure>'
-            case Beside(panel, blocks, after):
+            case b.Beside(panel, blocks, after):
                 shown = self.blocks(blocks, below=below)
                 return f'<div class="beside">{_panel(panel)}<div>{shown}</div></div>{self.blocks(after, below=below)}'
-            case Entries(parts):
+            case b.Entries(parts):
                 entries = (
                     f"<div><h4>{text_html(one.title)}</h4>{self.blocks(one.blocks, below=4)}</div>" for one in parts
                 )
                 return f'<div class="entries">{"".join(entries)}</div>'
-            case Listing(text):
+            case b.Listing(text):
                 return f"<pre><code>{text_html(text)}</code></pre>"
         raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
-    def _heading(self, text: str, depth: int) -> str:
-        self._under = text
-        anchor = "" if self.anchors is None else f' id="{self.anchors.new(text, self._within)}"'
-        return f"<h{depth}{anchor}>{text_html(text)}</h{depth}>"
-
-    def _table(self, table: Table) -> str:
-        kinds = [
-            ("right" if column.align == "right" else "wide" if column.grow > 0 else "") for column in table.columns
-        ]
+    def _table(self, table: b.Table) -> str:
+        kinds = ("right" if one.align == "right" else "wide" if one.grow > 0 else "" for one in table.columns)
         attributes = [f' class="{kind}"' if kind else "" for kind in kinds]
         titles = zip(attributes, table.columns, strict=True)
         head = "".join(f'<th scope="col"{one}>{self.prose(column.title)}</th>' for one, column in titles)
         names = ['th scope="row"', *["td"] * (len(attributes) - 1)]
-        rows = (
-            "".join(
-                f"<{name}{one}>{self.prose(cell)}</{name[:2]}>"
-                for name, one, cell in zip(names, attributes, row, strict=True)
-            )
-            for row in table.rows
-        )
-        body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+        tags = [(f"<{name}{one}>", f"</{name[:2]}>") for name, one in zip(names, attributes, strict=True)]
+        rows = ((f"{a}{self.prose(cell)}{b}" for (a, b), cell in zip(tags, row, strict=True)) for row in table.rows)
+        body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
         # A table that is wider than the screen scrolls.  The tabindex makes scrolling by keyboard possible.
         name = f"table: {self._under}" if self._under else "table"
         opening = f'<div class="scroll" role="region" aria-label="{text_html(name)}" tabindex="0">'
         return f"{opening}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
 
-    def _span(self, span: Span) -> str:
+    def _span(self, span: b.Span) -> str:
         match span:
             case str():
                 return text_html(span)
-            case Strong(text):
+            case b.Strong(text):
                 return f"<strong>{text_html(text)}</strong>"
-            case Code(text):
+            case b.Code(text):
                 return f"<code>{text_html(text)}</code>"
-            case Math(text):
-                return re.sub(r"\b[^\W\d_]\b", lambda found: _variable(found[0]), text_html(text))
-            case Reference(text, part):
+            case b.Math(text):
+                parts = re.findall(r"\w+|\W+", text)  # a word of one letter is a variable
+                return "".join(f"<var>{w}</var>" if w.isalpha() and len(w) == 1 else text_html(w) for w in parts)
+            case b.Reference(text, part):
                 words = text_html(text)
                 return f'<a href="#{self.parts[part]}">{words}</a>' if 0 <= part < len(self.parts) else words
-            case Picture(svg, text, wide):
+            case b.Picture(svg, text, wide):
                 return _inline(svg(), text) if wide else f'<span class="sample">{_inline(svg(), text)}</span>'
         raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
 
 
-def _variable(letter: str) -> str:
-    """Return a letter as a variable; other characters of words, such as superscript digits, are no variables."""
-    return f"<var>{letter}</var>" if letter.isalpha() else letter
-
-
-def _unspoken(sign: str) -> str:
-    """Return a sign that a screen reader omits, because the words beside it state the same."""
-    return f'<span aria-hidden="true">{text_html(sign)}</span>'
-
-
-def _panel(panel: Panel) -> str:
+def _panel(panel: b.Panel) -> str:
     name = f'<p class="name">{text_html(panel.title)}</p>' if panel.title else ""
     return f"<div>{name}{_inline(panel.svg(), panel.alt, panel.hints() if panel.hints else (), limited=True)}</div>"
 
 
-def _inline(svg: str, alt: str, hints: Sequence[Hint] = (), *, limited: bool = False) -> str:
+def _inline(svg: str, alt: str, hints: Sequence[b.Hint] = (), *, limited: bool = False) -> str:
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)
@@ -217,7 +171,7 @@ def _inline(svg: str, alt: str, hints: Sequence[Hint] = (), *, limited: bool = F
     return opening + (body.removesuffix("</svg>") + f'<g class="hints">{places}</g></svg>' if places else body)
 
 
-def _place(hint: Hint, wide: float, high: float) -> str:
+def _place(hint: b.Hint, wide: float, high: float) -> str:
     circle = f'<circle cx="{hint.x * wide:.1f}" cy="{hint.y * high:.1f}" r="{_REACH}">'
     return f"{circle}<title>{text_html(hint.text)}</title></circle>"
 

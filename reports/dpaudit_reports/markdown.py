@@ -10,35 +10,14 @@ import re
 from collections.abc import Sequence
 
 from dpaudit.text.printable import printable
-from dpaudit_reports.blocks import (
-    Answers,
-    Beside,
-    Block,
-    Callout,
-    Code,
-    Document,
-    Entries,
-    Figure,
-    Heading,
-    Items,
-    KeyValues,
-    Listing,
-    Math,
-    Paragraph,
-    Picture,
-    Reference,
-    Span,
-    Strong,
-    Table,
-    Text,
-)
+from dpaudit_reports import blocks as b
 
 MAX_CHARACTERS = 60_000  # maximum length of the text; GitHub allows 65,536 characters in a comment
 _MAX_ROWS = 50  # maximum number of rows in a table, and of items in a list
 _NOTHING = "<!-- -->"  # an invisible separator of two characters that GitHub would read as a name or a link
 
 
-def markdown(document: Document) -> str:
+def markdown(document: b.Document) -> str:
     """Return the document as Markdown."""
     text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
     left_out = 0
@@ -58,16 +37,16 @@ def markdown(document: Document) -> str:
     return text.strip() + "\n"
 
 
-def blocks_markdown(blocks: Sequence[Block]) -> str:
+def blocks_markdown(blocks: Sequence[b.Block]) -> str:
     """Return blocks in order, separated by empty lines."""
-    shown: list[tuple[Block, str]] = []
+    shown: list[tuple[b.Block, str]] = []
     for block in blocks:
         if text := _block(block):
             shown.append((block, text))
-    ends = [isinstance(block, Heading) for block, _ in shown[1:]] + [True]
+    ends = [isinstance(block, b.Heading) for block, _ in shown[1:]] + [True]
     # A section that consists of figures has no text here, so its heading is omitted.
     return "\n\n".join(
-        text for (block, text), end in zip(shown, ends, strict=False) if not (end and isinstance(block, Heading))
+        text for (block, text), end in zip(shown, ends, strict=False) if not (end and isinstance(block, b.Heading))
     )
 
 
@@ -75,31 +54,31 @@ def _folded(title: str, body: str) -> str:
     return f"<details><summary>{_text(title)}</summary>\n\n{body}\n\n</details>"
 
 
-def _block(block: Block) -> str:
+def _block(block: b.Block) -> str:
     match block:
-        case Heading(text, level):
+        case b.Heading(text, level):
             return _heading(text, level + 2)
-        case Paragraph(text):
+        case b.Paragraph(text):
             return _line(text)
-        case Items(items, _, numbered):
+        case b.Items(items, _, numbered):
             more = (f"{len(items) - _MAX_ROWS} more are in the full report.",) if len(items) > _MAX_ROWS else ()
             mark = "1." if numbered else "-"
             return "\n".join(f"{mark} {_line(item)}" for item in (*items[:_MAX_ROWS], *more))
-        case Callout(mark, title, text):
+        case b.Callout(mark, title, text):
             return f"{_strong(f'{mark} {title}')}\n\n{_line(text)}"
-        case Answers(rows) | KeyValues(rows):
+        case b.Answers(rows) | b.KeyValues(rows):
             return _table(("", ""), [(_text(name), _prose(value)) for name, value in rows], ("left", "left"))
-        case Table(columns, rows):
+        case b.Table(columns, rows):
             titles = [_prose(column.title) for column in columns]
             cells = [tuple(_prose(cell) for cell in row) for row in rows]
             return _table(titles, cells, [column.align for column in columns])
-        case Figure():
+        case b.Figure():
             return ""
-        case Beside(_, blocks, after):
+        case b.Beside(_, blocks, after):
             return blocks_markdown((*blocks, *after))
-        case Entries(parts):
+        case b.Entries(parts):
             return "\n\n".join(_folded(part.title, blocks_markdown(part.blocks)) for part in parts)
-        case Listing(text):
+        case b.Listing(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{printable(text)}\n{fence}"
     raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
@@ -117,26 +96,26 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence
     return "\n".join([*lines, *(["", f"{more} more rows are in the full report."] if more else [])])
 
 
-def _line(text: Text) -> str:
+def _line(text: b.Text) -> str:
     """Return text for the beginning of a line, escaped so that it begins no list, heading or quotation."""
     return re.sub(r"^(\d{1,9})?([-+=#.)])", r"\1\\\2", _prose(text))
 
 
-def _prose(text: Text) -> str:
+def _prose(text: b.Text) -> str:
     return _span(text) if isinstance(text, str) else "".join(map(_span, text))
 
 
-def _span(span: Span) -> str:
+def _span(span: b.Span) -> str:
     match span:
         case str():
             return _text(span)
-        case Strong(text):
+        case b.Strong(text):
             return _strong(text)
-        case Code(text):
+        case b.Code(text):
             return _code(text)
-        case Math(text) | Reference(text):
+        case b.Math(text) | b.Reference(text):
             return _text(text)
-        case Picture(_, text, wide):
+        case b.Picture(_, text, wide):
             return _text(text) if wide else ""
     raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
 

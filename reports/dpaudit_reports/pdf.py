@@ -10,6 +10,7 @@ import json
 import logging
 import re
 from datetime import datetime
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -25,14 +26,14 @@ from dpaudit_reports.figures.canvas import style
 # machine.  If these fonts lack a script, such as Chinese, the second attempt uses the fonts of this machine.  The third
 # attempt adds Last Resort, a font of matplotlib that draws a sign for each script.  The last attempt omits PDF/UA,
 # which forbids characters without a glyph.
-_ATTEMPTS: tuple[dict[str, Any], ...] = (
-    {"pdf_standards": ["ua-1"], "ignore_system_fonts": True},
-    {"pdf_standards": ["ua-1"]},
-    {"pdf_standards": ["ua-1"], "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]},
-    {},
+_UA: dict[str, Any] = {"pdf_standards": ["ua-1"]}
+_ATTEMPTS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({**_UA, "ignore_system_fonts": True}, ""),
+    (_UA, "uses a font of this machine, and its bytes differ on other machines"),
+    ({**_UA, "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]}, "shows a sign of their script in their place"),
+    ({}, "omits them, and does not state that it follows PDF/UA-1"),
 )
 _log = logging.getLogger("dpaudit.reports")  # without a handler, warnings go to stderr
-_reported: set[bool] = set()  # not empty if missing fonts have been reported
 _TYPST_PAPERS = dict(zip(PAPERS, ("a4", "us-letter"), strict=True))
 _FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
@@ -46,37 +47,26 @@ def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
     if paper not in _TYPST_PAPERS:
         raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
-    lacking: list[str] = []
     with style():
         content = {"document": json.dumps(_plain(document), ensure_ascii=False), "paper": _TYPST_PAPERS[paper]}
-    for how in _ATTEMPTS[:-1]:
+    for how, instead in _ATTEMPTS:
         try:
             found = bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
         except typst.TypstError as error:
-            if "could not be displayed" not in str(error):
+            if (lacking := re.search(r"the text `(.*?)` could not be displayed", str(error))) is None:
                 raise
-            lacking += re.findall(r"the text `(.*?)` could not be displayed", str(error))[:1]
+            words = f"the fonts of dpaudit lack characters such as {lacking[1]}"
         else:
-            _report_fonts(lacking)
+            if instead:
+                _report(f"{words}, so this PDF {instead}")
             return found
-    _report_fonts(lacking)
-    return bytes(typst.compile(template, format="pdf", sys_inputs=content, **_ATTEMPTS[-1]))
+    raise AssertionError("without PDF/UA, Typst omits what no font has")
 
 
-def _report_fonts(lacking: list[str]) -> None:
-    """Log once in each process which fonts were used in place of the packaged fonts."""
-    if not lacking or _reported:
-        return
-    _reported.add(True)
-    words = (
-        f"the fonts of dpaudit lack characters such as {lacking[0]}, so this PDF uses a font of this machine, and its "
-        "bytes differ on other machines",
-        f"no font of this machine has characters such as {lacking[-1]}, so this PDF shows a sign of their script in "
-        "their place",
-        f"no font has characters such as {lacking[-1]}; this PDF omits them, and does not state that it follows "
-        "PDF/UA-1",
-    )
-    _log.warning("%s", words[len(lacking) - 1])
+@cache
+def _report(words: str) -> None:
+    """Log once in each process that other fonts were used than the packaged fonts."""
+    _log.warning("%s", words)
 
 
 def _plain(value: object) -> object:

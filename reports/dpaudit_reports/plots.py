@@ -1,4 +1,4 @@
-"""Plots of results and claims on matplotlib axes, alone or several on one axes.
+"""Plots of results and claims on matplotlib axes, alone or several on one axes, and the document of a claim.
 
 A plot on empty axes shows everything that the reports show.  With a label or a colour, or on axes that already hold
 such a plot, only one line is added for each result, and each claim is drawn once.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,28 +19,34 @@ from matplotlib.figure import Figure
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import percent_at_least
+from dpaudit.text.rounding import number, percent_at_least
 from dpaudit.text.spelling import hint
-from dpaudit_reports.claim_document import LOOKS, claims_figure
-from dpaudit_reports.claimed import certified_profile, profile_points
+from dpaudit_reports.blocks import Code, Document, KeyValues, Math, Panel, Text
+from dpaudit_reports.blocks import Figure as Panels
+from dpaudit_reports.claimed import allowed_epsilon, certified_profile, claimed_number, profile_points
 from dpaudit_reports.claimed import label as label_of
 from dpaudit_reports.figures import residual
-from dpaudit_reports.figures.canvas import PANEL, style
+from dpaudit_reports.figures.canvas import CHANCE, FORBIDDEN, PANEL, WIDTH, panel_svg, style
 from dpaudit_reports.figures.evidence import WEALTH, Scores, draw_distributions, draw_evidence, witness_scores
-from dpaudit_reports.figures.palette import CHANCE, FORBIDDEN
 from dpaudit_reports.figures.tradeoff import (
     MIN_DELTA,
     draw_profile,
     draw_tradeoff,
     fine,
     observed,
-    point_name,
+    region_of,
     staircase,
 )
 from dpaudit_reports.verdicts import title_of
 
-KINDS = ("tradeoff", "profile", "evidence", "scores", "residual")
-CLAIM_KINDS = ("tradeoff", "profile")
+# The colours are those of Okabe and Ito without yellow, which is too light for a line.  Lines also differ by dashes.
+LOOKS = (
+    ("#000000", "-"),
+    ("#0072B2", "--"),
+    ("#D55E00", "-."),
+    ("#009E73", ":"),
+    ("#CC79A7", (0, (5, 1, 1, 1, 1, 1))),
+)
 _Artist = Any  # objects of matplotlib
 _Looks = dict[str, _Artist]  # arguments of its methods
 _LINE, _CLAIM, _GROUND = "dpaudit-line", "dpaudit-claim", "dpaudit-ground"  # gids of what a plot has drawn
@@ -92,24 +99,44 @@ def plot_claim(
     own_color, dashes = LOOKS[drawn % len(LOOKS)]
     name = label_of(claim) if label is None else label
     looks: _Looks = {"color": color or own_color, "linestyle": dashes, "label": name, "gid": _CLAIM}
-    (_claim_curve if kind == "tradeoff" else _claim_profile)(ax, claim, looks)
+    _CLAIMS[kind](ax, claim, looks)
     if legend:
         ax.legend(loc="best")
     return ax
 
 
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """Draw the claim's trade-off function and the errors that the attack reached.
-
-    Returns:
-        The axes.
-    """
+    """Draw the claim's trade-off function and the errors that the attack reached, and return the axes."""
     return plot_result(result, "tradeoff", ax)
 
 
 def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
     """Draw the trade-off functions and the privacy profiles of claims side by side in a new figure."""
-    return claims_figure(claims)
+    with style():
+        figure = Figure(figsize=(WIDTH, WIDTH / 2), layout="constrained")
+        axes = figure.subplots(1, 2)
+        for kind, ax in zip(_CLAIMS, axes, strict=True):
+            for claim in claims:
+                plot_claim(claim, kind, ax, legend=False)
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=max(1, min(3, len(names))))
+        return figure
+
+
+def claim_document(claim: TradeoffFunction) -> Document:
+    """Return the document of a claim: its parameters, trade-off function and privacy profile."""
+    name = label_of(claim)
+    rows: list[tuple[str, Text]] = [("claim", (Code(name),)), ("μ", claimed_number(claim.mu()))]
+    for delta in (0.0, 1e-6, 1e-3):
+        rows.append((f"ε at δ = {number(delta)}", claimed_number(allowed_epsilon(claim, delta))))
+    panels = []
+    for kind, title, logarithmic in (("tradeoff", "Trade-off function", ""), ("profile", "Privacy profile", "y")):
+        draw = partial(plot_claim, claim, kind, legend=False)
+        svg = partial(panel_svg, draw, height=2.4, logarithmic=logarithmic)
+        panels.append(Panel(svg, alt=f"The {title.lower()} of {name}.", title=title))
+    left = "Left: the least type II error at each type I error of an attack. Right: the least "
+    caption = left, Math("δ"), " at each ", Math("ε"), "."
+    return Document("Claim", name, None, (KeyValues(tuple(rows)), Panels(tuple(panels), caption)), ())
 
 
 def _check(kind: str, known: tuple[str, ...]) -> None:
@@ -150,26 +177,18 @@ def _alone_profile(ax: Axes, result: AuditResult) -> None:
     draw_profile(ax, result)
 
 
-def _alone_scores(ax: Axes, result: AuditResult) -> None:
-    draw_distributions(ax, _known_scores(result))
-
-
 def _known_scores(result: AuditResult) -> Scores:
     if (scores := witness_scores(result)) is None:
         raise ValueError(f"the result {result.name!r} holds no scores of a witness, so its scores cannot be drawn")
     return scores
 
 
-def _alone_residual(ax: Axes, result: AuditResult) -> None:
-    residual.draw_residual(ax, result, residual.scale_of([result]))
-
-
-_ALONE = {
+_ALONE: dict[str, Callable[[Axes, AuditResult], None]] = {
     "tradeoff": draw_tradeoff,
     "profile": _alone_profile,
     "evidence": draw_evidence,
-    "scores": _alone_scores,
-    "residual": _alone_residual,
+    "scores": lambda ax, result: draw_distributions(ax, _known_scores(result)),
+    "residual": lambda ax, result: residual.draw_residual(ax, result, residual.scale_of([result])),
 }
 
 
@@ -182,10 +201,10 @@ def _tradeoff(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None
     points = observed(result)
     if len(points):
         ax.plot(*fine(points)[:, :2].T, linewidth=1.6, **looks)
-    found = result.witness
-    if point_name(result) and found is not None and math.isfinite(found.alpha) and math.isfinite(found.beta):
+    point, _ = region_of(result)
+    if len(point):
         face = looks["color"] if result.violated else "white"
-        ax.plot(found.alpha, found.beta, "D", color=face, mec=looks["color"], clip_on=False, label="_witness")
+        ax.plot(*point.T, "D", color=face, mec=looks["color"], clip_on=False, label="_witness")
     _unit_axes(ax)
 
 
@@ -263,8 +282,11 @@ def _claim_profile(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
     level = float(claim.delta(np.inf))
     epsilon = claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
     reach = 1.1 * min(epsilon, 50.0) if 0 < epsilon < math.inf else 1.0
-    ax.plot(*profile_points(claim, reach, MIN_DELTA / 10), **looks)
+    ax.plot(*profile_points(claim, reach, MIN_DELTA / 1000), **looks)
     _profile_axes(ax)
+
+
+_CLAIMS = {"tradeoff": _claim_curve, "profile": _claim_profile}
 
 
 def _unit_axes(ax: Axes) -> None:
@@ -272,4 +294,8 @@ def _unit_axes(ax: Axes) -> None:
 
 
 def _profile_axes(ax: Axes) -> None:
-    ax.set(yscale="log", ylim=(MIN_DELTA, 1), xlim=(0, None), xlabel="ε", ylabel="δ(ε)")
+    reach = max(float(np.max(line.get_xdata())) for line in ax.lines)
+    ax.set(yscale="log", ylim=(MIN_DELTA, 1), xlim=(0, reach or 1), xlabel="ε", ylabel="δ(ε)")
+
+
+KINDS, CLAIM_KINDS = tuple(_ALONE), tuple(_CLAIMS)

@@ -1,21 +1,18 @@
-"""Rates of a rejection region with exact intervals, and its counts in natural frequencies, such as "14 of 26 runs"."""
+"""The counts of a rejection region in natural frequencies, with exact intervals, and the names of the two datasets."""
 
 from __future__ import annotations
 
+import ast
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
 
-from scipy.special import betaincinv
-
-from dpaudit.claims import TradeoffFunction
 from dpaudit.result.model import AuditResult, allowed_rate
-from dpaudit.result.values import NEAR, Witness
+from dpaudit.result.values import PairRow, Witness
 from dpaudit.result.words import quotation
-from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, count, number, percent, percent_at_most
-from dpaudit_reports.numbers import bare
-from dpaudit_reports.sides import Sides, sides
+from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, count, number, percent_at_most
+from dpaudit_reports.blocks import Code, Span, Strong, bare
 from dpaudit_reports.verdicts import fresh
 
 
@@ -41,20 +38,12 @@ def region_status(result: AuditResult) -> RegionStatus:
         return RegionStatus.WITNESS
     if frozen(result):
         return RegionStatus.TESTED
-    return RegionStatus.CLOSEST if came_near(result, found) else RegionStatus.FAR
+    return RegionStatus.CLOSEST if came_near(found) else RegionStatus.FAR
 
 
-def came_near(result: AuditResult, found: Witness) -> bool:
+def came_near(found: Witness) -> bool:
     """Return whether the p-value of the region's counts is at most 0.2."""
-    if found.region.endswith("anywhere") or not (found.counts.n0 and found.counts.n1):
-        return False
-    if not math.isnan(found.p_value):
-        return found.near
-    # Older results do not state it.  If both one-sided intervals exclude the claim, it is at most 0.2 by a union bound.
-    counts = found.counts
-    most0 = upper(counts.false_positives, counts.n0, NEAR / 2)
-    least1 = lower(counts.n1 - counts.false_negatives, counts.n1, NEAR / 2)
-    return least1 > 1 - _least_beta(result.claim, most0)
+    return not found.region.endswith("anywhere") and found.near
 
 
 def region(found: Witness) -> str:
@@ -64,11 +53,6 @@ def region(found: Witness) -> str:
     if math.isnan(found.threshold):
         return "estimated log-likelihood ratio above a threshold"
     return f"estimated log-likelihood ratio above {number(found.threshold)}"
-
-
-def rate_text(k: int, n: int) -> str:
-    """Return the rate k / n as text, such as "23.5 %"."""
-    return percent(k / n) if n else NOT_KNOWN
 
 
 def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]] | None:
@@ -83,19 +67,6 @@ def frozen(result: AuditResult) -> bool:
     return result.evidence.frozen or (result.witness is not None and result.witness.counted == "frozen")
 
 
-def accounted(found: Witness) -> bool:
-    """Return whether the intervals account for the choice of the region and for the time at which the audit stopped."""
-    return found.counted == "later"
-
-
-def least_inside(found: Witness) -> float:
-    """Return a lower bound on the rate on d1 if its interval allows for stopping, and else the observed rate."""
-    if accounted(found) and (ends := intervals(found)) is not None:
-        return 1 - ends[1][1]
-    counts = found.counts
-    return (counts.n1 - counts.false_negatives) / counts.n1 if counts.n1 else math.nan
-
-
 def interval_text(interval: tuple[float, float] | None) -> str:
     """Return an interval of a rate as text, rounded outwards, such as "21.6 to 25.5 %"."""
     if interval is None:
@@ -105,34 +76,13 @@ def interval_text(interval: tuple[float, float] | None) -> str:
     return f"{first} to {bare(at_most(100 * high, _digits(high)))}\u00a0%"
 
 
-def upper(k: int, n: int, significance: float) -> float:
-    """Return the Clopper-Pearson upper bound on a proportion.
-
-    Theorem:
-        If K ~ Binomial(n, p), then P[upper(K, n, significance) < p] <= significance.  Clopper & Pearson 1934,
-        Biometrika 26, 404-413.
-    """
-    return 1.0 if k >= n else 1.0 - float(betaincinv(n - k, k + 1, significance))
-
-
-def lower(k: int, n: int, significance: float) -> float:
-    """Return the Clopper-Pearson lower bound on a proportion: `upper` with successes and failures exchanged."""
-    return 0.0 if k <= 0 else float(betaincinv(k, n - k + 1, significance))
-
-
-@lru_cache(maxsize=1024)
-def _least_beta(claim: TradeoffFunction, alpha: float) -> float:
-    """Return the least type II error that the claim allows in both orders of a pair."""
-    return float(claim.symmetrized().beta(alpha))
-
-
 def _digits(rate: float) -> int:
     """Return three, or a larger number of digits if these are needed to distinguish the rate from 1."""
     rest = 100 - 100 * rate
     return max(3, 3 - math.floor(math.log10(rest))) if 0 < rest < 1 else 3
 
 
-BY_TEST = "The exact test of both rates together refutes the claim."
+_BY_TEST = "The exact test of both rates together refutes the claim."
 _ILLUSTRATION = "These counts illustrate the proof, which rests on all runs."
 
 
@@ -166,24 +116,18 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     only if the whole 95 % interval of the rate on d1, which holds whenever the audit stops, is above the limit.
     """
     found = result.witness
-    if found is None or not result.evidence.of_pairs or not (found.counts.n0 > 0 and found.counts.n1 > 0):
+    if found is None or not result.evidence.of_pairs:
         return None
     counts = found.counts
     most: int | None = None
-    moving, later = intervals(found) is None, accounted(found) and not frozen(result)
+    moving, later = intervals(found) is None, found.counted == "later" and not frozen(result)
     hits1 = counts.n1 - counts.false_negatives
     if (frozen(result) or later) and not moving and not math.isnan(rate := allowed_rate(result)):
         most = min(counts.n1, math.ceil(rate * counts.n1))
-        if later and not (hits1 > most and least_inside(found) > rate):
+        if later and not (hits1 > most and 1 - found.beta_upper > rate):
             most = None
     runs, shown = "fresh runs" if fresh(result) else "runs", sides(result, found.pair)
     return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, later, runs, shown)
-
-
-def by_test(result: AuditResult) -> bool:
-    """Return whether the exact test of the region's counts refutes the claim."""
-    found = fresh(result)
-    return result.evidence.frozen if found is None else found.outcome == "confirmed"
 
 
 def in_words(result: AuditResult, found: Frequencies) -> tuple[str, str]:
@@ -216,16 +160,14 @@ def _subject(found: Witness) -> str:
     return f"{quotation(words)} was true"
 
 
-def if_rate(result: AuditResult, found: Frequencies) -> str:
-    """Return the condition of the claim's limit: a rate on d0 that is at most the upper end of its interval."""
-    ends = None if result.witness is None else intervals(result.witness)
-    assert ends is not None
-    most = percent_at_most(ends[0][1])
-    return f"if the true rate {found.sides.name0} is at most {most}, the upper end of its 95\u00a0% interval"
-
-
 def _meaning(result: AuditResult, found: Frequencies) -> str:
-    limit = "" if found.most is None else f"The limit is an average, {if_rate(result, found)}. "
+    limit = ""
+    if found.most is not None and result.witness is not None:
+        most = percent_at_most(result.witness.alpha_upper)
+        limit = (
+            f"The limit is an average, if the true rate {found.sides.name0} is at most {most}, the upper end of its "
+        )
+        limit += "95\u00a0% interval. "
     if found.later and result.stopped_by == "evidence":
         return (
             f"{limit}{_ILLUSTRATION} They may exaggerate the difference, because the audit stopped as soon as it had a "
@@ -233,4 +175,105 @@ def _meaning(result: AuditResult, found: Frequencies) -> str:
         )
     if found.later:
         return f"{limit}{_ILLUSTRATION}"
-    return limit.rstrip() if found.exceeded or not by_test(result) else f"{limit}{BY_TEST}"
+    if found.exceeded or not limit:
+        return limit.rstrip()
+    new = fresh(result)
+    by_test = result.evidence.frozen if new is None else new.outcome == "confirmed"
+    return f"{limit}{_BY_TEST if by_test else 'These counts alone do not refute the claim.'}"
+
+
+_MAX_RECORD = 24  # maximum length of a record that a sentence names, in characters
+MAX_SHOWN = 120  # maximum length of a dataset that is shown in full, in characters
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Names of the two datasets of a pair."""
+
+    name0: str  # of d0, such as "without the record"
+    name1: str
+    on0: str  # name of d0 in a sentence that already mentions d1, such as "without it"
+    on1: str  # such as "with the record 1.0"
+    change: str = ""  # the change from d0 to d1, such as "one record added"; "" if the change is not known
+
+
+UNNAMED = Sides("on d0", "on d1", "on d0", "on d1")
+
+
+def sides(result: AuditResult, label: str) -> Sides:
+    """Return names for the datasets of the pair with this label, from the text of its datasets."""
+    row = row_of(result, label)
+    first, second = (None, None) if row is None else (_records(row.d0), _records(row.d1))
+    if first is None or second is None:
+        return UNNAMED
+    start, end = _common(first, second)
+    old, new = first[start : len(first) - end], second[start : len(second) - end]
+    short = max(map(len, [*old, *new]), default=0) <= _MAX_RECORD
+    match len(old), len(new):
+        case 0, 1:
+            extra = f"with the record {new[0]}" if short else "with the record"
+            return Sides("without the record", "with the record", "without it", extra, "one record added")
+        case 1, 0:
+            extra = f"without the record {old[0]}" if short else "without the record"
+            return Sides("with the record", "without the record", "with it", extra, "one record removed")
+        case 1, 1 if short:
+            names = f"with {old[0]}", f"with {new[0]}", f"with {old[0]} in its place", f"with the record {new[0]}"
+            return Sides(*names, "one record replaced")
+        case 1, 1:
+            return replace(UNNAMED, change="one record replaced")
+    return UNNAMED
+
+
+def row_of(result: AuditResult, label: str) -> PairRow | None:
+    """Return the first pair with this label; None if there is none."""
+    return next((row for row in result.pairs if row.label == label), None)
+
+
+def difference(text0: str, text1: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Return both texts as spans; the different part is emphasised, and long common parts are shortened."""
+    first, second = _tokens(text0), _tokens(text1)
+    start, end = _common(first, second)
+    return _marked(first, start, end), _marked(second, start, end)
+
+
+def _common(first: list[str], second: list[str]) -> tuple[int, int]:
+    """Return the lengths of the longest common beginning and of the longest common end of the rest."""
+    shortest = min(len(first), len(second))
+    start = next((i for i in range(shortest) if first[i] != second[i]), shortest)
+    most = shortest - start
+    return start, next((i for i in range(most) if first[-1 - i] != second[-1 - i]), most)
+
+
+def _marked(tokens: list[str], start: int, end: int) -> tuple[Span, ...]:
+    stop = len(tokens) - end
+    own = tokens[start:stop]
+    while own and (own[0].isspace() or own[0] == ","):
+        start, own = start + 1, own[1:]
+    before, after = "".join(tokens[:start]), "".join(tokens[stop:])
+    mine = ends("".join(own), MAX_SHOWN)
+    common = MAX_SHOWN if sum(map(len, tokens)) <= MAX_SHOWN else MAX_SHOWN // 2
+    if not mine:
+        return (Code(ends("".join(tokens), common)),)
+    found = (Code(ends(before, common)), Strong(mine), Code(ends(after, common)))
+    return tuple(span for span in found if span.text)
+
+
+def ends(text: str, most: int = MAX_SHOWN) -> str:
+    """Return a text that is shortened to its two ends if it has more than `most` characters."""
+    half = most // 2 - 1
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"[-+]?\w+(?:\.\w+)*|\s+|[^\w\s]", text)
+
+
+def _records(text: str) -> list[str] | None:
+    """Return the texts of a dataset's records; None if the text is not a complete Python list or tuple."""
+    if len(text) > 2_000 or "…" in text or "..." in text:
+        return None
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    return list(map(repr, found)) if isinstance(found, list | tuple) else None

@@ -24,12 +24,12 @@ from dpaudit_reports.blocks import (
     Strong,
     Table,
     Text,
+    first,
+    some_of,
 )
 from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg, sample_svg
-from dpaudit_reports.numbers import MAX_ENTRIES, first, some_of
 
 _SERIOUS = (CellState.VIOLATION, CellState.INCONCLUSIVE, CellState.NO_VIOLATION, CellState.NOT_AUDITED)
-NO_VALUE = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,6 @@ class SweepRow:
     version: str
     cells: tuple[SweptCell, ...]
 
-    def name(self, *, several: bool) -> str:
-        """Return the name of the constructor, with the version if the sweep has several."""
-        return one_line(f"{self.constructor} {self.version}" if several else self.constructor)
-
     @property
     def worst(self) -> SweptCell:
         """The cell with the most serious verdict and, among equal ones, with the largest certified share."""
@@ -53,11 +49,6 @@ class SweepRow:
     def refuted(self) -> list[SweptCell]:
         """The cells whose claims were refuted."""
         return [cell for cell in self.cells if cell.state is CellState.VIOLATION]
-
-    @property
-    def audited(self) -> int:
-        """The number of cells with a verdict."""
-        return sum(cell.state in (CellState.VIOLATION, CellState.NO_VIOLATION) for cell in self.cells)
 
 
 def rows_of(sweep: Sweep) -> list[SweepRow]:
@@ -86,7 +77,7 @@ def values_of(cell: SweptCell) -> str:
 def share_of(cell: SweptCell) -> str:
     """Return the certified share of the claimed value, rounded down, such as "0.41"; "–" if it is not known."""
     if cell.state is CellState.NOT_AUDITED or cell.ratio is None:
-        return NO_VALUE
+        return "–"
     if cell.state is CellState.VIOLATION and cell.ratio <= 1:
         return "> 1"
     return lower(cell.ratio, 2, over=1.0)
@@ -106,7 +97,7 @@ def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
         words = quoted(words) if Reason.of(cell.reason).foreign else words
         groups.setdefault(words, []).append(cell.name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return [f"{_cells(len(names))}: {reason.rstrip('.')} ({_some(names)})" for reason, names in ordered]
+    return [f"{_cells(len(names))}: {reason.rstrip('.')} ({some_of(names, 4)})" for reason, names in ordered]
 
 
 def differences(sweep: Sweep, version: str) -> list[str]:
@@ -128,31 +119,22 @@ def promise(sweep: Sweep) -> str:
     )
 
 
-MEANING = (
+_MEANING = (
     "share: the certified lower bound on the privacy loss, divided by the claimed value, of the worst cell; – means "
     "that the bound is not known.  A share below 1 does not show that a claim is true."
 )
-"""The meaning of the numbers."""
 
 
 def counts(sweep: Sweep) -> str:
     """State how many cells were refuted, were not refuted, and have no verdict."""
-    numbers = {state: len(sweep.of(state)) for state in _SERIOUS}
-    words = [
-        f"{numbers[CellState.VIOLATION]} of {_cells(len(sweep.cells))} refuted",
-        f"no violation found in {numbers[CellState.NO_VIOLATION]}",
-        f"{numbers[CellState.INCONCLUSIVE]} inconclusive",
-        f"{numbers[CellState.NOT_AUDITED]} could not be audited",
-    ]
-    return f"{sweep.package} {', '.join(sweep.versions)}: {'; '.join(words)}.  {sweep.spent:,.0f} s of runs."
+    bad, open_, clear, missing = (len(sweep.of(state)) for state in _SERIOUS)
+    words = f"{bad} of {_cells(len(sweep.cells))} refuted; no violation found in {clear}; {open_} inconclusive"
+    package = f"{sweep.package} {', '.join(sweep.versions)}"
+    return f"{package}: {words}; {missing} could not be audited.  {sweep.spent:,.0f} s of runs."
 
 
 def _cells(number: int) -> str:
     return f"{number} cell{'s' * (number != 1)}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return one_line(some_of(names, 4))
 
 
 _LEGEND: tuple[tuple[Square, str], ...] = (
@@ -166,15 +148,16 @@ _LEGEND: tuple[tuple[Square, str], ...] = (
 def sweep_document(sweep: Sweep) -> Document:
     """Return the report of a sweep."""
     rows = rows_of(sweep)
-    several = len(sweep.versions) > 1
+    wide = (Column(title, grow=3) for title in ("Constructor", "Cells", "Axes"))
+    columns = *wide, Column("Share", align="right"), Column("Worst cell", grow=2.5)
     front: tuple[Block, ...] = (
         _summary(sweep),
         Paragraph(promise(sweep)),
         *_items("Violations", [refuted_words(cell) for row in rows for cell in row.refuted]),
         Heading("Constructors by parameters"),
         Paragraph(tuple(_legend({cell.state.value for cell in sweep.cells})), quiet=True),
-        _map(rows, several=several),
-        Paragraph(f"{MEANING}  Squares: the first axis from left to right, the others downwards.", quiet=True),
+        Table(columns, tuple(_row(row, several=len(sweep.versions) > 1) for row in rows)),
+        Paragraph(_MEANING, quiet=True),
         *_items("Inconclusive", without_verdict(sweep, CellState.INCONCLUSIVE)),
         *_items("Not audited", without_verdict(sweep, CellState.NOT_AUDITED)),
         *_versions(sweep),
@@ -186,8 +169,7 @@ def sweep_document(sweep: Sweep) -> Document:
 
 def _summary(sweep: Sweep) -> Callout:
     bad = sweep.of(CellState.VIOLATION)
-    clear = sweep.of(CellState.NO_VIOLATION)
-    sign = sign_of(bad[0] if bad else clear[0] if clear else sweep.cells[0])
+    sign = sign_of((bad or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
     title = f"{len(bad)} of {len(sweep.cells)} cells refuted" if bad else "No claim was refuted"
     return Callout(sign.sign, title, counts(sweep), sign.tone)
 
@@ -201,13 +183,9 @@ def _items(title: str, items: Sequence[str]) -> tuple[Block, ...]:
 
 def _versions(sweep: Sweep) -> Iterator[Block]:
     for version in sweep.versions[1:]:
-        both = one_line(f"{sweep.versions[0]} and {version}")
+        title = one_line(f"Differences between {sweep.versions[0]} and {version}")
         found = differences(sweep, version)
-        yield Heading(f"Differences between {both}")
-        if not found:
-            yield Paragraph("The verdicts agree.")
-        else:
-            yield Items(tuple(found[:MAX_ENTRIES]))
+        yield from _items(title, found) if found else (Heading(title), Paragraph("The verdicts agree."))
 
 
 def _legend(states: Set[str]) -> Iterator[Span]:
@@ -215,27 +193,15 @@ def _legend(states: Set[str]) -> Iterator[Span]:
         yield "; " if number else ""
         yield Picture(partial(sample_svg, square), f"sample: {words}", wide=False)
         yield words
-    yield "."
-
-
-def _map(rows: Sequence[SweepRow], *, several: bool) -> Table:
-    wide = (Column(title, grow=3) for title in ("Constructor", "Cells", "Axes"))
-    columns = *wide, Column("Share", align="right"), Column("Worst cell", grow=2.5)
-    return Table(columns, tuple(_row(row, several=several) for row in rows))
+    yield ". Squares: the first axis from left to right, the others downwards."
 
 
 def _row(row: SweepRow, *, several: bool) -> tuple[Text, ...]:
-    sign = sign_of(row.worst)
-    lines = matrix(row.cells)
-    words = f"{len(row.refuted)} of {len(row.cells)} refuted"
+    name = one_line(f"{row.constructor} {row.version}" if several else row.constructor)
+    squares = [[Square(cell.state.value, cell.ratio or 0.0) for cell in line] for line in matrix(row.cells)]
     return (
-        (Strong(f"{sign.sign} "), row.name(several=several)),
-        (
-            Picture(
-                partial(map_svg, [[Square(cell.state.value, cell.ratio or 0.0) for cell in line] for line in lines]),
-                words,
-            ),
-        ),
+        (Strong(f"{sign_of(row.worst).sign} "), name),
+        (Picture(partial(map_svg, squares), f"{len(row.refuted)} of {len(row.cells)} refuted"),),
         _axes(row.cells),
         share_of(row.worst),
         values_of(row.worst),
@@ -252,7 +218,6 @@ def matrix(cells: Sequence[SweptCell]) -> list[list[SweptCell]]:
 
 def _axes(cells: Sequence[SweptCell]) -> str:
     axes: dict[str, dict[str, None]] = {}
-    for cell in cells:
-        for axis, label in cell.values.items():
-            axes.setdefault(axis, {})[label] = None
+    for axis, label in (pair for cell in cells for pair in cell.values.items()):
+        axes.setdefault(axis, {})[label] = None
     return one_line("; ".join(f"{axis}: {', '.join(labels)}" for axis, labels in axes.items())) or "none"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar, cast
 
 from rich import box
 from rich.console import RenderableType
@@ -10,95 +12,108 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from dpaudit.text.printable import one_line, printable
-from dpaudit.text.signs import SIGNS
-from dpaudit_reports.blocks import (
-    Answers,
-    Beside,
-    Block,
-    Callout,
-    Code,
-    Document,
-    Entries,
-    Figure,
-    Heading,
-    Items,
-    KeyValues,
-    Listing,
-    Paragraph,
-    Part,
-    Picture,
-    Span,
-    Strong,
-    Table,
-    Text,
-)
+from dpaudit.text.printable import encodable, one_line, printable
+from dpaudit.text.signs import NO_RESULT, SIGNS
+from dpaudit_reports import blocks as b
+from dpaudit_reports.blocks import spans_of
+from dpaudit_reports.formats.facts import Screen
+from dpaudit_reports.formats.table import drawn
 
 _TONES = {sign.tone: sign.style for sign in SIGNS.values()}
+_STYLES = {sign.sign: sign.style for sign in (*SIGNS.values(), NO_RESULT)}
+T = TypeVar("T")
 
 
-def terminal(document: Document) -> Iterator[RenderableType]:
+def document_text(document: b.Document, screen: Screen) -> str:
+    """Return a document as text for a screen."""
+    return drawn(terminal(document, screen.encoding), screen)
+
+
+def tables_text(document: b.Document, screen: Screen) -> str:
+    """Return the tables at the beginning of a document as text for a screen."""
+    tables = tuple(block for block in document.front if isinstance(block, b.Table))
+    return drawn(_blocks(_harmless(tables, screen.encoding)), screen)
+
+
+def terminal(document: b.Document, encoding: str = "utf-8") -> Iterator[RenderableType]:
     """Yield the objects that rich prints; each object begins on a new line."""
-    yield Words(one_line(document.title), style="bold")
-    yield Words(one_line(document.subtitle), style="dim")
-    for block in document.front:
-        yield from _block(block)
-    for part in document.parts:
-        yield from _part(part) if len(document.parts) > 1 else _blocks(part.blocks)
-    yield from _blocks(document.back)
+    shown = _harmless(document, encoding)
+    yield Words(shown.title, style="bold")
+    yield Words(shown.subtitle, style="dim")
+    yield from _blocks(shown.front)
+    for part in shown.parts:
+        yield from _part(part) if len(shown.parts) > 1 else _blocks(part.blocks)
+    yield from _blocks(shown.back)
 
 
-def _part(part: Part) -> Iterator[RenderableType]:
-    yield Words(f"\n{one_line(part.title)}\n", style="bold underline")
+def _harmless(value: T, encoding: str) -> T:
+    """Return blocks whose texts add no line and no control character, and can be encoded."""
+    match value:
+        case b.Listing(text):
+            return cast("T", b.Listing(encodable(printable(text), encoding)))
+        case str():
+            return cast("T", encodable(one_line(value), encoding))
+        case tuple():
+            return cast("T", tuple(_harmless(part, encoding) for part in value))
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {one.name: _harmless(getattr(value, one.name), encoding) for one in dataclasses.fields(value)}
+            return dataclasses.replace(value, **fields)
+    return value
+
+
+def _part(part: b.Part) -> Iterator[RenderableType]:
+    yield Words(f"\n{part.title}\n", style="bold underline")
     yield from _blocks(part.blocks)
 
 
-def _blocks(blocks: Sequence[Block]) -> Iterator[RenderableType]:
+def _blocks(blocks: Sequence[b.Block]) -> Iterator[RenderableType]:
     for block in blocks:
         yield from _block(block)
 
 
-def _block(block: Block) -> Iterator[RenderableType]:
+def _block(block: b.Block) -> Iterator[RenderableType]:
     match block:
-        case Heading(text):
-            yield Words(f"\n{one_line(text)}", style="bold")
-        case Paragraph(text, quiet):
+        case b.Heading(text):
+            yield Words(f"\n{text}", style="bold")
+        case b.Paragraph(text) if any(isinstance(span, b.Picture) for span in spans_of(text)):
+            return  # a legend of drawings
+        case b.Paragraph(text, quiet):
             yield _prose(text, "dim" if quiet else "")
-        case Items(items, quiet, numbered):
+        case b.Items(items, quiet, numbered):
             for number, item in enumerate(items, 1):
                 yield Words.assemble(f"{number}. " if numbered else "– ", _prose(item, "dim" if quiet else ""))
-        case Callout(mark, title, text, tone):
-            yield Words(f"\n{one_line(mark)} {one_line(title)}", style=_TONES[tone])
+        case b.Callout(mark, title, text, tone):
+            yield Words(f"\n{mark} {title}", style=_TONES[tone])
             yield _prose(text)
-        case Answers(rows) | KeyValues(rows):
-            yield Padding(_named(rows), (1, 0, 0, 0))
-        case Table():
+        case b.Answers(rows) | b.KeyValues(rows):
+            yield Padding(_named(rows), (1, 0, 0, 0), expand=False)
+        case b.Table():
             yield _table(block)
-        case Figure(panels):
+        case b.Figure(panels):
             for panel in panels:
-                yield Words(one_line(panel.alt))
-        case Beside(panel, blocks, after):
-            yield Words(one_line(panel.alt))
+                yield Words(panel.alt)
+        case b.Beside(panel, blocks, after):
+            yield Words(panel.alt)
             yield from _blocks((*blocks, *after))
-        case Entries(parts):
+        case b.Entries(parts):
             for part in parts:
                 yield from _part(part)
-        case Listing(text):
-            yield Padding(Words(printable(text)), (0, 0, 0, 4))  # the indentation distinguishes foreign lines from ours
+        case b.Listing(text):
+            yield Padding(Words(text), (0, 0, 0, 4), expand=False)  # marks foreign lines
         case _:
             raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
 
-def _named(rows: Iterable[tuple[str, Text]]) -> Grid:
+def _named(rows: Iterable[tuple[str, b.Text]]) -> Grid:
     grid = Grid.grid(padding=(0, 2))
     grid.add_column()
     grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
     for name, value in rows:
-        grid.add_row(Words(one_line(name), style="dim"), _prose(value))
+        grid.add_row(Words(name, style="dim"), _prose(value))
     return grid
 
 
-def _table(table: Table) -> Grid:
+def _table(table: b.Table) -> Grid:
     grid = Grid(box=box.SIMPLE, pad_edge=False)
     for column in table.columns:
         grid.add_column(_prose(column.title), justify=column.align, overflow="fold")
@@ -107,20 +122,19 @@ def _table(table: Table) -> Grid:
     return grid
 
 
-def _prose(text: Text, style: str = "") -> Words:
-    spans = (text,) if isinstance(text, str) else text
-    return Words.assemble(*map(_span, spans), style=style)
+def _prose(text: b.Text, style: str = "") -> Words:
+    return Words.assemble(*map(_span, spans_of(text)), style=style)
 
 
-def _span(span: Span) -> str | tuple[str, str]:
+def _span(span: b.Span) -> str | tuple[str, str]:
     match span:
         case str():
-            return one_line(span)
-        case Strong(text):
-            return one_line(text), "bold"
-        case Code(text):
-            return one_line(text), "cyan"
-        case Picture(_, text, wide):
-            return one_line(text) if wide else ""
+            return span
+        case b.Strong(text):
+            return text, _STYLES.get(text.strip(), "bold")
+        case b.Code(text):
+            return text, "cyan"
+        case b.Picture(_, text, wide):
+            return text if wide else ""
         case _:
-            return one_line(span.text)
+            return span.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpaudit.result.confirmation import Confirmation, confirmation_words
 from dpaudit.result.evidence import given_scores
@@ -13,24 +13,10 @@ from dpaudit.result.words import quotation
 from dpaudit.text.reasons import Reason, WarningCode, has_code, nothing_holds, quoted
 from dpaudit.text.rounding import at_least, at_most, percent_at_most, upper
 from dpaudit.text.signs import SIGNS
-from dpaudit_reports.blocks import Math, Span, Tone
+from dpaudit_reports.blocks import Math, Span, bare
 from dpaudit_reports.claimed import enlarged, least_found_in_words
-from dpaudit_reports.numbers import bare
 
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The sign, word and tone of a verdict."""
-
-    sign: str
-    word: str
-    tone: Tone
-
-
-MARKS = {
-    verdict: Mark(SIGNS[verdict.value].sign, SIGNS[verdict.value].title, SIGNS[verdict.value].tone)
-    for verdict in Verdict
-}
+MARKS = {verdict: SIGNS[verdict.value] for verdict in Verdict}
 
 WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
 
@@ -180,6 +166,6 @@ def _loss(result: AuditResult) -> tuple[Span, ...]:
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
-    limit = f" = {bare(at_most(epsilon, 4))} at "
-    few = "One run proves" if result.evidence.once else "This number of runs proves"
-    return f"{few} no more than ", Math("ε"), limit, Math("δ = 0"), ", however large the loss is. "
+    few = "With one run" if result.evidence.once else "With this many runs"
+    limit = f" ≥ {bare(at_most(epsilon, 4))} at "
+    return f"{few}, even a total leak would be certified only as ", Math("ε"), limit, Math("δ = 0"), ". "

@@ -16,9 +16,8 @@ from dpaudit.numerics.logistic import fit_logistic
 from dpaudit.outputs import Scale, Timed
 from dpaudit_attacks import ordered_events
 from dpaudit_attacks.knn import NearestNeighbours
-from dpaudit_attacks.logistic import Logistic
+from dpaudit_attacks.logistic import Logistic, Spline
 from dpaudit_attacks.ordered_events import OrderedEvents, averaged_ratios
-from dpaudit_attacks.spline import Spline
 from dpaudit_attacks.trees import Trees
 
 

@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from packaging.requirements import Requirement
 
 from dpaudit.claims import GaussianDP, LaplaceDP, PrivacyLoss, compose
-from dpaudit.claims.operations.pld_library import KNOWN_VERSIONS, pld_pmf
+from dpaudit.claims.operations.accounting import KNOWN_VERSIONS, pld_pmf
 
 ROOT = Path(__file__).parents[2]
 REFUSED = (

@@ -18,7 +18,7 @@ from dpaudit.cli import app as cli
 from dpaudit.cli.progress import progress_bar
 from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms import CommandMechanism, MechanismError
-from dpaudit_reports.numbers import MAX_ENTRIES
+from dpaudit_reports.blocks import MAX_ENTRIES
 
 from .command_line import CONFIG, Command
 

@@ -13,10 +13,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
-from dpaudit.learning import Learner, safe_scoring
+from dpaudit.learning import Learner, foreign
 from dpaudit.learning.attack import Attack, attack_classes
-from dpaudit.learning.foreign import is_foreign
-from dpaudit.learning.safe_scoring import pointwise
+from dpaudit.learning.foreign import is_foreign, pointwise
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 from dpaudit_attacks.logistic import Logistic
 
@@ -133,7 +132,7 @@ def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(
     fault: str, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The claim is exactly true.  The faults begin after the fit, so only counted outputs are affected."""
-    monkeypatch.setattr(safe_scoring, "_MAX_PROBES", 64)  # so that a large batch may be smaller, too
+    monkeypatch.setattr(foreign, "_MAX_PROBES", 64)  # so that a large batch may be smaller, too
     attack = FAULTY[fault]()
     result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=attack, trials=4_000, method=method, seed=1)
     assert result.verdict is Verdict.INCONCLUSIVE

@@ -14,8 +14,8 @@ import pytest
 
 from dpaudit import ApproxDP, PureDP
 from dpaudit.libraries import diffprivlib
-from dpaudit.libraries.distances import linf
 from dpaudit.libraries.inside import diffprivlib as inside
+from dpaudit.libraries.neighbours import linf
 from dpaudit.libraries.subject import UnknownSubject
 
 

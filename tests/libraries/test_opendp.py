@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, Pair, PrivacyLoss, PureDP, RenyiDP, Verdict, ZeroConcentratedDP
-from dpaudit.libraries import audit_subject, distances, neighbours, opendp, opendp_domains
+from dpaudit.libraries import audit_subject, neighbours, opendp
 from dpaudit.libraries.cells import cells_of, parsed
 from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import UnknownSubject
@@ -64,8 +64,8 @@ def test_a_subject_of_every_measurement_has_a_claim_and_pairs_of_neighbours(case
         metric = parsed(repr(measurement.input_metric)).name
         for pair in subject.pairs:
             assert key(pair.d0) != key(pair.d1), name
-            if metric in distances.BY_METRIC:
-                assert distances.within(metric, pair.d0, pair.d1, 2 if name in TWO else 1), name
+            if metric in neighbours.DISTANCES:
+                assert neighbours.within(metric, pair.d0, pair.d1, 2 if name in TWO else 1), name
             assert measurement.input_domain.member(pair.d0), name
             assert measurement.input_domain.member(pair.d1), name
 
@@ -189,14 +189,14 @@ def test_a_pair_that_a_rounding_error_moves_too_far_apart_is_left_out(kind: str)
     cells = cells_of(parsed(found["domain"]))
     assert cells is not None
     generated = list(neighbours.numbers(cells, 0.1))
-    assert not all(distances.within("AbsoluteDistance", d0, d1, 0.1) for d0, d1, _ in generated)
-    assert all(distances.within("AbsoluteDistance", pair.d0, pair.d1, 0.1) for pair in opendp_domains.pairs_of(found))
+    assert not all(neighbours.within("AbsoluteDistance", d0, d1, 0.1) for d0, d1, _ in generated)
+    assert all(neighbours.within("AbsoluteDistance", pair.d0, pair.d1, 0.1) for pair in opendp.pairs_of(found))
 
 
 def test_a_monotonic_distance_moves_all_numbers_in_one_direction() -> None:
     for kind, directions in (("", {True, False}), ("monotonic, ", set())):
         found = facts("VectorDomain(AtomDomain(T=i32))", f"LInfDistance({kind}T=i32)")
-        moves = [{a < b for a, b in zip(p.d0, p.d1, strict=True) if a != b} for p in opendp_domains.pairs_of(found)]
+        moves = [{a < b for a, b in zip(p.d0, p.d1, strict=True) if a != b} for p in opendp.pairs_of(found)]
         assert {frozenset(move) for move in moves if len(move) > 1} == (
             {frozenset(directions)} if directions else set()
         )
@@ -244,7 +244,7 @@ def test_mappings_get_a_new_key_and_a_count_at_the_threshold() -> None:
     pairs = opendp.pairs_of(found | {"hints": [20]})
     assert any(pair.d0 == {} and pair.d1 == {"a": 1} for pair in pairs)
     assert any(pair.d0.get("a") == 20 and pair.d1["a"] == 21 for pair in pairs)
-    assert all(distances.maps(pair.d0, pair.d1) == (1, 1, 1, 1) for pair in pairs)
+    assert all(neighbours.map_distances(pair.d0, pair.d1) == (1, 1, 1, 1) for pair in pairs)
 
 
 @pytest.mark.parametrize("metric", ["L01InfDistance", "L02InfDistance"])
@@ -252,7 +252,7 @@ def test_new_keys_of_a_mapping_share_the_norm(metric: str) -> None:
     """Three keys may differ by 2 in total and by 1 each, so that three new keys with a count of 1 are too many."""
     domain = "MapDomain { key_domain: AtomDomain(T=String), value_domain: AtomDomain(T=f64) }"
     pairs = opendp.pairs_of(facts(domain, f"{metric}(AbsoluteDistance(f64))", [3, 2.0, 1.0]))
-    found = [distances.maps(pair.d0, pair.d1) for pair in pairs]
+    found = [neighbours.map_distances(pair.d0, pair.d1) for pair in pairs]
     assert max(keys for keys, *_ in found) == 3
     for keys, l1, l2, most in found:
         assert keys <= 3
@@ -282,6 +282,6 @@ class OldMeasurement:
 def test_one_bit_of_a_release_without_metrics_has_the_least_accepted_epsilon(epsilon: float) -> None:
     found = inside.facts(OldMeasurement(epsilon=epsilon), 1)
     assert epsilon <= found["d_out"] <= epsilon * (1 + 1e-11)
-    claim, pairs = opendp.claim_of(found), opendp_domains.pairs_of(found)
+    claim, pairs = opendp.claim_of(found), opendp.pairs_of(found)
     assert claim == PureDP(found["d_out"])
     assert {(pair.d0, pair.d1) for pair in pairs} <= {(False, True), (True, False)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.libraries import distances, opendp
+from dpaudit.libraries import neighbours, opendp
 from dpaudit.libraries.cells import Node, parsed
 from dpaudit.libraries.subject import UnknownSubject
 
@@ -100,15 +100,15 @@ def test_tables_obey_the_limits_of_their_margins() -> None:
 
 def test_a_rounding_error_is_a_difference() -> None:
     """0.1 + 0.2 is the float just above 0.3, and 1/3 + 1 rounds up to a number at a distance above 1 or not."""
-    assert distances.absolute(0.3, 0.1 + 0.2) == Fraction(0.1 + 0.2) - Fraction(0.3) > 0
-    assert not distances.within("AbsoluteDistance", 0.0, math.nextafter(1.0, 2.0), 1)
-    assert distances.within("AbsoluteDistance", 0.0, math.nextafter(1.0, 0.0), 1)
-    assert not distances.within("AbsoluteDistance", -(2**62), 2**62 + 1, 2**63)
+    assert neighbours.absolute(0.3, 0.1 + 0.2) == Fraction(0.1 + 0.2) - Fraction(0.3) > 0
+    assert not neighbours.within("AbsoluteDistance", 0.0, math.nextafter(1.0, 2.0), 1)
+    assert neighbours.within("AbsoluteDistance", 0.0, math.nextafter(1.0, 0.0), 1)
+    assert not neighbours.within("AbsoluteDistance", -(2**62), 2**62 + 1, 2**63)
 
 
 def test_the_l2_distance_is_compared_without_a_square_root() -> None:
-    assert distances.within("L2Distance", [0.0, 0.0], [3.0, 4.0], 5)
-    assert not distances.within("L2Distance", [0.0, 0.0], [3.0, math.nextafter(4.0, 5.0)], 5)
+    assert neighbours.within("L2Distance", [0.0, 0.0], [3.0, 4.0], 5)
+    assert not neighbours.within("L2Distance", [0.0, 0.0], [3.0, math.nextafter(4.0, 5.0)], 5)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_l2_distance_is_compared_without_a_square_root() -> None:
     ],
 )
 def test_distances_by_hand(metric: str, x: object, y: object, expected: float) -> None:
-    assert distances.BY_METRIC[metric](x, y) == expected
+    assert neighbours.DISTANCES[metric](x, y) == expected
 
 
 @pytest.mark.parametrize(

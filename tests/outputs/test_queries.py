@@ -23,8 +23,8 @@ from dpaudit.outputs.query_choice import Nearness, chosen_queries, count_associa
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness
-from dpaudit_attacks.table_queries import TableQueries
-from dpaudit_reports.sections.witness import query_of
+from dpaudit_attacks.histogram import TableQueries
+from dpaudit_reports.sections.evidence import query_of
 
 ROWS = [{"city": "Ulm", "age": 30.0}, {"city": "Bonn", "age": 40.0}, {"city": "Ulm", "age": None}]
 TABLE = parts_of(ROWS).tables["output"]

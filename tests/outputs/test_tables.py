@@ -16,7 +16,7 @@ from dpaudit.outputs.labels import label_of
 from dpaudit.outputs.outcomes import Raised
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import MAX_ROWS, Parts, frame_columns, mapping_columns, read_column
-from dpaudit_reports.sections.witness import query_of
+from dpaudit_reports.sections.evidence import query_of
 
 CITIES = ["Ulm", "Bonn", "Ulm"]
 AGES = [31.0, float("nan"), 40.5]

@@ -106,6 +106,7 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
         claimed_beta=float(claim.beta(float(alphas[at]))),
         counts=Counts(false_positives=x, n0=trials, false_negatives=z, n1=trials),
         counted="later",
+        p_value=exact_binomial.p_value(claim, x, trials, trials - z, trials),
         alpha_lower=low0,
         alpha_upper=high0,
         beta_lower=low1,

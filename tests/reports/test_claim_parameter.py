@@ -10,12 +10,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure as Canvas
 from rich.console import Console
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, audit, parse_claim
 from dpaudit.claims import rounded
-from dpaudit_reports.claim_document import draw_profiles
 from dpaudit_reports.claimed import Bound, certified_of_claimed, enlarged, headline
 from dpaudit_reports.document import document
 from dpaudit_reports.figures.tradeoff import profile_svg
@@ -85,8 +83,7 @@ def test_the_size_that_would_have_been_seen_is_rounded_up() -> None:
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), LaplaceDP(1.0), PureDP(0.01)])
 def test_the_profile_of_a_pure_claim_falls_to_zero_at_its_epsilon(claim: Any) -> None:
-    ax = Canvas().add_subplot()
-    draw_profiles(ax, [claim, GaussianDP(1.0)])
+    ax = claim.plot("profile")
     epsilon, delta = ax.lines[0].get_data()
     own = claim.epsilon(0.0)
     below = np.asarray(delta) <= 1e-12

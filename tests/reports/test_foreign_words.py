@@ -9,8 +9,8 @@ import pytest
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.sections.answers import audited, claimed, data
 from dpaudit_reports.sections.next_step import how_to_repeat
+from dpaudit_reports.sections.verdict import audited, claimed, data
 
 from . import sample
 

@@ -14,8 +14,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.figures.canvas import PANEL
-from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.canvas import COLORS, PANEL
 from dpaudit_reports.figures.residual import tradeoff_hints
 from dpaudit_reports.figures.tradeoff import HEIGHT, tradeoff_svg
 from dpaudit_reports.html_blocks import Anchors

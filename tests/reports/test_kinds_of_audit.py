@@ -67,7 +67,7 @@ def test_a_violation_of_a_stream_is_of_some_step_given_its_past() -> None:
     assert "Some step of the stream, given all earlier steps, does not keep the claim of Gaussian" in found
     assert "(claimed: at most 0.5) for some step;" in found
     assert f"The claim was refuted after {violated().warnings[0].split()[0]} steps;" in found
-    assert sentence(Audited(name="a", result=violated())).endswith(f"{violated().warnings[0].split()[0]} steps")
+    assert f"after {violated().warnings[0].split()[0]} steps" in sentence(Audited(name="a", result=violated()))
     assert "region" not in found.split("What to do now")[1].split("type II error")[0]
 
 
@@ -108,5 +108,5 @@ def test_a_detectable_violation_has_the_curve_of_its_name(make: Any) -> None:
     result = make()
     assert result.verdict is Verdict.NO_VIOLATION
     curve = f"the mechanism's trade-off curve is that of {result.detectable.claim} and scores are likelihood ratios"
-    for text in (str(result), page(result), markdown(result), sentence(Audited(name="a", result=result))):
+    for text in (str(result), page(result), markdown(result)):
         assert curve in " ".join(text.replace("\u00a0", " ").split())

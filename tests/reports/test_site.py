@@ -22,8 +22,7 @@ from dpaudit.text.signs import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
 from dpaudit_reports.site.folder import ADDRESS, MANIFEST, addresses, digest_of
-from dpaudit_reports.site.index import badge, index
-from dpaudit_reports.site.rows import Entry, columns
+from dpaudit_reports.site.index import Entry, badge, columns, index
 
 from . import sample
 from .test_html import NASTY, Page

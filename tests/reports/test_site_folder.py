@@ -89,7 +89,7 @@ def test_a_manifest_that_names_other_files_is_refused(files: object, tmp_path: P
     (tmp_path / "mine").write_text("precious")
     folder = tmp_path / "site"
     folder.mkdir()
-    (folder / MANIFEST).write_text(json.dumps({"format": "dpaudit-site/1", "files": files, "addresses": {}}))
+    (folder / MANIFEST).write_text(json.dumps({"files": files, "addresses": {}}))
     with pytest.raises(ValueError, match="is not a manifest of dpaudit; move it away, or name another folder"):
         dpaudit_reports.write_site([sample.violation()], folder)
     assert [file.name for file in folder.iterdir()] == [MANIFEST]

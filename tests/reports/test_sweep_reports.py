@@ -12,8 +12,8 @@ from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit_reports import sweep_report, to_pdf
 from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg
 from dpaudit_reports.formats.facts import Screen
-from dpaudit_reports.formats.sweeps import text
 from dpaudit_reports.sweep_document import matrix, rows_of, share_of
+from dpaudit_reports.terminal import document_text
 
 from . import sample
 
@@ -59,6 +59,10 @@ def sweep(*cells: SweptCell) -> Sweep:
     )
 
 
+def text(found: Sweep, screen: Screen) -> str:
+    return document_text(sweep_report(found), screen)
+
+
 MIXED = sweep(
     cell("clear", "g", 0.2, scale="1"),
     cell("clear", "g", 0.9, scale="2"),
@@ -84,7 +88,7 @@ def test_a_share_is_rounded_down_and_a_violation_is_above_1() -> None:
 def test_differences_between_versions_name_new_and_missing_cells() -> None:
     found = sweep(cell("a", "g"), cell("b", "g"), cell("a", "v", version="2.0"), cell("c", "g", version="2.0"))
     shown = text(found, Screen(width=80))
-    assert "Verdicts of 1.0 and 2.0 differ in 3 cells:" in shown
+    assert "Differences between 1.0 and 2.0" in shown
     for words in ("a: no violation found, then violation", "b: no violation found, then no such cell"):
         assert words in shown
     assert "c: no such cell, then no violation found" in shown

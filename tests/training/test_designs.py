@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched, training
-from dpaudit.training import canaries, reference, views
-from dpaudit.training.designs import checks
+from dpaudit.training import canaries, checks, reference, views
 
 SURE = 1 - 1e-6
 MODEL = reference.Model((2, 2), spare=1)

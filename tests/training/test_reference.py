@@ -13,7 +13,7 @@ from scipy.stats import binom, kstest
 from dpaudit.training import reference, views
 from dpaudit.training.reference import experiments
 from dpaudit.training.reference.records import records_of
-from dpaudit.training.reference.trainer import State, keys_of
+from dpaudit.training.reference.trainer import State, keys_of, streams
 
 from .plain import clipped_sum, gradients
 
@@ -24,6 +24,11 @@ BARE = reference.Model((3, 2), bias=False)
 MODELS = [LOGISTIC, NETWORK, BARE]
 KEYS = keys_of(np.random.default_rng(0), 1)
 RECORDS = reference.Records(RNG.normal(size=(6, 3)), [0, 1, 1, 0, 1, 0], [1, 0, 1], [1e6, -0.3, -2.0])
+
+
+def state_of(rng: np.random.Generator, models: int) -> State:
+    keys = keys_of(rng, models)
+    return State(keys, streams(keys))
 
 
 def trainer(model: reference.Model = LOGISTIC, **changed: Any) -> reference.Trainer:
@@ -146,7 +151,7 @@ def test_without_noise_training_is_gradient_descent() -> None:
 def test_the_noise_is_gaussian_with_the_claimed_deviation() -> None:
     """Kolmogorov-Smirnov.  Fails by chance < 1 in 10**7."""
     algorithm = trainer(reference.Model((30, 20)), noise_multiplier=1.5, clip=2.0)
-    noise = algorithm.noise(State.of(keys_of(np.random.default_rng(3), 50)))
+    noise = algorithm.noise(state_of(np.random.default_rng(3), 50))
     assert kstest(noise.ravel() / 3.0, "norm").pvalue > 1e-7
     assert len(np.unique(noise)) == noise.size
 
@@ -162,7 +167,7 @@ def test_a_model_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) 
 
 def test_poisson_batches_take_each_record_independently() -> None:
     """Counts of a record and of two records together.  Fails by chance < 1 in 10**7."""
-    rngs = State.of(keys_of(np.random.default_rng(0), 4)).rngs
+    rngs = state_of(np.random.default_rng(0), 4).rngs
     batches = reference.Poisson(0.3).batches(10, rngs)
     taken = np.concatenate([next(batches) for _ in range(1000)])
     for share, count in ((0.3, int(taken[:, 3].sum())), (0.09, int((taken[:, 0] & taken[:, 9]).sum()))):
@@ -170,7 +175,7 @@ def test_poisson_batches_take_each_record_independently() -> None:
 
 
 def test_shuffled_batches_take_each_record_once_an_epoch() -> None:
-    batches = reference.Shuffled(3).batches(7, State.of(keys_of(np.random.default_rng(0), 2)).rngs)
+    batches = reference.Shuffled(3).batches(7, state_of(np.random.default_rng(0), 2).rngs)
     first = [next(batches) for _ in range(3)]
     second = [next(batches) for _ in range(3)]
     for epoch in (first, second):

@@ -16,7 +16,7 @@ from joblib.externals.loky.backend import reduction
 from dpaudit import AuditResult, MechanismError, Pair, training
 from dpaudit.sampling import sampler
 from dpaudit.training import canaries, reference
-from dpaudit.training.designs.models import TrainingProgress
+from dpaudit.training.models import TrainingProgress
 
 DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
 PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")

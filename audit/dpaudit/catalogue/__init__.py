@@ -1,10 +1,9 @@
 """Builtin mechanisms, correct and wrong, for tests, examples and calibration.
 
-The docstring of each class states what the mechanism computes, its source, and its true privacy parameter.  The
-attribute `claim` is the claim against which the mechanism is usually audited, and `private` states whether that claim
-is true.  The attribute `inputs` describes neighbouring datasets by arguments of `SearchPairs`.  In the docstrings, x is
-the dataset as a vector.  If x holds answers to counting queries, neighbours differ in one answer or in all answers, as
-`inputs` states.  Each answer changes by at most 1.
+The docstring of each class states what the mechanism computes, its source, and its true privacy parameter.  `claim` is
+the claim against which it is usually audited, `private` states whether that claim is true, and `inputs` describes
+neighbouring datasets by arguments of `SearchPairs`.  In the docstrings, x is the dataset as a vector; each answer to a
+counting query changes by at most 1.
 
 May import: `claims`, `numerics`, `pairs`, `training`, `values`.
 Public names: `BUILTIN`, and those below.

@@ -45,8 +45,7 @@ class NanSurvives(Unit, inputs=_UNIT, private=False):
 class SensitivityOff(Unit, inputs={"relation": "replace_one", "size": 10, "bounds": (-1.0, 1.0)}, private=False):
     """Wrong: sum of values in [-1, 1] plus Lap(1 / epsilon), under replacement of a record; (2 epsilon)-DP.
 
-    Replacing a record may change the sum by 2.  The noise is scaled to the sensitivity to adding or removing a record,
-    which is 1.  Kifer & Machanavajjhala 2011.
+    The noise is scaled to the sensitivity to adding or removing a record, which is 1.  Kifer & Machanavajjhala 2011.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -55,10 +54,7 @@ class SensitivityOff(Unit, inputs={"relation": "replace_one", "size": 10, "bound
 
 
 class BoundsFromData(Unit, inputs=RECORDS, private=False):
-    """Wrong: the bounds, which set the scale of the noise, are computed from the records; no finite epsilon.
-
-    Some libraries compute such bounds if the user gives none.  diffprivlib then warns (PrivacyLeakWarning).
-    """
+    """Wrong: the bounds, which set the scale of the noise, are computed from the records; no finite epsilon."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = vector(dataset)
@@ -78,10 +74,7 @@ class FixedSeed(Unit, inputs=RECORDS, private=False):
 
 
 class ReusedNoise(Unit, inputs=RECORDS, private=False):
-    """Wrong: a sum and a count, each with budget epsilon / 2, share the same noise; no finite epsilon.
-
-    The witness is the difference of the two outputs, which has no noise.
-    """
+    """Wrong: a sum and a count, each with budget epsilon / 2, share the same noise; no finite epsilon."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = vector(dataset)
@@ -92,8 +85,7 @@ class ReusedNoise(Unit, inputs=RECORDS, private=False):
 class MeanOfTrueCount(Unit, inputs=_UNIT, private=False):
     """Wrong: mean of values in [0, 1] plus Lap(1 / (epsilon m)), whose scale reveals the true count m.
 
-    Adding one record to m records multiplies the scale by m / (m + 1).  An empty dataset has no noise at all, so there
-    is no finite epsilon.
+    An empty dataset has no noise at all, so there is no finite epsilon.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -144,8 +136,7 @@ class SubsampledWrongly(_Subsampled, inputs={**_SAMPLED, "relation": "replace_on
     """Wrong: a sample of fixed size with one record replaced, accounted as Poisson sampling with one record added.
 
     Lebeda, Regehr, Kamath & Steinke 2024, "Avoiding pitfalls for privacy accounting of subsampled mechanisms under
-    composition", section 5.  Replacing a record in [-1, 1] changes the sum by up to 2, not 1.  The mechanism is
-    therefore a subsampled mu-GDP mechanism with mu = 2 / sigma.
+    composition", section 5.  The mechanism is a subsampled mu-GDP mechanism with mu = 2 / sigma.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -158,8 +149,7 @@ class SubsampledWrongly(_Subsampled, inputs={**_SAMPLED, "relation": "replace_on
 class LaplaceInverseCdf(Unit, inputs=ANSWER, private=False):
     """Wrong in floats: x + sign(u) b log(1 - 2 |u|), u uniform in [-1/2, 1/2), b = 1 / epsilon; no finite epsilon.
 
-    Mironov 2012, section 3: the noise takes few floating-point values, so different x have different sets of reachable
-    outputs.
+    Mironov 2012, section 3: different x have different sets of reachable outputs.
     """
 
     leak: ClassVar[str] = "float_bits"
@@ -191,8 +181,7 @@ class GeometricByTrials(Unit, inputs=_COUNT, private=False):
     """Wrong if running times are observed: a whole number plus geometric noise, sampled by repeated coin tosses.
 
     The number is in 0..most, and the noise has scale most / epsilon.  The running time reveals the size of the noise,
-    so time and output reveal the number.  Jin et al. 2022, section V.  Each call makes one run, because several runs in
-    one call cannot be timed separately.
+    so time and output reveal the number.  Jin et al. 2022, section V.
     """
 
     most: int = 500

@@ -77,8 +77,7 @@ class Geometric(_Scaled, inputs={**RECORDS, "whole": True}):
 class DiscreteGaussian(GaussianSum, inputs={**RECORDS, "whole": True}, private=True):
     """Sum of integers plus discrete Gaussian noise: rho-zCDP with rho = 1 / (2 sigma^2).
 
-    Canonne, Kamath & Steinke 2020, Thm 4: P[noise = k] proportional to exp(-k^2 / (2 sigma^2)).  The noise is cut off
-    at 12 sigma; larger values have a probability below 10^-31.
+    Canonne, Kamath & Steinke 2020, Thm 4: P[noise = k] proportional to exp(-k^2 / (2 sigma^2)), cut off at 12 sigma.
     """
 
     @property
@@ -115,8 +114,7 @@ class TruncatedGeometric(Pure, inputs=_COUNT, private=True):
     """Count in 0..most plus truncated geometric noise, computed with integers only: log(1 + 2^-k)-DP.
 
     Balcer & Vadhan 2018, "Differential privacy on finite computers", Algorithm GeoSample, with k = ceil(log(2 /
-    epsilon)).  The claim is log(1 + 2^-k), the best parameter.  This parameter is .1178 for epsilon = .1, so a claim of
-    .1 would be false.  For most = 5, the best witness compares the counts 2 and 1 by the event {z >= 2}.
+    epsilon)).  The claim, log(1 + 2^-k), is the best parameter; it is .1178 for epsilon = .1.
     """
 
     most: int = 5
@@ -158,8 +156,7 @@ class TruncatedGeometric(Pure, inputs=_COUNT, private=True):
 class LaplaceParallel(Pure, inputs=ANSWER, private=True):
     """`times` noisy copies of one number, each plus Lap(times / epsilon): epsilon-DP.
 
-    Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.  The event of the best witness is that all outputs
-    lie on the same side of both numbers.
+    Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.
     """
 
     times: int = 20
@@ -178,8 +175,7 @@ class NoisyHistogram1(Pure, inputs=_CELLS, private=True):
 class NoisyHistogram2(Pure, inputs=_CELLS, private=False):
     """Wrong: each x_i + Lap(epsilon), which is (1 / epsilon)-DP.
 
-    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  An output is e^(1 / epsilon) times as likely on
-    one dataset as on the other if its value for the changed cell lies below both true counts.
+    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -189,8 +185,7 @@ class NoisyHistogram2(Pure, inputs=_CELLS, private=False):
 class PrefixSum(Pure, inputs={"relation": "all_values", "size": 10}, private=False):
     """Wrong if all x_i may change: running sums of x_i + Lap(1 / epsilon), which are (d epsilon)-DP for d queries.
 
-    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries and epsilon = .1.  If only one x_i changes, the
-    mechanism is epsilon-DP.
+    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries and epsilon = .1.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:

@@ -22,13 +22,11 @@ ANSWER: Inputs = {"relation": "one_value", "size": 1}
 
 
 def check_positive(name: str, value: float) -> None:
-    """Raise ValueError unless 0 < value < inf."""
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be > 0, got {value}")
 
 
 def check_count(name: str, value: object) -> None:
-    """Raise ValueError unless a value is a whole number >= 1."""
     if not is_whole(value):
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 

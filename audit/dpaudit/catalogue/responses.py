@@ -36,10 +36,7 @@ class _Truth(Builtin, inputs=_BIT, private=True):
 
 @dataclass(frozen=True)
 class Spinner(_Truth):
-    """Reports the true bit with probability `truth`, otherwise its opposite: |log(truth / (1 - truth))|-DP.
-
-    Warner 1965.
-    """
+    """Warner 1965: the true bit with probability `truth`, otherwise its opposite: |log(truth / (1 - truth))|-DP."""
 
     truth: float = 0.75
 

@@ -7,10 +7,8 @@ are numbered here as in Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violati
 Sparse vector: Lyu, Su & Li 2017, "Understanding the sparse vector technique for differential privacy", Algorithms 1 to
 6.  The combination of two algorithms and the numerical variant come from Bichsel, Steffen, Bogunovic & Vechev 2021,
 "DP-Sniper".  The algorithm adds noise r to the threshold, and stops after c answers above the noisy threshold; c is the
-field `most`.  Each query has one output: 1 for above, 0 for below, and -1 after the algorithm has stopped.  `Svt3` and
-`NumericalSvt` output a number for each answer above the threshold.  For every other query, `Svt3` outputs NaN, and
-`NumericalSvt` outputs 0.  The witness of each mechanism compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half
-of which are 2.
+field `most`.  Each query has one output: 1 for above, 0 for below, and -1 after the algorithm has stopped.  The witness
+of each mechanism compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half of which are 2.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ _THRESHOLDED: Inputs = {"relation": "all_values", "size": 10}
 
 
 def _best(noisy: Array) -> Array:
-    """Return the index of the largest entry of each row, (n,)."""
     return np.asarray(np.argmax(noisy, axis=1), dtype=np.float64)
 
 
@@ -54,10 +51,7 @@ class NoisyMax1(Pure, inputs=_QUERIES, private=True):
 
 
 class NoisyMax2(Pure, inputs=_QUERIES, private=True):
-    """Index of the largest x_i + Exp(2 / epsilon): epsilon-DP.
-
-    The best witness compares (1, 1, .., 1) with (0, 2, .., 2) by the event {index 0}.
-    """
+    """Index of the largest x_i + Exp(2 / epsilon): epsilon-DP; the best witness is that of `NoisyMax1`."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = vector(dataset)
@@ -76,11 +70,7 @@ class NoisyMax3(Pure, inputs=_QUERIES, private=False):
 
 
 class NoisyMax4(Pure, inputs=_QUERIES, private=False):
-    """Wrong: the value of max(x_i + Exp(2 / epsilon)), not its index; no finite epsilon.
-
-    delta(.1) = 5.6e-3 for 5 queries and epsilon = .1.  The witness compares (1, .., 1) with (2, .., 2) by the event
-    that the maximum is low.
-    """
+    """Wrong: the value of max(x_i + Exp(2 / epsilon)), not its index; no finite epsilon.  Otherwise as `NoisyMax3`."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = vector(dataset)
@@ -181,9 +171,8 @@ class Svt4(_Stopping, private=False):
 class Svt5(_Threshold, private=False):
     """Wrong: r ~ Lap(2 / epsilon), queries have no noise, and the algorithm never stops; no finite epsilon.
 
-    Stoddard et al. 2014.  For 10 queries and parameter epsilon = .1, the privacy profile never falls below .0488:
-    delta(t) >= .0488 for all t.  The event of the witness is that the first five answers are above and the others
-    below.
+    Stoddard et al. 2014.  For 10 queries and parameter epsilon = .1, delta(t) >= .0488 for all t.  The event of the
+    witness is that the first five answers are above and the others below.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -194,8 +183,7 @@ class Svt5(_Threshold, private=False):
 class Svt6(_Threshold, private=False):
     """Wrong: never stops, and r and the noise of queries have scale 2 / epsilon; (d epsilon / 2)-DP for d queries.
 
-    Chen et al. 2015.  delta(.1) = 9e-3 for 10 queries and epsilon = .1.  The event of the witness is that very many or
-    very few answers are above.
+    Chen et al. 2015.  delta(.1) = 9e-3 for 10 queries and epsilon = .1.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -204,10 +192,7 @@ class Svt6(_Threshold, private=False):
 
 
 class Svt34Parallel(Pure, inputs=_THRESHOLDED, private=False):
-    """Wrong: `Svt3` and `Svt4` on the same answers, with c = 2; claimed to be (2 epsilon)-DP.
-
-    DP-Sniper found a privacy loss of .263 for a claim of .2.
-    """
+    """Wrong: `Svt3` and `Svt4` on the same answers, c = 2; claimed (2 epsilon)-DP.  DP-Sniper found .263 for .2."""
 
     @property
     def claim(self) -> TradeoffFunction:

@@ -27,8 +27,7 @@ from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.values import Dataset
 
-TableOutput = dict[str, Any]
-"""A table as a dict of columns, or noisy counts by name."""
+TableOutput = dict[str, Any]  # a table as a dict of columns, or noisy counts by name
 
 Measured = tuple[list[tuple[int, int]], Array, list[Array]]
 """The edges (parent, child) of a tree of columns, noisy counts of column 0, and noisy counts of each edge."""
@@ -51,7 +50,6 @@ class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny":
 
     @property
     def domain(self) -> Domain:
-        """The cells of the table."""
         return Domain.of(self.schema, self.bins)
 
     def domain_for(self, dataset: Dataset) -> Domain:
@@ -139,7 +137,6 @@ class Tree(Generator):
         return described if self.white_box else domain.tables(np.array(outputs).astype(np.intp), rng)
 
     def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
-        """Measure a dataset in private."""
         raise NotImplementedError
 
 
@@ -292,7 +289,6 @@ class PateLike(Generator):
         return outputs
 
     def votes(self, agree: AnyArray, rng: np.random.Generator) -> Array:
-        """Return the number of teachers that accept each candidate."""
         teacher = rng.integers(0, self.teachers, len(agree))
         accepts = np.zeros((self.teachers, agree.shape[1]))
         np.maximum.at(accepts, teacher, agree.astype(np.float64))
@@ -314,7 +310,6 @@ def _spanned(d: int, score: Any, factor: float, rng: np.random.Generator) -> lis
 
 
 def _walked(edges: Sequence[tuple[int, int]], root: Array, joint: Sequence[Array], uniform: Array) -> AnyArray:
-    """Draw rows from the root to the leaves, (rows, columns)."""
     places = np.zeros(uniform.shape, dtype=np.intp)
     places[:, 0] = drawn(root[None], uniform[:, 0][None])[0]
     for (i, j), counts in zip(edges, joint, strict=True):  # a parent comes before its children

@@ -16,8 +16,7 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.records import bounds_or_list, numeric, read_schema
 from dpaudit.values import Dataset, Record
 
-Schema = Mapping[str, Sequence[Any]]
-"""For each column [low, high], which are two numbers, or a list of categories."""
+Schema = Mapping[str, Sequence[Any]]  # for each column [low, high], which are two numbers, or a list of categories
 
 Cells = npt.NDArray[np.intp]
 """The cell of each record in each column, (records, columns); -1 for an entry outside the domain."""
@@ -38,7 +37,6 @@ class Domain:
 
     @classmethod
     def of(cls, schema: Schema, bins: int) -> Domain:
-        """Return the domain of a schema."""
         check_count("bins", bins)
         found = read_schema({column: bounds_or_list(entries) for column, entries in read_schema(schema).items()})
         bounds = [(float(entries[0]), float(entries[1])) if numeric(entries) else None for entries in found.values()]
@@ -47,7 +45,6 @@ class Domain:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells of each column."""
         return tuple(
             self.bins if bound else len(names) for bound, names in zip(self.bounds, self.categories, strict=True)
         )
@@ -69,14 +66,15 @@ class Domain:
         written = []
         for j, (bound, names) in enumerate(zip(self.bounds, self.categories, strict=True)):
             if bound is None:
-                written.append(_array(names)[cells[..., j]])
+                one_type = len(set(map(type, names))) == 1
+                kept = np.array(names) if one_type else np.fromiter(names, dtype=object, count=len(names))
+                written.append(kept[cells[..., j]])
                 continue
             inside = rng.random(cells.shape[:2])
             written.append(bound[0] + (bound[1] - bound[0]) * (cells[..., j] + inside) / self.bins)
         return [dict(zip(self.columns, table, strict=True)) for table in zip(*written, strict=True)]
 
     def every_cell(self) -> Cells:
-        """Return all cells of the domain, (cells, columns)."""
         if math.prod(self.sizes) > _MAX_CELLS:
             raise ValueError(f"the domain must have at most {_MAX_CELLS:,} cells, got {math.prod(self.sizes):,}")
         return np.array(list(itertools.product(*map(range, self.sizes))), dtype=np.intp)
@@ -106,11 +104,6 @@ def columns_of(dataset: Dataset, names: Sequence[str]) -> list[list[Record]]:
     if isinstance(dataset, Mapping) or hasattr(dataset, "columns"):
         return [list(dataset[name]) for name in names]
     return [[row.get(name) for row in dataset] for name in names]
-
-
-def _array(names: Sequence[Record]) -> AnyArray:
-    """Return categories as an array that keeps their types."""
-    return np.array(names) if len(set(map(type, names))) == 1 else np.fromiter(names, dtype=object, count=len(names))
 
 
 def _binned(entries: list[Record], bound: tuple[float, float], bins: int) -> list[int]:

@@ -18,10 +18,7 @@ from dpaudit.values import Dataset
 
 
 class BoundsFromTable(Marginals, private=False):
-    """Wrong: the cells of a column of numbers lie between the least and the largest number of the data; no epsilon.
-
-    Synthetic numbers then lie between these bounds, so that one extreme record is visible.  Control: `Marginals`.
-    """
+    """Wrong: the cells of a column of numbers lie between those of the data; no epsilon.  Control: `Marginals`."""
 
     def domain_for(self, dataset: Dataset) -> Domain:
         public = self.domain
@@ -34,10 +31,7 @@ class BoundsFromTable(Marginals, private=False):
 
 @dataclass(frozen=True, kw_only=True)
 class DomainFromTable(Marginals, private=False):
-    """Wrong: only the categories that occur in the data have counts, so that a new category is visible; no epsilon.
-
-    Control: `Marginals`.
-    """
+    """Wrong: only the categories that occur in the data have counts; no epsilon.  Control: `Marginals`."""
 
     def domain_for(self, dataset: Dataset) -> Domain:
         public = self.domain
@@ -63,9 +57,8 @@ class NoiseForShares(Marginals, private=False):
 class EarlyStopping(Rounds, private=False):
     """Wrong: the rounds end as soon as the model is near the data, measured without noise; no epsilon.
 
-    The model starts with equal shares.  Its distance to the data is the mean over columns of the total variation
-    distance.  The number of rows then shows the number of rounds.  Annamalai, Ganev & De Cristofaro 2024 describe early
-    stopping in released software.  Control: `Rounds`.
+    The distance is the mean over columns of the total variation distance.  The number of rows shows the number of
+    rounds.  Annamalai, Ganev & De Cristofaro 2024 describe early stopping in released software.  Control: `Rounds`.
     """
 
     tolerance: float = 0.5

@@ -28,10 +28,7 @@ from dpaudit.values import Dataset
 SMALL = Model((2, 2), spare=2)
 HALF = Poisson(0.5)
 
-EXAMPLES: Mapping[str, Any] = {
-    "features": [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]],
-    "labels": [0, 1, 1, 0],
-}
+EXAMPLES: Mapping[str, Any] = {"features": [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]], "labels": [0, 1, 1, 0]}
 """Four examples that the pairs of these mechanisms share."""
 
 
@@ -67,7 +64,6 @@ _OUTLIER = _one_more(
 
 
 def _clipped(gradients: Array, clip: float) -> Array:
-    """Clip vectors along the last axis."""
     norms = np.linalg.norm(gradients, axis=-1, keepdims=True)
     return np.asarray(gradients * np.minimum(1.0, clip / np.maximum(norms, _TINY)))
 
@@ -85,18 +81,15 @@ class DpGd(Trainer, Builtin, inputs=_ONE_DIRAC, private=True):
 
     @property
     def view(self) -> View:
-        """The contents of an output."""
         return releases()
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return Training(self, self.view).sample(dataset, n, rng)
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError if the claim of this training does not cover the pair; see `Training.check_neighbours`."""
         Training(self, self.view).check_neighbours(d0, d1, claim)
 
     def doubts(self, d0: Dataset, d1: Dataset) -> tuple[str, ...]:
-        """Return warnings if two datasets are not neighbours, or if their difference may hardly affect the weights."""
         return Training(self, self.view).doubts(d0, d1)
 
 
@@ -115,8 +108,7 @@ class DpSgd(DpGd):
 class UnscaledNoise(DpGd, private=False):
     """Wrong if clip > 1: DP-GD whose noise lacks the factor `clip`; mu is clip / noise_multiplier for one step.
 
-    Gradients are clipped to norm `clip`, and the noise has standard deviation `noise_multiplier`.  Tramèr et al. 2022
-    (arXiv:2202.12219) audited an implementation with miscalibrated noise.  Control: `DpGd`.
+    Tramèr et al. 2022 (arXiv:2202.12219) audited an implementation with miscalibrated noise.  Control: `DpGd`.
     """
 
     clip: float = 2.0
@@ -141,9 +133,8 @@ class ClippedMean(DpGd, private=False):
 class TrueBatchSize(DpGd, inputs=_diracs([1.0], -1.0, "one record, and two"), private=False):
     """Wrong: DP-GD that divides the noisy sum by the true number of records, which the scale of the noise reveals.
 
-    Division by the expected batch size is post-processing, but division by the true batch size is not.  The effect is
-    largest for small batches and many weights.  Cebere, https://github.com/meta-pytorch/opacus/issues/571.  Control:
-    `DpGd`.
+    Division by the expected batch size is post-processing, but division by the true batch size is not.  Cebere,
+    https://github.com/meta-pytorch/opacus/issues/571.  Control: `DpGd`.
     """
 
     model: Model = _WIDE
@@ -157,9 +148,8 @@ class TrueBatchSize(DpGd, inputs=_diracs([1.0], -1.0, "one record, and two"), pr
 class MomentumBeforeNoise(DpGd, private=False):
     """Wrong: DP-GD that adds its noise to the momentum, whose sensitivity is up to clip / (1 - momentum).
 
-    Momentum of noisy sums would be post-processing.  Here the momentum accumulates exact sums, so every later release
-    contains the record again, while the noise is scaled to the sensitivity of one sum.  An output holds the final
-    weights, which reveal only the sum of all releases.  Control: `DpGd`.
+    The momentum accumulates exact sums, so every later release contains the record again, while the noise is scaled to
+    the sensitivity of one sum.  An output holds the final weights only.  Control: `DpGd`.
     """
 
     noise_multiplier: float = 10.0
@@ -177,10 +167,7 @@ class MomentumBeforeNoise(DpGd, private=False):
 
 
 class SharedNoise(DpGd, private=False):
-    """Wrong: DP-GD with the same noise in every layer, which cancels in differences of layers; no finite mu.
-
-    This happens if each layer creates its generator from the same seed.  Control: `DpGd`.
-    """
+    """Wrong: DP-GD with the same noise in every layer, which cancels in differences; no finite mu.  Control: `DpGd`."""
 
     def noise(self, state: State) -> Array:
         noise, spare = super().noise(state), self.model.spare
@@ -191,8 +178,8 @@ class SharedNoise(DpGd, private=False):
 class BatchNorm(DpGd, inputs=_OUTLIER, private=False):
     """Wrong: DP-GD with batch normalisation, through which one record changes the gradients of all records.
 
-    Each gradient is clipped, but a record with large features moves the mean and standard deviation of the batch.  Then
-    all n gradients change, by up to 2 `clip` each.  Opacus refuses models with batch norm.  Control: `DpGd`.
+    A record with large features moves the mean and standard deviation of the batch, and so all n clipped gradients.
+    Control: `DpGd`.
     """
 
     def gradients(self, weights: Array, records: Records, taken: Flags) -> PerExample:
@@ -205,9 +192,8 @@ class BatchNorm(DpGd, inputs=_OUTLIER, private=False):
 class AccumulatedBeforeClipping(DpGd, inputs=_REVERSED, private=False):
     """Wrong: DP-GD that adds gradients of two micro-batches before clipping; mu is 2 / noise_multiplier for one step.
 
-    The buffer has one gradient for each position in a micro-batch.  Gradients at the same position of both
-    micro-batches are added, and only the sums are clipped.  One record can reverse the clipped sum of its position, and
-    then changes this sum by 2 `clip`.  Control: `DpGd`.
+    Gradients at the same position of both micro-batches are added, and only the sums are clipped.  One record can
+    reverse the clipped sum of its position, which changes it by 2 `clip`.  Control: `DpGd`.
     """
 
     def summed(self, gradients: PerExample) -> Array:
@@ -221,8 +207,7 @@ class AccumulatedBeforeClipping(DpGd, inputs=_REVERSED, private=False):
 class ReusedSeed(DpSgd, inputs=_diracs([], 1.0, "empty, and one Dirac record"), private=False):
     """Wrong: DP-SGD that resets its noise generator to one seed before each step; no finite mu.
 
-    All steps have the same noise, which cancels in the difference of two releases.  The difference shows whether a
-    record was in one batch and not in the other.  Control: `DpSgd`.
+    The noise cancels in differences of releases, which show in which batches a record was.  Control: `DpSgd`.
     """
 
     def noise(self, state: State) -> Array:

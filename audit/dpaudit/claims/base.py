@@ -31,10 +31,9 @@ from typing import ClassVar, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.shown import Shown
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_each
-from dpaudit.values import Parameters
+from dpaudit.values import Foreign, Parameters
 
 
 def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
@@ -74,11 +73,7 @@ _OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {}
 
 
 def operation(function: Operation) -> Operation:
-    """Register a function as the implementation of the method of `TradeoffFunction` with the same name.
-
-    Modules of operations import the classes of claims, because operations return new claims.  The classes do not import
-    operations.  Importing `dpaudit.claims` loads all operations.
-    """
+    """Register a function that implements the method of `TradeoffFunction` with the same name."""
     _OPERATIONS[function.__name__] = function
     return function
 
@@ -90,7 +85,7 @@ class OneDirection(NamedTuple):
     max_privacy_loss: float  # maximum privacy loss in nats: the least epsilon with delta(epsilon) = delta(inf)
 
 
-class TradeoffFunction(Shown, ABC):
+class TradeoffFunction(ABC):
     """A trade-off function f: convex, nonincreasing, with f(alpha) <= 1 - alpha on [0, 1].
 
     Subclasses are frozen dataclasses that define `name`, `_curve`, `_profile`, `symmetric` and `mu`.  Subclasses may
@@ -131,10 +126,7 @@ class TradeoffFunction(Shown, ABC):
     # --- Methods that a subclass may override to supply closed forms.
 
     def max_privacy_loss(self) -> float:
-        """Return the maximum privacy loss in nats: the least epsilon with delta(epsilon) = delta(inf).
-
-        Return inf if no finite epsilon attains delta(inf).
-        """
+        """Return the maximum privacy loss in nats: the least epsilon with delta(epsilon) = delta(inf), or inf."""
         return math.inf
 
     def slopes(self) -> Array:
@@ -152,14 +144,9 @@ class TradeoffFunction(Shown, ABC):
         return np.unique(np.concatenate(pieces))
 
     def _directions(self) -> tuple[OneDirection, OneDirection]:
-        """Return the promises for (d0, d1) and (d1, d0).
-
-        If one dataset has an additional record, this dataset is d1.
-        """
-        inverse = self.inverse()
-        return OneDirection(self.delta, self.max_privacy_loss()), OneDirection(
-            inverse.delta, inverse.max_privacy_loss()
-        )
+        """Return the promises for (d0, d1) and (d1, d0); a dataset with an additional record is d1."""
+        forward, backward = (OneDirection(one.delta, one.max_privacy_loss()) for one in (self, self.inverse()))
+        return forward, backward
 
     def _repeated(self, n: int) -> TradeoffFunction | None:
         """Return the composition of n >= 2 copies as a claim of the same kind; None if no such claim exists."""
@@ -302,19 +289,39 @@ class TradeoffFunction(Shown, ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.parameters.items())})"
 
+    def plot(
+        self,
+        kind: str = "tradeoff",
+        ax: Foreign = None,
+        *,
+        label: str | None = None,
+        color: str | None = None,
+        legend: bool = True,
+    ) -> Foreign:
+        """Draw the claim on matplotlib axes; see `dpaudit_reports.plot_claim`.
+
+        Returns:
+            The axes.
+        """
+        from dpaudit_reports import plot_claim
+
+        return plot_claim(self, kind, ax, label=label, color=color, legend=legend)
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays: parameters, trade-off function and privacy profile."""
+        from dpaudit_reports import claim_fragment
+
+        return claim_fragment(self)
+
     def _text(self, *, brief: bool) -> str:
         return f"{self.name}({', '.join(_argument(k, v, brief=brief) for k, v in self.parameters.items())})"
 
 
+# pairs (level of delta relative to delta(0), number of tangents between the previous level and this one)
 _TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))
-"""Pairs (level, number of tangents); levels are values of delta relative to delta(0), from the bulk to the far tail.
-
-Each number counts the tangents between the previous level and the level in the same pair.
-"""
 
 
 def _like(given: npt.ArrayLike, values: Array) -> Array | float:
-    """Convert the result to a float if the argument `given` was a scalar; otherwise return the array."""
     return float(values) if np.ndim(given) == 0 else values
 
 

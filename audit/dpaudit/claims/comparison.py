@@ -28,15 +28,8 @@ def violates(truth: TradeoffFunction, claim: TradeoffFunction) -> bool:
     2.  If g is a polygon, its corners decide: on each side, g is linear and f is convex.
     3.  If delta_f(inf) = 0, a larger maximum privacy loss is a violation, even if its delta underflows.
 
-    If both curves are smooth, they are compared at the slopes and the corners of polygons with many sides.
-
-    Args:
-        truth: The trade-off function of the mechanism.
-        claim: The claim.
-
-    Returns:
-        Whether the truth violates the claim.  Rounding errors are no violation: differences up to 1e-9 of each delta
-        and of each type II error, and up to 1e-12 of each epsilon.
+    If both curves are smooth, they are compared at the slopes and the corners of polygons with many sides.  Rounding
+    errors are no violation: differences up to 1e-9 of each delta and type II error, and up to 1e-12 of each epsilon.
     """
     truth, claim = truth.symmetrized(), claim.symmetrized()
     most, allowed = truth.max_privacy_loss(), claim.max_privacy_loss()

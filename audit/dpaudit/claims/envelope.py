@@ -14,30 +14,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, overload
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, ndtri_exp
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull, lowest
+from dpaudit.values import Foreign
 
 NEGLIGIBLE = 1e-280  # gap below which a computed gap may result from underflow, which begins at 1e-308
-
-
-class Curve(Protocol):
-    """The methods of `claims.base.TradeoffFunction` that are needed to compute the lines of an envelope."""
-
-    @property
-    def symmetric(self) -> bool: ...
-    def inverse(self) -> Curve: ...
-    @overload
-    def delta(self, epsilon: float) -> float: ...
-    @overload
-    def delta(self, epsilon: npt.ArrayLike) -> Array: ...
-    def slopes(self) -> Array: ...
-    def max_privacy_loss(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +34,6 @@ class SupportingLines:
 
     @classmethod
     def hull(cls, slope: Array, gap: Array) -> SupportingLines:
-        """Remove the guarantees that are implied by the other guarantees."""
         slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
         if gap[-1] < 1:
@@ -80,10 +64,7 @@ class SupportingLines:
             return 1 - self.gap[best] - np.exp(self.slope[best] + log_alpha)
 
     def delta(self, epsilon: Array) -> Array:
-        """Return the height of the convex hull at e^epsilon, for epsilon >= the first slope.
-
-        The hull is constant after the last slope.
-        """
+        """Return the height of the hull at e^epsilon >= the first slope; it is constant after the last slope."""
         if len(self.slope) == 1:
             return np.full_like(epsilon, self.gap[0])
         right = np.clip(np.searchsorted(self.slope, epsilon), 1, len(self.slope) - 1)
@@ -143,18 +124,16 @@ class Envelope:
         self.flat = SupportingLines(flat.slope[j:], flat.gap[j:])
 
     @classmethod
-    def of(cls, claim: Curve) -> Envelope:
-        """Return the envelope of tangents of the curve of a claim.  The envelope is exact if the curve is a polygon."""
+    def of(cls, claim: Foreign) -> Envelope:
+        """Return the envelope of tangents of the curve of a `TradeoffFunction`, exact if the curve is a polygon."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
 
     @property
     def symmetric(self) -> bool:
-        """Whether the steep lines and the flat lines state the same guarantees."""
         return np.array_equal(self.steep.slope, self.flat.slope) and np.array_equal(self.steep.gap, self.flat.gap)
 
     def inverse(self) -> Envelope:
-        """Return the envelope with alpha and beta exchanged."""
         return Envelope(self.flat, self.steep)
 
     def beta(self, alpha: Array) -> Array:
@@ -196,7 +175,6 @@ class Envelope:
         return max(0.0, float(np.concatenate(at).max()))
 
     def maximum(self, other: Envelope) -> Envelope:
-        """Return the pointwise maximum of both envelopes."""
         both = [
             SupportingLines.hull(np.concatenate([a.slope, b.slope]), np.concatenate([a.gap, b.gap]))
             for a, b in ((self.steep, other.steep), (self.flat, other.flat))
@@ -224,7 +202,7 @@ class Envelope:
         return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
 
 
-def _tangents(claim: Curve) -> SupportingLines:
+def _tangents(claim: Foreign) -> SupportingLines:
     slopes, largest = claim.slopes(), claim.max_privacy_loss()
     gaps = claim.delta(slopes)
     if largest < math.inf:  # delta(largest) = delta(inf), apart from rounding errors
@@ -266,10 +244,7 @@ class _Power:
         return np.maximum.accumulate(rise - self.s[:-1] - np.log(-np.expm1(np.diff(self.s))))
 
     def after(self, inner: _Power) -> _Power:
-        """Return the function alpha -> g(inner(alpha)).
-
-        The composition of any line of g with any line of `inner` is an upper bound.
-        """
+        """Return alpha -> g(inner(alpha)); the composition of any line with any line of `inner` is an upper bound."""
         with np.errstate(divide="ignore"):
             reached = np.maximum.accumulate(np.logaddexp(np.log(inner.c[:-1]), inner.s[:-1] + inner.log_alpha))
         changes = np.concatenate([reached, self.log_alpha])

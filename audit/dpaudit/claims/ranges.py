@@ -13,10 +13,7 @@ from dpaudit.numerics.arrays import Array
 
 
 class PolygonalClaim(TradeoffFunction):
-    """A claim whose trade-off function f is the polygon that `_make_envelope` returns.
-
-    The privacy profile is the exact dual of f.
-    """
+    """A claim whose trade-off function is the polygon `_make_envelope()`; the privacy profile is its exact dual."""
 
     @abstractmethod
     def _make_envelope(self) -> Envelope: ...
@@ -32,10 +29,7 @@ class PolygonalClaim(TradeoffFunction):
         return self._envelope.delta(epsilon)
 
     def mu(self) -> float:
-        """Return the least mu with G_mu <= f, computed from the corners of the polygon f.
-
-        The result is inf if f(0) < 1, or if f(alpha) = 0 for an alpha < 1.
-        """
+        """Return the least mu with G_mu <= f; inf if f(0) < 1, or f(alpha) = 0 for an alpha < 1."""
         return self._envelope.mu()
 
     def max_privacy_loss(self) -> float:
@@ -46,7 +40,6 @@ class PolygonalClaim(TradeoffFunction):
 
 
 def nonnegative(name: str, value: object) -> float:
-    """Convert a finite number >= 0 to a float."""
     number = _number(value)
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
@@ -70,9 +63,8 @@ def count(name: str, value: object) -> int:
 
 
 def _number(value: object) -> float:
-    """Convert a number to a float.  If `value` is not a number, return NaN, which every range check rejects."""
-    # The types float and int are checked first.  Checking the protocols takes as long as all other steps of
-    # constructing a claim.
+    """Convert a number to a float; return NaN, which every range check rejects, for anything else."""
+    # float and int come first, because checking the protocols takes as long as the rest of constructing a claim
     if not isinstance(value, float | int | SupportsFloat | SupportsIndex) or isinstance(value, str | bytes):
         return math.nan
     try:

@@ -40,8 +40,7 @@ class PureDP(TradeoffFunction):
     def _curve(self, alpha: Array) -> Array:
         with np.errstate(over="ignore", divide="ignore"):
             steep = 1 - np.exp(self._epsilon + np.log(alpha))
-        curve: Array = np.maximum(steep, np.exp(-self._epsilon) * (1 - alpha))
-        return curve
+        return np.asarray(np.maximum(steep, np.exp(-self._epsilon) * (1 - alpha)))
 
     def _profile(self, epsilon: Array) -> Array:
         # For -eps <= t <= eps, the kink of f attains the supremum, so delta(t) = (e^eps - e^t) / (1 + e^eps).
@@ -91,8 +90,7 @@ class ApproxDP(TradeoffFunction):
     def _curve(self, alpha: Array) -> Array:
         with np.errstate(over="ignore", divide="ignore"):
             steep = 1 - self._delta - np.exp(self._epsilon + np.log(alpha))
-        curve: Array = np.maximum(np.maximum(steep, np.exp(-self._epsilon) * (1 - self._delta - alpha)), 0.0)
-        return curve
+        return np.asarray(np.maximum(np.maximum(steep, np.exp(-self._epsilon) * (1 - self._delta - alpha)), 0.0))
 
     def _profile(self, epsilon: Array) -> Array:
         # The trade-off curve of ApproxDP is the curve of PureDP(epsilon), scaled to the square [0, 1 - delta]^2.

@@ -166,10 +166,7 @@ class TabulatedTradeoff(PolygonalClaim):
         return TabulatedTradeoff(alpha=alpha, beta=beta)
 
     def symmetrized(self) -> TabulatedTradeoff:
-        """Return max(f, f inverse).
-
-        Every corner of this polygon is a corner of f or f inverse, or a point where f and f inverse cross.
-        """
+        """Return max(f, f inverse), whose corners are those of f and f inverse, and points where they cross."""
         if self.symmetric:
             return self
         inverse = _mirrored(*self._corners)
@@ -194,10 +191,7 @@ class TabulatedTradeoff(PolygonalClaim):
         return np.interp(alpha, *self._corners)
 
     def mu(self) -> float:
-        """Return the least mu with G_mu <= f.
-
-        Only the corners of f matter, because G_mu is convex and f is a polygon.
-        """
+        """Return the least mu with G_mu <= f; only the corners of f matter, because G_mu is convex."""
         alpha, beta = self._corners
         if beta[0] < 1 or (len(alpha) > 2 and beta[-2] == 0):
             return math.inf
@@ -205,10 +199,7 @@ class TabulatedTradeoff(PolygonalClaim):
 
 
 def _steep(alpha: Array, beta: Array) -> SupportingLines:
-    """Return the lines through the sides of f with slope below -1, and the line of slope -1 that touches f.
-
-    Each gap is computed as a sum of nonnegative terms, which preserves relative precision.
-    """
+    """Return the lines through the sides of f with slope below -1, and the line of slope -1 that touches f."""
     with np.errstate(divide="ignore"):
         log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
         log_alpha = np.log(alpha[1:])

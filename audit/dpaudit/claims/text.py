@@ -1,8 +1,13 @@
 """Parses claims from text such as "gaussian(mu=1)", the form that `str(claim)` returns.
 
 Operations on claims can be nested: `repeated(subsampled(gaussian(mu=1), rate=0.01), n=1000)`.  Numbers may be
-expressions, such as log(3) (`dpaudit.text.numbers`), and common claims have short forms, such as "eps=1"
-(`short_forms`).
+expressions, such as log(3) (`dpaudit.text.numbers`).  Common claims have short forms, such as "eps=1" and "(1, 1e-5)":
+
+    SHORT     = PARTS | (PARTS)
+    PARTS     = NUMBER, NUMBER | PARAMETER=NUMBER | PARAMETER=NUMBER, PARAMETER=NUMBER
+    PARAMETER = epsilon | eps | ε | delta | δ | mu | μ | rho | ρ
+
+Two numbers are epsilon and delta < 1.  A single number is no claim, because it may be an epsilon or a mu.
 """
 
 from __future__ import annotations
@@ -18,10 +23,9 @@ from dpaudit.claims.operations.compose import compose, repeated
 from dpaudit.claims.operations.group import group
 from dpaudit.claims.operations.subsample import RELATIONS, subsampled
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.short_forms import ALSO, meant, written_out
 from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
 from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
-from dpaudit.text.numbers import FUNCTIONS, number_of
+from dpaudit.text.numbers import FUNCTIONS, number_of, read_number
 from dpaudit.text.rounding import upper
 from dpaudit.text.spelling import nearest
 
@@ -30,16 +34,7 @@ _ROUNDING_ERROR = 1e-9  # relative error of numbers that accounting libraries co
 
 CLAIMS: dict[str, type[TradeoffFunction]] = {
     kind.name: kind
-    for kind in (
-        PureDP,
-        ApproxDP,
-        GaussianDP,
-        LaplaceDP,
-        ZeroConcentratedDP,
-        RenyiDP,
-        TabulatedTradeoff,
-        PrivacyLoss,
-    )
+    for kind in (PureDP, ApproxDP, GaussianDP, LaplaceDP, ZeroConcentratedDP, RenyiDP, TabulatedTradeoff, PrivacyLoss)
 }
 
 
@@ -60,22 +55,14 @@ OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {
 
 _SHOWN = 80  # maximum number of characters that an error message quotes from the text of a claim
 _OTHER_NAMES = {
-    "rdp": "renyi",
-    "dp": "pure",
-    "puredp": "pure",
-    "adp": "approximate",
-    "approx": "approximate",
-    "approxdp": "approximate",
-    "eps_delta": "approximate",
-    "gdp": "gaussian",
-    "normal": "gaussian",
-    "cdp": "zcdp",
-    "rhozcdp": "zcdp",
-    "subsample": "subsampled",
-    "repeat": "repeated",
-    "compose_n": "repeated",
-    "composed": "compose",
-    "composition": "compose",
+    "renyi": ("rdp",),
+    "pure": ("dp", "puredp"),
+    "approximate": ("adp", "approx", "approxdp", "eps_delta"),
+    "gaussian": ("gdp", "normal"),
+    "zcdp": ("cdp", "rhozcdp"),
+    "subsampled": ("subsample",),
+    "repeated": ("repeat", "compose_n"),
+    "compose": ("composed", "composition"),
 }
 _FROM_NOISE = {
     "gaussian": "for Gaussian noise, mu = sensitivity / sigma",
@@ -125,11 +112,7 @@ def _claim(node: ast.expr) -> TradeoffFunction:
     read = _value if name in CLAIMS else _argument
     try:
         positional = [read(a) for a in node.args]
-        named = {
-            _parameter(k.arg, known[name]): _relation(k.value) if k.arg == "relation" else read(k.value)
-            for k in node.keywords
-            if k.arg is not None
-        }
+        named = {_parameter(k.arg, known[name]): _named(k, read) for k in node.keywords if k.arg is not None}
         bound = inspect.signature(known[name]).bind(*positional, **named)
         if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
             raise TypeError(f"{bound.arguments['claim']} is not a claim")
@@ -138,12 +121,16 @@ def _claim(node: ast.expr) -> TradeoffFunction:
     return known[name](*bound.args, **bound.kwargs)
 
 
+def _named(keyword: ast.keyword, read: Callable[[ast.expr], object]) -> object:
+    relation = keyword.arg == "relation" and isinstance(keyword.value, ast.Name)
+    return ast.unparse(keyword.value) if relation else read(keyword.value)
+
+
 def _parameters(kind: Callable[..., TradeoffFunction]) -> list[str]:
     return [p.name for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL]
 
 
 def _parameter(given: str, kind: Callable[..., TradeoffFunction]) -> str:
-    """Return the name of a parameter that is given under another spelling, such as eps or ε for epsilon."""
     other = ALSO.get(given, given)
     return other if other in _parameters(kind) else given
 
@@ -168,13 +155,7 @@ def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFun
         raise ValueError(f"{name} has no parameter {given}; {hint}  (write {form})")
 
 
-def _relation(node: ast.expr) -> object:
-    """Convert a syntax node to the name of a neighbouring relation, with or without quotation marks."""
-    return node.id if isinstance(node, ast.Name) else _argument(node)
-
-
 def _argument(node: ast.expr) -> object:
-    """Convert a syntax node to a claim, a number, a list of numbers, or the name of a neighbouring relation."""
     if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
         return _claim(node)
     if isinstance(node, ast.Name) and node.id in RELATIONS:
@@ -185,7 +166,6 @@ def _argument(node: ast.expr) -> object:
 
 
 def _value(node: ast.expr) -> object:
-    """Convert a syntax node to a number or a list of numbers."""
     if isinstance(node, ast.Tuple | ast.List):
         return [_number(element) for element in node.elts]
     return _number(node)
@@ -205,15 +185,15 @@ def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
     missing = text.count("(") - text.count(")")
     if node is None and missing:
         return ValueError(f"claim {shown} {'lacks a' if missing > 0 else 'has a superfluous'} )")
-    if instead := meant(text):
+    if instead := _meant(text):
         return ValueError(f"{shown} is not a claim; did you mean {instead}?")
     if several := _several(node):
         return ValueError(f"{shown} is not a claim; did you mean compose({', '.join(several)})?")
     known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
     name = re.match(r"\s*([A-Za-z_]\w*)", text)
     if name and name[1] not in known:
-        near = _OTHER_NAMES.get(name[1].lower()) or nearest(name[1], known)
-        if near:
+        other = next((right for right, others in _OTHER_NAMES.items() if name[1].lower() in others), None)
+        if near := other or nearest(name[1], known):
             form = _form(near, known[near])
             return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  Write {form}")
     if name and name[1] in known and "(" not in text:
@@ -242,7 +222,6 @@ def _brief(text: str) -> str:
 
 
 def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
-    """Return a call of a claim or operation with placeholders, such as "repeated(CLAIM, n=...)"."""
     shown = []
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -278,3 +257,57 @@ def _shortened(found: re.Match[str]) -> str:
     if math.isclose(float(near), value, rel_tol=_ROUNDING_ERROR):
         return f"{name}={near}" if name else near
     return f"{name or ''}≈{upper(value, 4) if name in _WEAKER_IF_LARGER else f'{value:.4g}'}"
+
+
+ALSO = {"eps": "epsilon", "ε": "epsilon", "δ": "delta", "μ": "mu", "ρ": "rho"}
+"""Other spellings of parameters.  Python reads the signs ϵ and µ as ε and μ."""
+
+_HOMES: dict[tuple[str, ...], str] = {
+    ("epsilon",): "pure",
+    ("delta", "epsilon"): "approximate",
+    ("mu",): "gaussian",
+    ("rho",): "zcdp",
+}
+
+
+def written_out(text: str) -> str:
+    """Return the complete form of a short form, such as "pure(epsilon=1)" for "eps=1"."""
+    text = text.strip()
+    inner = text[1:-1] if text.startswith("(") and text.endswith(")") else text
+    return _parsed(inner) or (_parsed(text) if inner != text else "")
+
+
+def _meant(text: str) -> str:
+    """Return the claim that a text such as "1", "(1e-5, 1)" or "epsilon: 1" probably means, or "" for other texts."""
+    text = text.strip()
+    if read_number(text) is not None:
+        return f"pure(epsilon={text})"
+    if (two := re.fullmatch(r"\(?([^(),]+),([^(),]+)\)?", text)) and read_number(two[1]):
+        return written_out(f"{two[2]}, {two[1]}")  # delta first
+    return written_out(re.sub(r"\s*:\s*", "=", text.strip("{}"))) if ":" in text else ""
+
+
+def _parsed(parts: str) -> str:
+    try:
+        node = ast.parse(f"_({parts})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_"):
+        return ""
+    if not node.keywords and len(node.args) == 2:
+        names, values = ["epsilon", "delta"], node.args
+    elif not node.args:
+        names = [ALSO.get(keyword.arg or "", keyword.arg or "") for keyword in node.keywords]
+        values = [keyword.value for keyword in node.keywords]
+    else:
+        return ""
+    home = _HOMES.get(tuple(sorted(names)))
+    try:
+        numbers = list(map(number_of, values))
+    except (OverflowError, RecursionError):
+        return ""
+    if home is None or None in numbers:
+        return ""
+    if not node.keywords and not 0 <= (numbers[1] or 0) < 1:  # two numbers in the wrong order, or 1,5 for 1.5
+        return ""
+    return f"{home}({', '.join(f'{name}={ast.unparse(v)}' for name, v in zip(names, values, strict=True))})"

@@ -233,7 +233,7 @@ def _report_versions(
 ) -> None:
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import comparison, to_pdf
-    from dpaudit_reports.formats.table import versions_text
+    from dpaudit_reports.terminal import tables_text
 
     by_name = {result.name: result for result in outcome.results}
     audits: dict[str, dict[str, AuditResult]] = {}
@@ -244,10 +244,10 @@ def _report_versions(
             shown[version] = by_name[variant.config.name]
         else:
             missing[name, version] = outcome.reasons.get(variant.config.name, "not run")
-    drawn(versions_text(audits, screen(), missing))
+    compared = comparison(audits, missing, full=full)
+    drawn(tables_text(compared, screen()))
     try:
         if not options.no_pdf:
-            document = to_pdf(comparison(audits, missing, full=full), paper=options.paper)
-            write_placed(options.output / "comparison.pdf", document)
+            write_placed(options.output / "comparison.pdf", to_pdf(compared, paper=options.paper))
     except OSError as error:
         say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")

@@ -183,13 +183,14 @@ def _list(cells: list[Cell], seconds: float) -> None:
 def _report(sweeping: Sweeping, command: CommandSettings, options: RunOptions) -> None:
     from dpaudit.result.atomic_write import write_placed
     from dpaudit_reports import sweep_report, to_pdf
-    from dpaudit_reports.formats.sweeps import text
+    from dpaudit_reports.terminal import document_text
 
     found = sweeping.outcome
-    drawn(text(found, screen()))
+    report = sweep_report(found)
+    drawn(document_text(report, screen()))
     if not options.no_pdf:
         try:
-            write_placed(command.output / SWEEP_PDF, to_pdf(sweep_report(found), paper=options.paper))
+            write_placed(command.output / SWEEP_PDF, to_pdf(report, paper=options.paper))
         except OSError as error:
             say(f"{options.shown}/{SWEEP_PDF} could not be written: {error.strerror}")
             sweeping.unwritten = True

@@ -8,9 +8,9 @@ from dpaudit.learning.few_values import FewValues, scores_frequencies
 from dpaudit.learning.hindsight import Moment
 from dpaudit.learning.learner import Learner
 from dpaudit.learning.score import Score
-from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import FIRST_FIT, STREAM, Settings
 from dpaudit.learning.symmetric import symmetric_columns
+from dpaudit.learning.weights import Experts
 
 __all__ = [
     "FIRST_FIT",

@@ -155,22 +155,19 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
         return found
     if isinstance(wanted, str):
         known = attack_classes()
-        former = {name: kind for kind in known.values() for name in _former_names(kind)}
-        if wanted in former and wanted not in known:
-            return [former[wanted]()]
-        if wanted not in known:
+        kind = known.get(wanted) or next((k for k in known.values() if wanted in _former_names(k)), None)
+        if kind is None:
             otherwise = f"attacks must be auto or among {', '.join(known)}"
             several = f"a list of attacks is written [{wanted[:100]}]" if "," in wanted else ""
             meant = several or hint(wanted, ["auto", *known], otherwise)
             raise ValueError(f"unknown attack {wanted!r}; {meant}  `dpaudit list attacks` explains them")
-        return [known[wanted]()]
+        return [kind()]
     if not (hasattr(wanted, "fit") and hasattr(wanted, "name")):
         raise ValueError(f"an attack must have a name and fit(outputs0, outputs1, rng), got {type(wanted).__name__}")
     return [wanted]
 
 
 def _same(attack: Attack, other: Attack) -> bool:
-    """Return whether two attacks are instances of the same class with equal settings."""
     if attack is other:
         return True
     if type(attack) is not type(other) or attack.name != other.name:

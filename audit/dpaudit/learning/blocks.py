@@ -11,17 +11,14 @@ from dpaudit.learning.settings import Settings
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, Targets, View
 
-Block = tuple[Outputs, Outputs]
-"""Outputs of n runs on d0 and outputs of n runs on d1, each in the order of the runs."""
+Block = tuple[Outputs, Outputs]  # outputs of n runs on d0 and outputs of n runs on d1, each in the order of the runs
 
 
 def as_outputs(outputs: Outputs | Array) -> Outputs:
-    """Convert outputs to an `Outputs` object, unless they already are one."""
     return outputs if isinstance(outputs, Outputs) else Outputs.read(outputs)
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """Concatenate blocks of outputs for each dataset."""
     return Outputs.join([block[0] for block in blocks]), Outputs.join([block[1] for block in blocks])
 
 
@@ -69,8 +66,7 @@ class PastOutputs:
     settings: Settings
     keeps_raw: bool  # whether any attack requests outputs in their original form
     before_forgetting: Callable[[], None]  # function that is called before old outputs are dropped
-    # latest blocks, without the original form of the outputs
-    blocks: list[Block] = field(default_factory=list, init=False)
+    blocks: list[Block] = field(default_factory=list, init=False)  # without the original outputs
     whole: list[Block] = field(default_factory=list, init=False)  # latest blocks, with the original form of the outputs
     _kept: int = field(default=0, init=False)  # number of trials in `blocks`
     _bytes_each: float = field(default=1.0, init=False)  # mean size of the latest outputs, in bytes
@@ -103,12 +99,7 @@ class PastOutputs:
         self._kept = len(self.blocks[0][0])
         return self.blocks[0]
 
-    def keep_only(self, block: Block) -> None:
-        """Replace all stored outputs by the outputs of one block."""
-        self.blocks, self.whole = [block], []
-
     def outputs(self) -> Block:
-        """Return all stored outputs that can be scored."""
         return joined(self.whole or self.blocks)
 
     def latest(self, most: int) -> Block:
@@ -122,10 +113,7 @@ class PastOutputs:
         return seen0.latest(most), seen1.latest(most)
 
     def max_rows(self, encoding: Encoding | None) -> int:
-        """Return the maximum number of outputs of each dataset in a fit.
-
-        The maximum is larger for vectors, and smaller for outputs that need much memory.
-        """
+        """Return the maximum number of outputs of each dataset in a fit."""
         settings = self.settings
         width = encoding.columns if isinstance(encoding, PlainEncoding) else 1
         rows = min(settings.max_wide_fit_rows, max(settings.max_fit_rows, settings.fit_rows_per_column * width))
@@ -137,7 +125,6 @@ class PastOutputs:
         return int(self.settings.max_fit_bytes / self._bytes_each)
 
     def _forgets(self, block: Block, encoding: Encoding | None) -> bool:
-        """Return whether older outputs must be dropped in order to store a new block."""
         if self.whole:
             return _too_large([*self.whole, block], self.settings.max_raw_bytes)
         return bool(self.blocks) and self._kept + len(block[0]) - len(self.blocks[0][0]) >= self.max_rows(encoding)

@@ -1,10 +1,9 @@
 """Scores of outputs with few values, shrunk towards the largest privacy loss that the claim allows.
 
 A claim such as `pure` or `approximate` allows larger privacy losses than some epsilon only with some probability delta,
-which is 0 for `pure`.  Bets win only on outputs whose log-likelihood ratio is beyond epsilon or -epsilon, and their
-gain depends on the excess of the ratio over epsilon.  The excess of a slight violation is small, so an estimate of the
-ratio with a small relative error may have an excess that is only noise.  Bets on such an excess lose wealth.  The
-attacks do not know the claim, so they cannot avoid this loss.
+which is 0 for `pure`.  Bets win only on outputs whose log-likelihood ratio is beyond epsilon or -epsilon.  The excess
+of a slight violation is small, so its estimate may be only noise, on which bets lose wealth.  The attacks do not know
+the claim, so they cannot avoid this loss.
 
 If the outputs of a pair have few distinct values, their frequencies give an estimate of the log-likelihood ratio of
 each value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its
@@ -53,7 +52,7 @@ from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import is_foreign
-from dpaudit.learning.selection import BinCounts
+from dpaudit.learning.weights import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 
@@ -72,8 +71,7 @@ _IDENTIFIES = 60.0  # score of a value that one dataset alone has shown, in nats
 _FAR = 700.0  # privacy loss in nats at which the profile of a claim is the probability of all larger losses
 _DIGITS = 9  # number of decimals of a score, as in `score`
 
-Tally = npt.NDArray[np.int64]
-"""The number of outputs of one dataset with each of k values; shape (k,)."""
+Tally = npt.NDArray[np.int64]  # the number of outputs of one dataset with each of k values; shape (k,)
 
 
 def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], epsilon: float) -> Array:
@@ -84,8 +82,7 @@ def shrunken_excess(counts0: Tally, counts1: Tally, totals: tuple[int, int], eps
     prior = np.maximum((_SCALE * epsilon) ** 2, excess**2 - _CLEAR * variance)
     shrunk = epsilon + excess * prior / (prior + variance)
     size = np.where(excess > np.sqrt(variance), shrunk, np.minimum(np.abs(ratio), _UNCLEAR * epsilon))
-    found: Array = np.round(np.sign(ratio) * size, _DIGITS)
-    return found
+    return np.asarray(np.round(np.sign(ratio) * size, _DIGITS))
 
 
 def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Array:
@@ -104,10 +101,7 @@ def beyond(ratios: Array, shares0: Array, shares1: Array, epsilon: float) -> Arr
 
 
 def scores_frequencies(attacks: Sequence[Attack]) -> bool:
-    """Return whether one of the attacks is `plug_in_ratio`, whose scores are those of frequencies, too.
-
-    An audit with other attacks only, such as a user's own attack, is an audit of these attacks.
-    """
+    """Return whether one of the attacks is `plug_in_ratio`, whose scores are those of frequencies, too."""
     return any(attack.name == _FREQUENCIES and not is_foreign(attack) for attack in attacks)
 
 
@@ -132,8 +126,7 @@ class FewValues:
     _epsilon: float = field(init=False)  # privacy loss that the claim allows with a larger probability than `_delta`
     _delta: float = field(init=False)
     trials: int = field(default=0, init=False)  # number of counted trials of the pair
-    # for each dataset of the pair: the pairs with the same dataset, including this one, and its side in them
-    _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)
+    _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)  # for d0 and d1: (pair with it, its side)
     _counts: tuple[Counter[Hashable], Counter[Hashable]] = field(init=False)  # outputs of d0 and of d1 with each value
     _useless: bool = field(init=False)  # whether there are too many values
     _used: bool = field(default=False, init=False)  # whether there ever was a score
@@ -185,9 +178,15 @@ class FewValues:
     def score(self) -> ValueScores | None:
         """Return the scores of the values, learned from past outputs only; None if the attacks score the outputs."""
         if self._score is None and self._enough:
-            ratios = self._ratios(self._values)
+            values = self._values
+            sides = [[other._counts[side] for other, side in shared] for shared in self._shared]
+            counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
+            total0, total1 = (sum(one.total() for one in side) for side in sides)
+            ratios = shrunken_excess(counts[0], counts[1], (total0, total1), self._epsilon)
+            if self._delta:
+                ratios = beyond(ratios, counts[0] / total0, counts[1] / total1, self._epsilon)
             self._used = True
-            self._score = ValueScores(dict(zip(self._values, ratios.tolist(), strict=True)))
+            self._score = ValueScores(dict(zip(values, ratios.tolist(), strict=True)))
         return self._score
 
     @property
@@ -198,10 +197,7 @@ class FewValues:
         return not self._useless and self.trials >= trials and len(self._values) >= values
 
     def in_hindsight(self) -> BinCounts | None:
-        """Return how often the present score would have had each bin on all past outputs; None if there is no score.
-
-        The score was learned from these outputs, so the counts are no evidence.  They only show which pair to try next.
-        """
+        """Return how often the present score would have had each bin on all past outputs; None if there is no score."""
         score = self.score()
         if score is None:
             return None
@@ -210,11 +206,3 @@ class FewValues:
         for side, counts in zip(found, self._counts, strict=True):
             np.add.at(side, bins, [counts[key] for key in score.ratios])
         return found
-
-    def _ratios(self, values: Sequence[Hashable]) -> Array:
-        """Return the scores of values, from the outputs of each dataset on all pairs with this dataset."""
-        sides = [[other._counts[side] for other, side in shared] for shared in self._shared]
-        counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
-        total0, total1 = (sum(one.total() for one in side) for side in sides)
-        ratios = shrunken_excess(counts[0], counts[1], (total0, total1), self._epsilon)
-        return beyond(ratios, counts[0] / total0, counts[1] / total1, self._epsilon) if self._delta else ratios

@@ -11,8 +11,7 @@ import numpy as np
 
 from dpaudit.learning.attack import Attack, Scorer, sees
 from dpaudit.learning.blocks import Block, PastOutputs, alike, encoding_of, view_of
-from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread
-from dpaudit.learning.safe_scoring import pointwise
+from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread, pointwise
 from dpaudit.learning.score import Clock, KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
 from dpaudit.learning.weights import Mixing
@@ -24,10 +23,7 @@ from dpaudit.sampling.streams import stream
 
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:
-    """Calibrate a scorer by a logistic curve (Platt 1999) that is fitted to out-of-fold scores from three folds.
-
-    The calibrated score of an output depends on its original score only.  A score that is NaN remains NaN.
-    """
+    """Calibrate a scorer by a logistic curve (Platt 1999) that is fitted to out-of-fold scores from three folds."""
     held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
@@ -77,21 +73,16 @@ class Fitting:
     last_fit: int = field(default=0, init=False)  # number of trials at the last fit
     next_full_fit: int = field(default=FIRST_FIT, init=False)  # number of trials at the next fit of all attacks
     encoding: Encoding | None = field(default=None, init=False)
-    # attack index -> calibrated scorer, for the attacks in use
-    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)
+    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)  # attacks in use -> scorer
     known: KnownScores = field(default_factory=dict, init=False)
-    # indices of the attacks that were dropped after a failure
-    dropped: set[int] = field(default_factory=set, init=False)
-    # indices of the attacks that are not used because of their small weight
-    negligible: set[int] = field(default_factory=set, init=False)
+    dropped: set[int] = field(default_factory=set, init=False)  # attacks that were dropped after a failure
+    negligible: set[int] = field(default_factory=set, init=False)  # attacks whose small weight excludes them
     warnings: list[str] = field(default_factory=list, init=False)
     clock: Clock = field(default_factory=Clock, init=False)
-    # number of trials at the next fit of quick attacks; None if they are fitted at the same times as others
-    _next_quick_fit: int | None = field(init=False)
+    _next_quick_fit: int | None = field(init=False)  # number of trials at the next fit of quick attacks, if any
     _encoded_at: int = field(default=0, init=False)  # number of trials at which the encoding was learned
     _unknown_outputs: bool = field(default=False, init=False)  # whether the encoding cannot represent some later output
-    # attack index -> number of trials at its last fit
-    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
+    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials at its last fit
     # indices of the attacks whose last fit had as many outputs as a fit may have
     _full: set[int] = field(default_factory=set, init=False)
 
@@ -101,7 +92,6 @@ class Fitting:
 
     @property
     def next_fit(self) -> int:
-        """The number of trials at the next fit of any attack."""
         return self.next_full_fit if self._next_quick_fit is None else min(self.next_full_fit, self._next_quick_fit)
 
     def score(self) -> Score:
@@ -127,7 +117,6 @@ class Fitting:
                 del self.scorers[index]
 
     def refit(self, memory: PastOutputs) -> None:
-        """Refit the attacks for which a fit is due."""
         self.mixing.model_weights.fade(self.last_fit / self.trials)
         self.last_fit = self.trials
         seen = memory.gather(self.encoding)
@@ -148,7 +137,6 @@ class Fitting:
                         self._fit(index, attack, seen, memory, recent)
 
     def drop(self, index: int, why: str) -> None:
-        """Stop using an attack after a failure, and add a warning."""
         self.dropped.add(index)
         self.mixing.model_weights.leave(index)
         self.scorers.pop(index, None)
@@ -176,10 +164,7 @@ class Fitting:
         return bool(suits(view0, view1))
 
     def _encode(self, seen: Block) -> bool:
-        """Learn the encoding again after unknown outputs, or if the number of trials has doubled.
-
-        If the columns of the encoding change, all scorers are discarded.  Return whether the columns have changed.
-        """
+        """Learn the encoding again after unknown outputs, or if the number of trials has doubled."""
         if self.encoding is not None and not self._unknown_outputs and self.trials < 2 * self._encoded_at:
             return False
         with one_thread():
@@ -194,11 +179,7 @@ class Fitting:
         return True
 
     def _due(self, index: int, attack: Attack) -> bool:
-        """Return whether to fit an attack now.
-
-        An attack with `from_trials` waits until the trials have doubled.  From `SETTLED` trials on, an attack that
-        is not in use, and that can learn from no more outputs than at its last fit, waits longer.
-        """
+        """Return whether to fit an attack now."""
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
         first: int = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0

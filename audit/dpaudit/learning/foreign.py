@@ -1,4 +1,4 @@
-"""Isolates third-party attacks, so that they receive copies of the outputs and cannot change the audit's state.
+"""Calls attacks: isolates those of third parties, handles exceptions, and tests whether scores depend on other outputs.
 
 OpenMP threads wait for each other in busy loops.  If other processes use the cores, these loops can prolong a fit from
 milliseconds to seconds.  With one thread, the results also do not depend on the number of cores.
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from dpaudit.learning.attack import Attack, Scorer
-from dpaudit.outputs import View
+from dpaudit.numerics.arrays import Array
+from dpaudit.outputs import Outputs, View
 from dpaudit.sampling.streams import kept_global_randomness
 from dpaudit.values import Output
 
@@ -55,7 +57,6 @@ def is_foreign(attack: Attack) -> bool:
 
 @cache
 def _settings_of(kind: type) -> tuple[str, ...] | None:
-    """Return the names of the settings of a class of attacks; None if the class is not a dataclass."""
     return tuple(setting.name for setting in fields(kind)) if is_dataclass(kind) else None
 
 
@@ -82,7 +83,6 @@ def as_it_was(attack: Attack | None) -> Attack | None:
 
 
 def protected(scorer: Scorer) -> Scorer:
-    """Return a scorer that passes copies of its outputs to the given scorer."""
     return lambda view: scorer(copied(view))
 
 
@@ -105,3 +105,69 @@ def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
     """In a `with` block, limit native libraries to one thread; at its end, restore the global random state."""
     with one_thread(), kept_global_randomness() if any(map(is_foreign, attacks)) else nullcontext():
         yield
+
+
+_MAX_SCORE = 60.0  # maximum absolute score in nats; larger scores, including infinite ones, are clipped to it
+_MAX_PIECE = 65_536  # maximum number of outputs that are scored in one call, to limit the memory for their views
+_MAX_PROBES = 256  # maximum number of past outputs by which a new scorer is tested
+MAX_AGAIN = 64  # maximum number of outputs of a block that are scored again in another block
+_PROBES_ALONE = 3  # number of these outputs that are scored again one at a time
+
+
+def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
+    """Compute the scores of n outputs by a scorer, and handle exceptions that the scorer raises.
+
+    An exception on one output must not change the scores of other outputs, so outputs are halved until those that cause
+    exceptions are isolated.  These have the score 0, and other scores are clipped to +-60 nats.  The second result
+    describes the failure, "" if there is none.
+    """
+    if not len(view):
+        return np.zeros(0), ""
+    try:
+        values = np.array(scorer(view), dtype=np.float64)
+        failure = "" if values.shape == (len(view),) else f"returned scores of shape {values.shape}"
+    except (Exception, SystemExit) as error:  # an exception in an attack must not end the audit
+        values, failure = np.zeros(0), f"raised {type(error).__name__} when scoring: {error}"
+    if failure and len(view) > 1:
+        half = len(view) // 2
+        values = np.concatenate([asked(scorer, view[:half])[0], asked(scorer, view[half:])[0]])
+    elif failure:
+        values = np.zeros(1)
+    elif np.isnan(values).any():
+        failure = "returned NaN"
+        values = np.where(np.isnan(values), 0.0, values)
+    return np.clip(values, -_MAX_SCORE, _MAX_SCORE), failure
+
+
+def same(scores: Array, again: Array) -> bool:
+    """Return whether two arrays of scores of the same outputs agree up to rounding errors of 1e-9."""
+    return np.array_equal(scores, again) or np.allclose(scores, again, rtol=1e-9, atol=1e-9)
+
+
+def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator, *, thorough: bool) -> bool:
+    """Test whether the score of an output depends on this output only."""
+    if thorough:
+        half = _MAX_PROBES // 2
+        ends = [view[max(0, len(view) - half) :] for view in (view0, view1)]
+        past: View = np.concatenate(ends) if isinstance(ends[0], np.ndarray) else [*ends[0], *ends[1]]
+        n = len(past)
+        others = rng.permutation(n)[: rng.integers(1, min(MAX_AGAIN, n) + 1)]
+        chosen = [others, *rng.integers(n, size=(_PROBES_ALONE, 1))]
+    else:
+        past = _picked(view0, np.arange(0, len(view0), max(1, len(view0) // 3)))
+        chosen = list(np.arange(len(past))[:, None])
+    scores = asked(scorer, past)[0]
+    return all(same(scores[at], asked(scorer, _picked(past, at))[0]) for at in chosen)
+
+
+def _picked(view: View, at: npt.NDArray[np.intp]) -> View:
+    return view[at] if isinstance(view, np.ndarray) else [view[i] for i in at]
+
+
+def in_pieces(
+    compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs, *, size: int = _MAX_PIECE
+) -> tuple[Array, str]:
+    """Compute scores and the first failure, "" if none, of many outputs in pieces, to limit the memory for views."""
+    starts = range(0, len(outputs), size)
+    found = [compute(outputs.take(np.arange(i, min(i + size, len(outputs))))) for i in starts]
+    return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")

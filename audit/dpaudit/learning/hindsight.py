@@ -9,10 +9,9 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
-from dpaudit.learning.foreign import guarded, is_foreign
-from dpaudit.learning.safe_scoring import in_pieces, same
+from dpaudit.learning.foreign import guarded, in_pieces, is_foreign, same
 from dpaudit.learning.score import Score
-from dpaudit.learning.selection import BinCounts
+from dpaudit.learning.weights import BinCounts
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 
@@ -32,16 +31,13 @@ class Moment:
     """
 
     score: Score
-    # index of the attack whose scores alone were bet on when the score was frozen; None for the mixture
-    chosen_expert: int | None
+    chosen_expert: int | None  # attack whose scores alone were bet on when the score was frozen; None for the mixture
     number: int  # 1 for the score that was frozen first, 2 for the next score, and so on
     before: BinCounts  # (2, BINS), counts of the scores that were bet on since the previous score was frozen
-    # (2, BINS), counts of the values of the frozen score on later outputs
-    after: BinCounts = field(default_factory=_none)
+    after: BinCounts = field(default_factory=_none)  # (2, BINS), counts of the values on later outputs
     trials: int  # number of trials of the learner up to which outputs were counted in `after`
     closed: bool = False  # whether counting has stopped because the memory dropped outputs before they were counted
-    # outputs that are scored again to verify the score; None if it uses no third-party attack
-    probes: Block | None = None
+    probes: Block | None = None  # outputs that verify a third-party score when they are scored again
     probed: tuple[Array, ...] = ()  # scores of the outputs in `probes`, computed when the score was frozen
 
     @property
@@ -51,14 +47,8 @@ class Moment:
 
 
 def _asked_now(score: Score, sides: Block) -> tuple[Array, ...]:
-    """Compute the scores of the outputs of both datasets without the cache."""
     with guarded(score.attacks):
         return tuple(score.anew(side) for side in sides)
-
-
-def _scored(score: Score, side: Outputs) -> Array:
-    """Compute the scores of outputs in pieces, inside `guarded`."""
-    return in_pieces(lambda some: (score.unguarded(some), ""), side, size=_PIECE)[0]
 
 
 @dataclass(eq=False)
@@ -67,8 +57,7 @@ class Hindsight:
 
     first_moment: int  # number of trials at which a score is first frozen
     _moments: list[Moment] = field(default_factory=list, init=False)  # the frozen scores, oldest first
-    # (2, BINS), counts of the scores that were bet on since the last score was frozen
-    _since: BinCounts = field(default_factory=_none, init=False)
+    _since: BinCounts = field(default_factory=_none, init=False)  # counts since the last freeze
 
     def count(self, scores0: Array, scores1: Array) -> None:
         """Count the scores of fresh outputs on which bets are placed.  Both arrays have the shape (n,)."""
@@ -80,7 +69,6 @@ class Hindsight:
         return trials >= 2 * latest and bool(self._since.any(axis=1).all())
 
     def freeze(self, score: Score, chosen_expert: int | None, latest: Callable[[int], Block]) -> None:
-        """Freeze a score that was learned from all outputs so far."""
         number = self._moments[-1].number + 1 if self._moments else 1
         moment = Moment(
             score=score, chosen_expert=chosen_expert, number=number, before=self._since, trials=score.trials
@@ -92,7 +80,6 @@ class Hindsight:
         self._since = _none()
 
     def catch_up(self, trials: int, latest: Callable[[int], Block]) -> None:
-        """Count the scores of later outputs by each frozen score."""
         for moment in self._moments:
             due = trials - moment.trials
             sides = latest(due) if due and not moment.closed else None
@@ -101,15 +88,16 @@ class Hindsight:
             if len(sides[0]) < due:
                 moment.closed = True
                 continue
+
+            def score(side: Outputs, by: Score = moment.score) -> Array:
+                return in_pieces(lambda some: (by.unguarded(some), ""), side, size=_PIECE)[0]
+
             with guarded(moment.score.attacks):
-                moment.after += np.array([bin_counts(_scored(moment.score, side)) for side in sides])
+                moment.after += np.array([bin_counts(score(side)) for side in sides])
             moment.trials = trials
 
     def moments(self, chosen_expert: int | None) -> list[Moment]:
-        """Return the frozen scores, oldest first, for which later outputs of both datasets were counted.
-
-        A frozen score is omitted if it has changed, because an attack modified a scorer that it had returned.
-        """
+        """Return the frozen scores, oldest first, for which later outputs of both datasets were counted."""
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
         found = [moment for moment in found if moment.frozen]
         return [moment for moment in found if chosen_expert is None or moment.chosen_expert == chosen_expert]

@@ -2,7 +2,7 @@
 
 After a second stage, a score combines the mixture of all attacks with attacks that were fitted to far more outputs.  A
 logistic regression on held-out outputs determines the weights (stacking, Wolpert 1992).  If bets on the scores of one
-component alone would have won clearly more against the claim, this component is the final score (`selection`).
+component alone would have won clearly more against the claim, this component is the final score (`weights.Experts`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.learning.attack import Attack, Scorer, sees
-from dpaudit.learning.blocks import as_outputs
+from dpaudit.learning.blocks import Block, as_outputs
 from dpaudit.learning.few_values import ValueScores
-from dpaudit.learning.foreign import guarded
-from dpaudit.learning.safe_scoring import asked
-from dpaudit.learning.selection import Experts
+from dpaudit.learning.foreign import MAX_AGAIN, asked, guarded, is_foreign, same
+from dpaudit.learning.weights import DIGITS, Experts, weighted_mean
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import fit_logistic, linear
-from dpaudit.outputs import Encoding, Outputs
+from dpaudit.outputs import Encoding, OutputError, Outputs
+from dpaudit.sampling.streams import stream
 
 
 @dataclass(slots=True, eq=False)
@@ -50,8 +51,7 @@ class Stacked:
 
     def __call__(self, columns: Array) -> Array:
         """Compute the rounded stacked scores (n,) of n outputs from their scores (n, 1 + m) by the components."""
-        scores: Array = np.round(linear(columns, self.slopes) + self.intercept, _DIGITS)
-        return scores
+        return np.asarray(np.round(linear(columns, self.slopes) + self.intercept, DIGITS))
 
     def weights(self, mixed: Mapping[int, float]) -> dict[int, float]:
         """Return the weight of each attack in the stacked score, given its weight in the mixture; the sum is 1."""
@@ -78,7 +78,6 @@ def stacked(refitted: Mapping[int, Scorer], columns0: Array, columns1: Array, ex
     return Stacked(refitted, slopes, intercept, spread / spread.sum())
 
 
-_DIGITS = 9  # number of decimals of a score; further decimals might depend on the position of an output in its block
 _STACKED = -1  # key of the stacked score in the cache `KnownScores`
 KnownScores = dict[int, dict[Hashable, float]]
 """A cache of the scores of recurring values by their keys, for each attack index and for `_STACKED`."""
@@ -96,8 +95,8 @@ class Score:
       multiples of 10^-9, between which the cuts of the bins lie (`inference.grid`),
     - a value has a score of its own or has none, whatever stands beside it.
 
-    A third-party attack may violate this rule; `rechecks` detects violations.  Suppose that later outputs are
-    independent given the past.  Then the scores of these outputs are independent given the past, too.
+    `Rechecks` detects third-party attacks that violate this rule.  So the scores of later outputs are independent given
+    the past if the outputs are.
     """
 
     attacks: Sequence[Attack]
@@ -167,10 +166,7 @@ class Score:
         return self.ask(index, self.scorers[index], sees(self.attacks[index]), outputs)
 
     def ask(self, index: int, scorer: Scorer, view: str, outputs: Outputs) -> tuple[Array, str]:
-        """Compute scores (n,) and the description of a failure by a given scorer of an attack, which expects a view.
-
-        An output that the encoding cannot represent has the score 0.
-        """
+        """Compute scores (n,) and the description of a failure by a given scorer of an attack, which expects a view."""
         assert self.encoding is not None
         unknown_outputs = outputs.unknown_outputs(self.encoding)
         with self.clock.running(index):
@@ -186,7 +182,6 @@ class Score:
         return self.combined({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, outputs)
 
     def _stacked(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
-        """Combine the scores by the refitted attacks and the scores by the mixture into stacked scores."""
         assert self.stacked is not None
         found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
         return self.stacked(np.column_stack([mixed(outputs), *found]))
@@ -204,7 +199,92 @@ class Score:
         return np.array([known[key] for key in keys])[distinct.places], failure
 
 
-def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
-    """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
-    mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), _DIGITS)
-    return mean
+_SHARE_ALONE = 0.25  # probability that only one output of a block is scored a second time
+
+AttackScores = dict[int, Array]  # a dict from attack indices to the scores of n outputs by this attack; shape (n,)
+
+
+@dataclass(eq=False)
+class Rechecks:
+    """A scorer of the fresh outputs of one pair, which scores some of these outputs a second time in another block."""
+
+    seed: int
+    pair: int
+    void: str = field(default="", init=False)  # why the counted scores are invalid; "" if they are valid
+    _checks: int = field(default=0, init=False)  # number of blocks in which attacks were or could have been checked
+    _scored: int = field(default=0, init=False)  # number of outputs of each dataset in the scored blocks
+    _next_check: int = field(default=1, init=False)  # number of scored outputs at the next check of built-in attacks
+
+    def counted(self, sides: Block, score: Score) -> tuple[Array, Array]:
+        """Compute the combined scores of the outputs of d0 and of d1, and verify some of these scores."""
+        with guarded(score.attacks):
+            scores = {side: score.unguarded(sides[side]) for side in self._order()}
+            for some, at in self._again(sides):
+                if not same(np.concatenate([scores[0], scores[1]])[at], score.anew(some)):
+                    self._accuse(score.attacks, list(score.weights()))
+        self._scored += len(sides[0])
+        return scores[0], scores[1]
+
+    def of_each(
+        self, sides: Block, score: Score
+    ) -> tuple[tuple[AttackScores, AttackScores], tuple[Array, Array], dict[int, str]]:
+        """Compute the scores of the outputs of both datasets by each attack and by all together, and all failures."""
+        parts: tuple[AttackScores, AttackScores] = {}, {}
+        failures: dict[int, str] = {}
+        with guarded(score.attacks):
+            for side in self._order():
+                for i in score.scorers:
+                    parts[side][i], failure = score.of_attack(i, sides[side])
+                    if failure:
+                        failures.setdefault(i, failure)
+            scores = score.combined(parts[0], sides[0]), score.combined(parts[1], sides[1])
+            self._scored += len(sides[0])
+            own = self._scored >= self._next_check
+            if own:
+                self._next_check = 2 * self._scored
+            checked = own or any(is_foreign(score.attacks[i]) for i in score.scorers)
+            for some, at in self._again(sides) if checked else ():
+                anew = {i: score.of_attack_anew(i, some)[0] for i in score.scorers}
+                if not same(np.concatenate(scores)[at], score.combined(anew, some)):
+                    differ = [i for i in anew if not same(np.concatenate([parts[0][i], parts[1][i]])[at], anew[i])]
+                    self._accuse(score.attacks, differ or list(anew))
+        return parts, scores, failures
+
+    def _order(self) -> tuple[int, int]:
+        """Return the order in which the two datasets are scored.  It is random, so an attack cannot predict it."""
+        first = int(stream(self.seed, "first asked", self.pair, self._scored).integers(2))
+        return first, 1 - first
+
+    def _again(self, sides: Block) -> list[tuple[Outputs, npt.NDArray[np.intp]]]:
+        """Select some outputs of a block, read them again from the raw outputs, and return them with their indices."""
+        self._checks += 1
+        try:
+            return list(again(sides, stream(self.seed, "check", self.pair, self._checks)))
+        except OutputError as error:  # a user's encoder may raise an exception when it reads an output again
+            self.void = self.void or f"an output could not be read a second time ({error})"
+            return []
+
+    def _accuse(self, attacks: Sequence[Attack], suspects: list[int]) -> None:
+        """Declare the counted scores invalid, because the score of an output may depend on more than this output."""
+        foreign = [i for i in suspects if is_foreign(attacks[i])]
+        names = " or ".join(attacks[i].name for i in foreign or suspects)
+        self.void = self.void or (
+            f"attack {names} gave the same output different scores in different blocks or at different times; "
+            "a score may depend on a single output only"
+        )
+
+
+def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
+    """Select a few outputs at random, and yield them in random order with their places among those of d0, then d1."""
+    n0 = len(sides[0])
+    n = n0 + len(sides[1])
+    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(MAX_AGAIN, n) + 1))
+    at = rng.permutation(n)[:size] if n < 10 * MAX_AGAIN else rng.choice(n, size, replace=False)
+    of_d0 = at < n0
+    found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
+    found = [(some, places) for some, places in found if len(places)]
+    if len(found) == 2:
+        order = rng.permutation(size)
+        both, places = Outputs.join([found[0][0], found[1][0]]), np.concatenate([found[0][1], found[1][1]])
+        found = [(both.read_again(order), places[order])]
+    yield from found

@@ -20,11 +20,9 @@ class Settings:
     # From `SETTLED` trials on, an attack that is not in use, and whose last fit had as many outputs as a fit may have,
     # is refitted only when the trials have grown by this factor.  A fit to as many other outputs is hardly better.
     full_fit_growth: float = 32.0
-    # number of trials at the first fit of quick attacks; if None, quick attacks are fitted at the same times as others
-    first_quick_fit: int | None = None
+    first_quick_fit: int | None = None  # number of trials at the first fit of quick attacks; None as for others
     quick_growth: float = 1.1  # factor by which the number of trials must grow before quick attacks are refitted
-    # factor by which the number of trials must grow before the selection of one attack is revised
-    choice_growth: float = 1.1
+    choice_growth: float = 1.1  # factor by which trials must grow before the selection of one attack is revised
     first_moment: int = 20  # number of trials at which a score is first frozen for the witness
     # minimum weight in the mixture with which an attack is kept in a frozen score; an attack that returns from a
     # suspension weighs less (`weights._BEHIND_ON_RETURN`), and would score all later outputs
@@ -37,8 +35,7 @@ class Settings:
     max_fit_bytes: int = 2**30  # maximum size of the outputs in a fit, in bytes
     min_fit_rows: int = 50  # minimum number of outputs in a fit, even if they exceed `max_fit_bytes`
     max_fit_parts: int = 500_000  # maximum number of parts of structured outputs that are stored in memory
-    # minimum number of structured outputs in a fit, even if they exceed `max_fit_parts`
-    min_structured_rows: int = 1_000
+    min_structured_rows: int = 1_000  # minimum number of structured outputs in a fit, even above `max_fit_parts`
     max_raw_bytes: int = 2**28  # maximum size, in bytes, of outputs that are stored in their original form
     max_vocabulary: int = 2_000  # maximum number of structured outputs from which an encoding is learned
 

@@ -20,8 +20,7 @@ from dpaudit.values import Output
 
 _MAX_COLUMNS = 8  # maximum number of columns with numbers, and maximum number of other columns
 
-Columns = tuple[Array, Array]
-"""The k columns of n outputs of d0, (n, k), and the k columns of m outputs of d1, (m, k)."""
+Columns = tuple[Array, Array]  # the k columns of n outputs of d0, (n, k), and the k columns of m outputs of d1, (m, k)
 
 
 def symmetric_columns(
@@ -47,16 +46,19 @@ def symmetric_columns(
     sides = [Outputs.read([outputs[i] for i in order]) for outputs, order in given]
     encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary, learner.targets)
     matrices: list[Array] = [np.asarray(view_of(side, encoding, "features")) for side in sides]
+    nothing = [np.zeros((len(order), 0)) for order in orders]
     if any(len(matrix) < len(order) for matrix, order in zip(matrices, orders, strict=True)):
-        matrices = [np.zeros((len(order), 0)) for order in orders]  # the encoding cannot represent some outputs
+        matrices = nothing  # the encoding cannot represent some outputs
     numeric, total = encoding.numeric, matrices[0].shape[1]
     chosen = [*_spaced(0, numeric), *_spaced(numeric, total)]
-    columns = [
-        _with_sum(matrix[:, : min(numeric, total)], matrix[:, chosen] if total else matrix) for matrix in matrices
-    ]
-    scores = _scores(learner, sides, encoding, rng) if refit else [np.zeros((len(order), 0)) for order in orders]
+    columns = [matrix[:, chosen] if total else matrix for matrix in matrices]
+    if min(numeric, total) > 1:  # the sum of several numbers is a column, too
+        with np.errstate(all="ignore"):
+            sums = [matrix[:, :numeric].sum(axis=1) for matrix in matrices]
+        columns = [np.column_stack(both) for both in zip(columns, sums, strict=True)]
+    scores = _scores(learner, sides, encoding, rng) if refit else nothing
     if any(len(side) < len(order) for side, order in zip(scores, orders, strict=True)):
-        scores = [np.zeros((len(order), 0)) for order in orders]
+        scores = nothing
     (a, b), (c, d) = (
         [matrix[np.argsort(order)] for matrix, order in zip(found, orders, strict=True)] for found in (columns, scores)
     )
@@ -86,14 +88,4 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.
 
 def _spaced(start: int, stop: int) -> list[int]:
     """Return at most `_MAX_COLUMNS` evenly spaced integers in the range [start, stop)."""
-    return (
-        sorted({int(i) for i in np.linspace(start, stop - 1, min(_MAX_COLUMNS, stop - start))}) if stop > start else []
-    )
-
-
-def _with_sum(numbers: Array, columns: Array) -> Array:
-    """Append a column with the sum of the numbers of each output, if an output has several numbers."""
-    if numbers.shape[1] < 2:
-        return columns
-    with np.errstate(all="ignore"):
-        return np.column_stack([columns, numbers.sum(axis=1)])
+    return sorted({int(i) for i in np.linspace(start, stop - 1, max(0, min(_MAX_COLUMNS, stop - start)))})

@@ -1,33 +1,32 @@
 """Combines the scores of several attacks into one score, by predictive model weights or by the choice of one attack.
 
-The combined score is the weighted mean of the attacks' log-likelihood ratios.  If bets on the scores of one attack
-alone would have won clearly more against the claim, these scores are used instead of the mean (`selection`).
+The combined score is the weighted mean of the attacks' log-likelihood ratios.
 
 The weight of an attack is proportional to exp(-L), where L is the discounted sum of its log-losses on unseen outputs.
-Without discounting, the weight would be the posterior probability of the attack under a uniform prior (Dawid 1984,
-prequential statistics).  But the loss of an attack after a fit to a hundred outputs says little about its loss after a
-fit to ten thousand outputs.  Without discounting, a simple attack would keep the largest weight long after a flexible
-attack has become better.  This effect is the catch-up phenomenon of van Erven, Gruenwald & de Rooij 2012.  Therefore
-the losses are discounted as the number of trials grows.
+Without discounting, it would be the posterior probability under a uniform prior (Dawid 1984, prequential statistics),
+and a simple attack would keep the largest weight long after a flexible attack has become better (the catch-up
+phenomenon of van Erven, Gruenwald & de Rooij 2012).  So losses are discounted as the number of trials grows.  An attack
+with a head start, such as `known_noise`, abstains unless a law fits the outputs, which is evidence for its ratios.
 
-The prior is uniform, unless an attack has a head start.  `known_noise` has one: it abstains unless a law fits the
-outputs themselves, which is evidence for its ratios that no log-loss shows.
+The mean log-loss hardly shows a violation in few outputs, although it is strong evidence against a claim.  So `Experts`
+also computes the wealth of bets on the scores of each attack alone, and of bets on the mixture, from scores of unseen
+outputs only.  If one attack alone would have won clearly more, its scores are used instead of the mean.
 
-If the loss of an attack exceeds the least loss of all attacks by more than 10 nats, the attack is suspended.  A
-suspended attack is neither fitted nor used for scoring.  The suspension ends when the number of trials has doubled.
-The loss of the attack is then set to 3 nats above the least loss.  Suspensions depend on past blocks only.
+An attack whose loss exceeds the least loss by more than 10 nats is suspended: it is neither fitted nor used until the
+number of trials has doubled, and returns with a loss of 3 nats above the least.  Suspensions and choices depend on past
+blocks only, so they affect no guarantee.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from dpaudit.learning.score import weighted_mean
-from dpaudit.learning.selection import Experts
+from dpaudit.inference.grid import BINS, rows_of_bin_counts
 from dpaudit.learning.settings import FIRST_FIT, MAX_TRIED, SETTLED
 from dpaudit.numerics.arrays import Array
 
@@ -38,6 +37,56 @@ _BEHIND_ON_RETURN = 3.0  # nats above the least loss to which the loss of an att
 # minimum number of trials of an attack before its suspension; fewer trials would miss violations in few outputs
 _MIN_TRIALS_BEFORE = 400
 _BEHIND_ON_JOINING = 2.0  # nats above the loss of the mixture at which the loss of a late attack starts
+
+
+DIGITS = 9  # number of decimals of a score; further decimals might depend on the position of an output in its block
+BinCounts = npt.NDArray[np.int64]
+"""The number of scores in each bin, for outputs of d0 and for outputs of d1; shape (2, BINS)."""
+
+_MIN_LEAD_ALONE = 1.0  # minimum lead in log-wealth (nats) at which an attack replaces the mixture
+# lead in log-wealth (nats): an attack that leads the mixture by more is not suspended (`learning.weights`)
+_MIN_LEAD_SPARED = 0.3
+_MIXTURE = -1  # key of the mixture in dicts with attack indices as keys
+
+
+@dataclass
+class Experts:
+    """A record of the wealth that would have been won by bets on one attack alone, and by bets on the mixture."""
+
+    worth: Callable[[BinCounts], float]  # log-wealth of bets on scores with these bin counts
+    chosen_expert: int | None = field(default=None, init=False)  # attack used alone; None for the mixture
+    # indices of the attacks that must not be suspended, because they lead the mixture
+    ahead: frozenset[int] = field(default=frozenset(), init=False)
+    _counts: dict[int, BinCounts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
+
+    def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
+        """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts."""
+        sides = zip(*alone.values(), mixture, strict=True)
+        counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
+        for attack, counts in zip(alone, counted, strict=False):
+            self._counts[attack] = self._counts.get(attack, self._counts[_MIXTURE]) + counts
+        self._counts[_MIXTURE] = self._counts[_MIXTURE] + counted[-1]
+
+    def judge(self, attacks: Iterable[int]) -> None:
+        """Select one of the given attacks or the mixture, and update `chosen_expert` and `ahead`."""
+        mixture = self.worth(self._counts[_MIXTURE])
+        won = {attack: self.worth(self._counts[attack]) for attack in attacks if attack in self._counts}
+        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _MIN_LEAD_SPARED)
+        best = max(self.ahead, key=lambda attack: won[attack], default=None)
+        clear = best is not None and won[best] > max(mixture, 0.0) + _MIN_LEAD_ALONE
+        self.chosen_expert = best if clear else None
+
+    def forget(self, attack: int) -> None:
+        """Discard the bin counts of a suspended attack."""
+        self._counts.pop(attack, None)
+
+
+def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
+    """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
+    return np.asarray(np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), DIGITS))
 
 
 def log_loss(scores0: Array, scores1: Array) -> float:
@@ -51,12 +100,9 @@ class ModelWeights:
 
     head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
     _losses: dict[int, float] = field(default_factory=dict)  # attack index -> discounted loss in nats
-    # attack index -> number of trials at which the attack joined or its last suspension ended
-    _since: dict[int, int] = field(default_factory=dict)
-    # attack index -> number of trials at which its suspension ends
-    _suspended_until: dict[int, int] = field(default_factory=dict)
-    # attack index -> undiscounted loss in nats, and number of outputs
-    _true: dict[int, tuple[float, int]] = field(default_factory=dict)
+    _since: dict[int, int] = field(default_factory=dict)  # attack -> trials when it joined or returned
+    _suspended_until: dict[int, int] = field(default_factory=dict)  # attack -> trials at the end
+    _true: dict[int, tuple[float, int]] = field(default_factory=dict)  # attack -> undiscounted loss, outputs
     _combined: float = 0.0  # discounted loss of the mixture, in nats
     _scored: int = 0  # number of trials whose outputs have been scored
 
@@ -77,7 +123,6 @@ class ModelWeights:
         self._suspended_until.pop(attack, None)
 
     def suspended(self, attack: int, trials: int) -> bool:
-        """Return whether an attack is suspended at this number of trials."""
         return trials < self._suspended_until.get(attack, 0)
 
     def away(self, attack: int) -> bool:
@@ -85,7 +130,6 @@ class ModelWeights:
         return attack in self._suspended_until
 
     def weights(self, attacks: list[int]) -> dict[int, float]:
-        """Return the weights of the given attacks; the weights sum to 1."""
         losses = {i: self._losses[i] - self.head_starts.get(i, 0.0) for i in attacks}
         least = min(losses.values(), default=0.0)
         raw = {i: math.exp(least - loss) for i, loss in losses.items()}
@@ -93,7 +137,6 @@ class ModelWeights:
         return {i: value / total for i, value in raw.items()}
 
     def count(self, losses: dict[int, float], combined: float, n: int) -> None:
-        """Add the losses of n fresh trials to the discounted losses."""
         for attack, loss in losses.items():
             self._losses[attack] += loss
             total, scored = self._true.get(attack, (0.0, 0))
@@ -116,7 +159,6 @@ class ModelWeights:
         return self._since.get(attack, 0) >= SETTLED and not self._tried(attack, trials)
 
     def fade(self, share: float) -> None:
-        """Discount the losses of all attacks before a refit."""
         best, kept = self._best(), share**_FADING_POWER
         self._losses = {attack: best + kept * (loss - best) for attack, loss in self._losses.items()}
         self._combined = best + kept * (self._combined - best)
@@ -160,7 +202,6 @@ class Mixing:
         return self.model_weights.weights(list(attacks))
 
     def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
-        """Update the losses of the attacks by their scores of fresh outputs."""
         weights = self.model_weights.weights(list(parts0))
         n = len(next(iter(parts0.values())))
         mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)

@@ -7,7 +7,7 @@ exactly, and the claim must be true for this pair.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
 
@@ -40,27 +40,22 @@ def subject(event: Foreign, *, accountant: Foreign = None, name: str = "") -> Su
     simulate = _simulation(event)
     if accountant is None:
         accountant = import_module("dp_accounting.pld").PLDAccountant()
-    accountant = copy.deepcopy(_new(accountant))
+    kind, relation = type(accountant).__name__, accountant.neighboring_relation.name
+    if relation != "ADD_OR_REMOVE_ONE":
+        raise UnknownSubject(f"the pair adds one record, but the relation of the {kind} is {relation}; pass {kind}()")
+    if type(accountant.ledger).__name__ != "NoOpDpEvent":
+        raise UnknownSubject(f"the {kind} has composed {str(accountant.ledger)[:200]}; pass a new accountant: {kind}()")
     if not accountant.supports(event):
-        raise UnknownSubject(f"{type(accountant).__name__} does not support {type(event).__name__}")
+        raise UnknownSubject(f"{kind} does not support {type(event).__name__}")
+    accountant = copy.deepcopy(accountant)
     accountant.compose(event)
     return Subject(
         mechanism=Simulation(simulate),
         claim=_claim(accountant),
         pairs=[Pair([], [1.0], "add_remove", "no record and one record")],
         name=words[:200],
-        source=f"dp-accounting {metadata.version('dp-accounting')}, {type(accountant).__name__}: delta(epsilon)",
+        source=f"dp-accounting {metadata.version('dp-accounting')}, {kind}: delta(epsilon)",
     )
-
-
-def _new(accountant: Foreign) -> Foreign:
-    """Return the accountant, and refuse one that has composed events or has another relation than the pair."""
-    kind, relation = type(accountant).__name__, accountant.neighboring_relation.name
-    if relation != "ADD_OR_REMOVE_ONE":
-        raise UnknownSubject(f"the pair adds one record, but the relation of the {kind} is {relation}; pass {kind}()")
-    if type(accountant.ledger).__name__ != "NoOpDpEvent":
-        raise UnknownSubject(f"the {kind} has composed {str(accountant.ledger)[:200]}; pass a new accountant: {kind}()")
-    return accountant
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +66,9 @@ class Simulation:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The library whose accountant states the claim."""
         return ("dp_accounting",)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n outputs, one row for each."""
         return self.simulate(np.full(n, float(sum(dataset))), rng)
 
 
@@ -101,38 +94,19 @@ def _simulation(event: Foreign) -> Simulate:
     return _SIMULATIONS[kind](event)
 
 
-def _gaussian(event: Foreign) -> Simulate:
-    return lambda sums, rng: (sums + rng.normal(0.0, event.noise_multiplier, len(sums)))[:, None]
-
-
-def _laplace(event: Foreign) -> Simulate:
-    return lambda sums, rng: (sums + rng.laplace(0.0, event.noise_multiplier, len(sums)))[:, None]
-
-
 def _discrete_laplace(event: Foreign) -> Simulate:
     """Noise k with probability proportional to exp(-a |k|) on an integer that changes by the sensitivity."""
 
     def simulate(sums: Array, rng: np.random.Generator) -> Array:
         stop = -np.expm1(-event.noise_parameter)
         noise = rng.geometric(stop, len(sums)) - rng.geometric(stop, len(sums))
-        outputs: Array = (event.sensitivity * sums + noise)[:, None]
-        return outputs
+        return np.asarray((event.sensitivity * sums + noise)[:, None])
 
     return simulate
 
 
-def _composed(event: Foreign) -> Simulate:
-    parts = [_simulation(part) for part in event.events]
-
-    def simulate(sums: Array, rng: np.random.Generator) -> Array:
-        return np.concatenate([part(sums, rng) for part in parts], axis=1)
-
-    return simulate
-
-
-def _self_composed(event: Foreign) -> Simulate:
-    part = _simulation(event.event)
-    return lambda sums, rng: np.concatenate([part(sums, rng) for _ in range(event.count)], axis=1)
+def _composed(parts: Sequence[Simulate]) -> Simulate:
+    return lambda sums, rng: np.concatenate([part(sums, rng) for part in parts], axis=1)
 
 
 def _poisson_sampled(event: Foreign) -> Simulate:
@@ -141,10 +115,10 @@ def _poisson_sampled(event: Foreign) -> Simulate:
 
 
 _SIMULATIONS: Mapping[str, Callable[[Foreign], Simulate]] = {
-    "GaussianDpEvent": _gaussian,
-    "LaplaceDpEvent": _laplace,
+    "GaussianDpEvent": lambda e: lambda sums, rng: (sums + rng.normal(0.0, e.noise_multiplier, len(sums)))[:, None],
+    "LaplaceDpEvent": lambda e: lambda sums, rng: (sums + rng.laplace(0.0, e.noise_multiplier, len(sums)))[:, None],
     "DiscreteLaplaceDpEvent": _discrete_laplace,
-    "ComposedDpEvent": _composed,
-    "SelfComposedDpEvent": _self_composed,
+    "ComposedDpEvent": lambda e: _composed([_simulation(part) for part in e.events]),
+    "SelfComposedDpEvent": lambda e: _composed([_simulation(e.event)] * e.count),
     "PoissonSampledDpEvent": _poisson_sampled,
 }

@@ -1,9 +1,8 @@
-"""Reads OpenDP's descriptions of domains, and selects values of a domain that may expose a fault.
+"""Reads OpenDP's debug texts of domains, and selects values of a domain that may expose a fault.
 
-All releases of OpenDP describe domains, metrics and measures by debug texts, but only recent releases have accessors
-such as `element_domain`.  Examples are `VectorDomain(AtomDomain(bounds=[0, 10], T=i32), size=5)` and `MapDomain {
-key_domain: AtomDomain(T=String), ... }`.  The values are both ends of a domain, its middle, nulls, NaN and the limits
-of the type.
+All releases describe domains, metrics and measures by texts such as `VectorDomain(AtomDomain(bounds=[0, 10], T=i32),
+size=5)` and `MapDomain { key_domain: AtomDomain(T=String), ... }`.  The values are both ends of a domain, its middle,
+nulls, NaN and the limits of the type.
 """
 
 from __future__ import annotations

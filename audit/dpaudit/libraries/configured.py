@@ -37,14 +37,11 @@ from dpaudit.values import Foreign, JsonObject
 SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
 """The libraries whose constructors a sweep can list."""
 
-GENERATORS = "synthesizer"
-"""The name in configs for all generators of synthetic tables."""
+GENERATORS = "synthesizer"  # the name in configs for all generators of synthetic tables
 
-LIBRARIES = (*SWEPT, GENERATORS)
-"""The libraries whose objects a config can name."""
+LIBRARIES = (*SWEPT, GENERATORS)  # the libraries whose objects a config can name
 
-ROWS = 100
-"""Number of rows of a synthetic table, if none is given."""
+ROWS = 100  # number of rows of a synthetic table, if none is given
 
 MAX_PAIRS = 6
 """Maximum number of pairs of a generator, because all pairs of an audit share its trials, and fits are slow."""
@@ -91,7 +88,7 @@ class LibraryCall:
         return "start.py:Called" if isolated else "dpaudit.libraries.inside.start:Called"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Private:
     """A private environment; see `mechanisms.isolated.IsolatedMechanism`."""
 
@@ -110,7 +107,6 @@ class Read:
 
     @cached_property
     def claim(self) -> TradeoffFunction:
-        """The claim."""
         found: TradeoffFunction = self.library.claim_of(self.facts)
         return found
 
@@ -143,19 +139,14 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
             raise MechanismError(f"fitting {mechanism.named}: {error}") from error
         except BaseException as error:  # includes SystemExit: with `failures: stop`, exceptions are not outputs
             outputs.append(error)
-    first = outputs[0]
-    if isinstance(first, BaseException) and isinstance(outputs[1], BaseException):
-        raise MechanismError(
-            f"{mechanism.named} raised {in_words(first)} for both tables of the pair {pair}"
-        ) from first
+    if all(isinstance(output, BaseException) for output in outputs):
+        words = f"{mechanism.named} raised {in_words(outputs[0])} for both tables of the pair {pair}"
+        raise MechanismError(words) from outputs[0]
     library.refuse_failures(mechanism.named, outputs, pair)
 
 
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
-    """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON.
-
-    In an environment, the worker of the mechanism goes on, so that an audit of the mechanism does not start another.
-    """
+    """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON."""
     if environment is None:
         made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
         try:
@@ -166,13 +157,11 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     else:
         mechanism = IsolatedMechanism(
             address=called.address(isolated=True),
-            requires=environment.requires,
-            python_version=environment.python_version,
-            lock=environment.lock,
             params=called.params,
             folder=called.folder,
             timeout=timeout,
             named=called.named,
+            **vars(environment),
         )
         (found,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
     return {**found, "config": json.dumps(called.params)}
@@ -186,7 +175,6 @@ def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
 
 
 def pairs_from(schema: Mapping[str, Foreign], search: JsonObject) -> list[Pair]:
-    """Make pairs of tiny tables from a schema."""
     columns = {name: bounds_or_list(entries) for name, entries in read_schema(schema).items()}
     settings = {"relation": "add_remove", "most": MAX_PAIRS, **search}
     return list(SearchPairs(schema=columns, tiny=True, **settings))
@@ -207,7 +195,6 @@ _KINDS: Mapping[str, tuple[type, str]] = {
 
 
 def check_config(call: str, arguments: Foreign) -> None:
-    """Check the call of a generator in a config before any code runs."""
     try:
         check_call(call)
         if is_standard(module := call.partition(":")[0]):

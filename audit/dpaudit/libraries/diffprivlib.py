@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import chain
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.libraries import distances, neighbours
+from dpaudit.libraries import neighbours
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.libraries.inside import diffprivlib as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
@@ -85,7 +85,6 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def _missing(facts: JsonObject) -> list[str]:
-    """Return the arguments that the object would compute from the data."""
     name = facts["name"]
     bins = facts.get("bins")
     if isinstance(bins, list) and (name == "histogram" or all(isinstance(one, list) for one in bins)):
@@ -99,7 +98,6 @@ def _missing(facts: JsonObject) -> list[str]:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Generate pairs of neighbouring datasets."""
     relation: Relation = "unspecified"
     if facts["kind"] == "mechanism":
         found = _inputs(facts)
@@ -118,7 +116,6 @@ def _unknown(facts: JsonObject) -> UnknownSubject:
 
 
 def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate]:
-    """Return pairs of inputs: numbers that differ by the sensitivity, categories, or lists of utilities."""
     if "values" in facts:
         values = facts["values"]
         return neighbours.choices(Cells(usual=values, kind=type(values[0]).__name__))
@@ -131,7 +128,8 @@ def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate]:
         space = _unbounded([0.0], sensitivity)
         found = list(neighbours.vectors(space, len(facts["utility"]), sensitivity, norm=math.inf))
         close = _near(facts, found, "LInfDistance", sensitivity)
-        return _one_way(close) if facts["monotonic"] else close
+        one_way = (pair for pair in close if len({a < b for a, b in zip(*pair[:2], strict=True) if a != b}) == 1)
+        return one_way if facts["monotonic"] else close
     whole, distance = facts["name"] in _WHOLE, sensitivity
     lower, upper = facts.get("lower", -math.inf), facts.get("upper", math.inf)
     cells = _unbounded([0, 10] if whole else [0.0, 10.0], sensitivity, whole=whole)
@@ -155,21 +153,14 @@ def _near(
     facts: JsonObject, found: Sequence[neighbours.Candidate], metric: str, distance: float
 ) -> Iterator[neighbours.Candidate]:
     """Leave out pairs that differ by more than the distance, for example because of rounding errors."""
-    close = [pair for pair in found if distances.within(metric, pair[0], pair[1], distance)]
-    largest = max((distances.BY_METRIC[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
+    close = [pair for pair in found if neighbours.within(metric, pair[0], pair[1], distance)]
+    largest = max((neighbours.DISTANCES[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
     if largest == 0 or 2 * largest < Fraction(distance):
         raise UnknownSubject(
             f"dpaudit finds no inputs of {facts['name']} that differ by about {distance!r}, the largest difference "
             "that its sensitivity and bounds allow; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
     return iter(close)
-
-
-def _one_way(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candidate]:
-    """Keep pairs of utilities that all move in one direction, as a monotonic utility does."""
-    for d0, d1, label in found:
-        if len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) == 1:
-            yield d0, d1, label
 
 
 def _unbounded(usual: Sequence[float], sensitivity: float, *, whole: bool = False) -> Cells:
@@ -189,7 +180,6 @@ def _between(low: float, high: float, *, whole: bool = False, unusual: Sequence[
 
 
 def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candidate]:
-    """Return datasets of numbers for a tool, and datasets of rows for a model."""
     if facts["name"] == "KMeans" and facts.get("n_clusters") != 1:
         raise UnknownSubject(
             "dpaudit makes pairs for KMeans with n_clusters=1 only; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"

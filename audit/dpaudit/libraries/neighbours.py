@@ -1,13 +1,15 @@
 """Generates candidate pairs of neighbouring datasets of plain values, the most promising pairs first.
 
-Each function yields (d0, d1, label).  The functions may yield a pair that is not a pair of neighbours, for example
-because of a rounding error.  `libraries.distances` then leaves the pair out.
+Each function yields (d0, d1, label).  A pair may be too far apart, for example because of a rounding error; exact
+distances then leave it out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import chain, count, cycle, islice
 
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
@@ -19,10 +21,7 @@ Candidate = tuple[Dataset, Dataset, str]
 
 
 def first_pairs(found: Iterable[Candidate], relation: Relation, *, most: int) -> list[Pair]:
-    """Return the first pairs of two different datasets, each pair once.
-
-    Their number is limited, because all pairs of an audit share its trials.
-    """
+    """Return the first pairs of two different datasets, each pair once."""
     pairs: dict[frozenset[Hashable], Pair] = {}
     for d0, d1, label in found:
         keys = frozenset([key(d0), key(d1)])
@@ -60,34 +59,28 @@ def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
 
 
 def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> Iterator[Candidate]:
-    """Yield pairs of vectors of numbers at the given distance."""
     n = size or 3
     least, most = cells.limits or (0, 0)
     share = distance / (1 if norm == math.inf else n ** (1 / norm))
-    share = (
-        math.floor(share) if isinstance(cells.low, int) else distance * math.floor(share / distance * _STEPS) / _STEPS
-    )
-    half = n - n // 2
+    fine = distance * math.floor(share / distance * _STEPS) / _STEPS
+    share, half = math.floor(share) if isinstance(cells.low, int) else fine, n - n // 2
+    plans: list[tuple[Record, list[float], str]] = []
     for base in dict.fromkeys([cells.exact(0) if cells.exact(0) is not None else cells.middle, *cells.usual]):
-        words = f", around {base:g}" if base else ""
-        for first, label in ((base + distance, "first above"), (base - distance, "first below")):
-            yield [base] * n, _moved(cells, [first, *[base] * (n - 1)]), f"{label}{words}"
-        yield [base] * n, _moved(cells, [base + share] * n), f"all above{words}"
-        yield [base] * n, _moved(cells, [base + share] * half + [base - share] * (n - half)), f"half-half{words}"
-        yield [base] * n, _moved(cells, [*[base] * (n - 1), base + distance]), f"last above{words}"
-        yield [base] * n, _moved(cells, [base - share] * n), f"all below{words}"
-        yield [base] * n, _moved(cells, [base + share, *[base - share] * (n - 1)]), f"one above, rest below{words}"
-    top = cells.exact(most)
-    if top is not None:
-        yield [top] * n, _moved(cells, [most - distance, *[most] * (n - 1)]), "first below the largest number"
-    bottom = cells.exact(least)
-    if bottom is not None:
-        yield [bottom] * n, _moved(cells, [least + distance, *[least] * (n - 1)]), "first above the smallest number"
-
-
-def _moved(cells: Cells, numbers: Sequence[float]) -> list[Record]:
-    """Return the numbers in the type of the domain; numbers outside the domain become None, which excludes the pair."""
-    return [cells.exact(number) for number in numbers]
+        words, rest = f", around {base:g}" if base else "", [base] * (n - 1)
+        plans += [
+            (base, [base + distance, *rest], f"first above{words}"),
+            (base, [base - distance, *rest], f"first below{words}"),
+            (base, [base + share] * n, f"all above{words}"),
+            (base, [base + share] * half + [base - share] * (n - half), f"half-half{words}"),
+            (base, [*rest, base + distance], f"last above{words}"),
+            (base, [base - share] * n, f"all below{words}"),
+            (base, [base + share, *[base - share] * (n - 1)], f"one above, rest below{words}"),
+        ]
+    plans.append((cells.exact(most), [most - distance, *[most] * (n - 1)], "first below the largest number"))
+    plans.append((cells.exact(least), [least + distance, *[least] * (n - 1)], "first above the smallest number"))
+    for start, moved, label in plans:
+        if start is not None:  # a moved number outside the domain becomes None, which excludes the pair
+            yield [start] * n, [cells.exact(number) for number in moved], label
 
 
 def added(cells: Cells, most: int) -> Iterator[Candidate]:
@@ -110,7 +103,6 @@ def added(cells: Cells, most: int) -> Iterator[Candidate]:
 
 
 def replaced(cells: Cells, size: int | None, most: int) -> Iterator[Candidate]:
-    """Yield pairs of lists of records in which `most` records differ."""
     n = SIZE if size is None else size
     most = min(most, n)
     low, high, many = cells.low, cells.high, n - most
@@ -183,55 +175,45 @@ def tables(
 
     The rows of the first table belong to users 0, 1, and so on; each has one row.
     """
-    others = [_row(columns, user, number, number) for number in range(SIZE if keys_are_public else SIZE - 1)]
-    usual = {name: cells.low for name, cells in columns.items()}
-    high = {name: cells.high for name, cells in columns.items()}
+    others = [_row(columns, user, number) for number in range(SIZE if keys_are_public else SIZE - 1)]
+    usual, high = ({name: cells.usual[end] for name, cells in columns.items()} for end in (0, -1))
     plans: list[tuple[list[dict[str, Record]], list[dict[str, Record]], str]] = []
     if user is not None and groups is not None:
         plans.append((others, _in_groups(columns, user, groups), f"one row in each of {groups} groups"))
-    times = {"one row": 1} if user is None else {"one row": 1, "many rows in one group": most_rows}
     for threshold in thresholds:
-        crowd = [{**high, user: _name(columns[user], place)} if user else dict(high) for place in range(threshold)]
-        plans.append((crowd, [dict(high)], f"a group of {threshold} rows, and one row"))
-    for words, many in times.items():
-        plans.append((others, [dict(high) for _ in range(many)], words))
+        crowd = [{**high, user: _name(columns[user], place)} if user else high for place in range(threshold)]
+        plans.append((crowd, [high], f"a group of {threshold} rows, and one row"))
+    plans.append((others, [high], "one row"))
     if user is not None:
-        spread = [_row(columns, user, number, number) for number in range(most_rows)]
-        plans.append((others, spread, "many rows in many groups"))
-        plans.append((others, [_mixed(columns, number) for number in range(most_rows)], "many rows, and all extremes"))
-    first, further = _strays(columns, user, keys_are_public=keys_are_public)
-    plans += [(others, [{**usual, name: stray}], label) for name, label, stray in first]
-    if not keys_are_public:
-        plans.append(([], [dict(high)], "empty, and one row"))
-    plans += [(others, [{**usual, name: stray}], label) for name, label, stray in further]
+        ends = [
+            {
+                name: (cells.low, cells.high)[(number >> place) % 2]
+                for place, (name, cells) in enumerate(columns.items())
+            }
+            for number in range(most_rows)
+        ]
+        plans += [
+            (others, [high] * most_rows, "many rows in one group"),
+            (others, [_row(columns, user, number) for number in range(most_rows)], "many rows in many groups"),
+            (others, ends, "many rows, and all extremes"),
+        ]
+    strays = [  # the first unusual number of each column is tried early; if groups are public, categories have none
+        (place > 0 or cells.limits is None, [{**usual, name: stray}], f"one row with {label} in {name}")
+        for name, cells in columns.items()
+        if name != user and not (keys_are_public and cells.limits is None)
+        for place, (label, stray) in enumerate(cells.unusual)
+    ]
+    plans += [(others, rows, label) for late, rows, label in strays if not late]
+    plans += [] if keys_are_public else [([], [high], "empty, and one row")]
+    plans += [(others, rows, label) for late, rows, label in strays if late]
     for rest, new, label in plans:
         rows = [row if user is None else {**row, user: _name(columns[user], len(rest) + 1)} for row in new]
-        yield _by_column(columns, rest), _by_column(columns, [*rest, *rows]), label
+        d0, d1 = ({name: [row[name] for row in table] for name in columns} for table in (rest, [*rest, *rows]))
+        yield d0, d1, label
 
 
-_Stray = tuple[str, str, Record]  # a column, a label and an unusual value
-
-
-def _strays(
-    columns: Mapping[str, Cells], user: str | None, *, keys_are_public: bool
-) -> tuple[list[_Stray], list[_Stray]]:
-    """Return the first unusual value of each column of numbers, and all further unusual values.
-
-    If groups are public, a column of categories has no unusual values.
-    """
-    first: list[_Stray] = []
-    further: list[_Stray] = []
-    for name, cells in columns.items():
-        if name == user or (keys_are_public and cells.limits is None):
-            continue
-        for place, (label, stray) in enumerate(cells.unusual):
-            chosen = first if place == 0 and cells.limits is not None else further
-            chosen.append((name, f"one row with {label} in {name}", stray))
-    return first, further
-
-
-def _row(columns: Mapping[str, Cells], user: str | None, number: int, turn: int) -> dict[str, Record]:
-    row = {name: cells.usual[turn % len(cells.usual)] for name, cells in columns.items()}
+def _row(columns: Mapping[str, Cells], user: str | None, number: int) -> dict[str, Record]:
+    row = {name: cells.usual[number % len(cells.usual)] for name, cells in columns.items()}
     return row if user is None else {**row, user: _name(columns[user], number)}
 
 
@@ -256,13 +238,88 @@ def _distinct(cells: Cells) -> Iterator[Record]:
         )
 
 
-def _mixed(columns: Mapping[str, Cells], number: int) -> dict[str, Record]:
-    return {name: (cells.low, cells.high)[(number >> place) % 2] for place, (name, cells) in enumerate(columns.items())}
-
-
 def _name(users: Cells, number: int) -> Record:
     return f"user {number}" if users.kind == "String" else number
 
 
-def _by_column(columns: Mapping[str, Cells], rows: Sequence[Mapping[str, Record]]) -> dict[str, list[Record]]:
-    return {name: [row[name] for row in rows] for name in columns}
+Distance = Fraction | float  # inf if the metric does not define a distance between the two datasets
+
+
+def absolute(x: Dataset, y: Dataset) -> Distance:
+    """Return |x - y|.  Two equal values, such as inf and inf, have distance 0."""
+    if key(x) == key(y):
+        return Fraction(0)
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in (x, y)):
+        return math.inf
+    return abs(Fraction(x) - Fraction(y))
+
+
+def l1(x: Dataset, y: Dataset) -> Distance:
+    return sum(map(absolute, x, y), Fraction(0)) if len(x) == len(y) else math.inf
+
+
+def l2(x: Dataset, y: Dataset) -> Distance:
+    """Return the square of the Euclidean distance of two vectors of the same length."""
+    return sum((absolute(a, b) ** 2 for a, b in zip(x, y, strict=True)), Fraction(0)) if len(x) == len(y) else math.inf
+
+
+def linf(x: Dataset, y: Dataset) -> Distance:
+    return max(map(absolute, x, y), default=Fraction(0)) if len(x) == len(y) else math.inf
+
+
+def symmetric(x: Dataset, y: Dataset) -> Distance:
+    """Return the number of records that must be added or removed to change one multiset into the other."""
+    one, other = Counter(map(key, x)), Counter(map(key, y))
+    return Fraction((one - other).total() + (other - one).total())
+
+
+def change_one(x: Dataset, y: Dataset) -> Distance:
+    """Return the number of records that must be replaced to change one multiset into the other."""
+    return symmetric(x, y) / 2 if len(x) == len(y) else math.inf
+
+
+def hamming(x: Dataset, y: Dataset) -> Distance:
+    """Return the number of places at which two vectors of the same length differ."""
+    if len(x) != len(y):
+        return math.inf
+    return Fraction(sum(key(a) != key(b) for a, b in zip(x, y, strict=True)))
+
+
+def discrete(x: Dataset, y: Dataset) -> Distance:
+    """Return 0 for equal datasets, and 1 for any other two datasets."""
+    return Fraction(int(key(x) != key(y)))
+
+
+def map_distances(x: Mapping[Hashable, float], y: Mapping[Hashable, float]) -> tuple[int, Distance, Distance, Distance]:
+    """Return how many keys differ, and the L1 norm, the squared L2 norm and the maximum of the differences.
+
+    A missing key counts as 0 in the norms, and as a difference even from 0 in the number of keys.
+    """
+    keys = list(x.keys() | y.keys())
+    different = sum(k not in x or k not in y or absolute(x[k], y[k]) != 0 for k in keys)
+    ones, others = [x.get(k, 0) for k in keys], [y.get(k, 0) for k in keys]
+    return different, l1(ones, others), l2(ones, others), linf(ones, others)
+
+
+DISTANCES: Mapping[str, Callable[[Dataset, Dataset], Distance]] = {
+    "AbsoluteDistance": absolute,
+    "L1Distance": l1,
+    "L2Distance": l2,
+    "LInfDistance": linf,
+    "SymmetricDistance": symmetric,
+    "InsertDeleteDistance": symmetric,
+    "ChangeOneDistance": change_one,
+    "HammingDistance": hamming,
+    "DiscreteDistance": discrete,
+}
+"""Distance functions by the name of OpenDP's metric.  The distance of `L2Distance` is a square.
+
+`symmetric` also serves `InsertDeleteDistance`, because both distances are equal for the generated pairs: these pairs
+add or replace records at one end of a list.
+"""
+
+
+def within(metric: str, x: Dataset, y: Dataset, limit: float) -> bool:
+    """Return whether the distance of two datasets is at most `limit`."""
+    bound = Fraction(limit) ** 2 if metric == "L2Distance" else Fraction(limit)
+    return DISTANCES[metric](x, y) <= bound

@@ -18,8 +18,7 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.values import Dataset, Foreign, RawOutputs
 
-Function = Callable[..., Foreign]
-"""A function of an array of records that returns a number or an array of numbers."""
+Function = Callable[..., Foreign]  # a function of an array of records that returns a number or an array of numbers
 
 _RELATIONS = ("replace_one", "add_remove")
 
@@ -104,7 +103,6 @@ class Noisy:
     scale: float
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return the value of the function n times, each with independent noise."""
         value = np.asarray(self.function(np.asarray(dataset)), dtype=np.float64)
         draw: Mapping[str, Callable[..., object]] = {"laplace": rng.laplace, "normal": rng.normal}
         noisy: RawOutputs = value + np.asarray(draw[self.noise](0.0, self.scale, (n, *value.shape)))

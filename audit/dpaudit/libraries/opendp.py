@@ -1,28 +1,31 @@
 """Reads subjects from measurements of OpenDP.
 
 The claim is the privacy map of the measurement at the distance `d_in`, in the terms of its output measure.  The pairs
-are datasets of its input domain whose distance in its input metric is at most `d_in`; see `opendp_domains`.
+are datasets of its input domain whose distance in its input metric is at most `d_in`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from importlib import import_module
 
 import numpy as np
 
 from dpaudit.claims import ApproxDP, PrivacyLoss, PureDP, RenyiDP, TradeoffFunction, ZeroConcentratedDP, compose
-from dpaudit.libraries.cells import Node, parsed
+from dpaudit.libraries import neighbours
+from dpaudit.libraries.cells import Cells, Node, cells_of, node, parsed
 from dpaudit.libraries.inside import opendp as inside
-from dpaudit.libraries.opendp_domains import pairs_of
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
-from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.text.printable import shortened
 from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
 
-__all__ = ["Measured", "claim_of", "pairs_of", "subject"]
+_MAX_VALUES = 100_000  # of a vector, as in a `search` of a config; a larger one would fill the memory
+_MAX_ROWS = 1000  # of one user, or of a group that reaches a threshold
 
 
 def subject(
@@ -43,8 +46,7 @@ def subject(
             size needs d_in=2 with the symmetric distance, because no two vectors of one size have the distance 1.
         claim: The claim.  If None, the privacy map states it.
         pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
-        release: A function that converts the measurement's release to the output.  Measurements that release a
-            queryable need a function that queries the queryable.
+        release: A function that converts the measurement's release to the output, such as one that queries a queryable.
         groups: For data frames of users, the maximum number of groups in which one user has rows, such as the limit of
             the query's truncation.  One pair then has a user with a row in each of these groups.
         name: The name of the audit; by default, the constructors of the measurement and its input domain.
@@ -70,15 +72,11 @@ def subject(
 
 @dataclass(frozen=True, slots=True)
 class Measured(LibraryObject, inside=inside):
-    """A measurement of OpenDP as a mechanism.
-
-    Another process gets the measurement in OpenDP's own serialised form.
-    """
+    """A measurement of OpenDP as a mechanism."""
 
     release: Callable[[Foreign], Foreign] | None = None
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n releases."""
         return inside.sample(self.made, dataset, n, self.release)
 
     def __reduce__(self) -> tuple[Callable[..., Measured], tuple[object, ...]]:
@@ -99,14 +97,13 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
     # Objects of early releases do not tell how they were made, but the config of a call does.
     if facts.get("of_population") or _AMPLIFIED in facts.get("config", ""):
         raise UnknownSubject(_OF_POPULATION)
-    measure = parsed(facts["measure"])
-    convert = _CLAIMS.get(measure.name)
-    if convert is None:
-        raise UnknownSubject(_unknown_measure(facts["measure"]))
     try:
-        return convert(measure, facts["d_out"])
-    except UnknownSubject:
-        raise
+        return _CLAIMS[(measure := parsed(facts["measure"])).name](measure, facts["d_out"])
+    except KeyError as unknown:
+        raise UnknownSubject(
+            f"the output measure {unknown.args[0]} is unknown; known: {', '.join(sorted(_CLAIMS))}.  Pass the claim: "
+            "subject(measurement, claim=...)"
+        ) from None
     except (ValueError, TypeError) as error:
         raise UnknownSubject(
             f"map({facts['d_in']!r}) is {shortened(repr(facts['d_out']), 80)} under {facts['measure']}, which is no "
@@ -120,30 +117,6 @@ _OF_POPULATION = (
     "each dataset is a random sample, and is no claim about two given datasets.  Audit the measurement that it "
     "amplifies, or write a function that samples from a population and then calls the measurement"
 )
-
-
-def _unknown_measure(measure: str) -> str:
-    return (
-        f"the output measure {measure} is unknown; known are {', '.join(sorted(_CLAIMS))}.  Pass the claim: "
-        "subject(measurement, claim=...)"
-    )
-
-
-def _pure(measure: Node, d_out: Foreign) -> TradeoffFunction:
-    """Max divergence: D_inf(P || Q) <= epsilon for both orders of the pair is epsilon-DP by definition."""
-    return PureDP(d_out)
-
-
-def _concentrated(measure: Node, d_out: Foreign) -> TradeoffFunction:
-    """Zero-concentrated divergence.  The curve of `ZeroConcentratedDP` is the largest that rho-zCDP implies pointwise.
-
-    Theorem:
-        Let D_a(P || Q) <= rho a for every a > 1 and both orders.  Then every test with type I error alpha has a type II
-        error beta for which D_a(Ber(1 - beta) || Ber(alpha)) <= rho a for every a > 1 and both orders, by data
-        processing.  For each alpha, the two Bernoulli laws attain the least such beta.  See Bun & Steinke 2016, Def.
-        1.1, and `claims.divergences`.
-    """
-    return ZeroConcentratedDP(d_out)
 
 
 def _renyi(measure: Node, d_out: Foreign) -> TradeoffFunction:
@@ -169,12 +142,8 @@ def _profile(measure: Node, d_out: Foreign) -> TradeoffFunction:
     """
     if len(d_out) == 2 and not isinstance(d_out[0], list):
         return ApproxDP(epsilon=d_out[0], delta=d_out[1])
-    least: dict[float, float] = {}
-    delta = 1.0
-    for epsilon, at_epsilon in d_out:
-        delta = min(delta, at_epsilon)
-        least[epsilon] = delta
-    return PrivacyLoss(epsilon=list(least), delta=list(least.values()))
+    epsilon, delta = np.transpose(d_out)
+    return PrivacyLoss(epsilon=epsilon, delta=np.minimum.accumulate(np.minimum(delta, 1.0)))
 
 
 def _approximate(measure: Node, d_out: Foreign) -> TradeoffFunction:
@@ -190,22 +159,162 @@ def _approximate(measure: Node, d_out: Foreign) -> TradeoffFunction:
         Su 2022, section 3.
     """
     loss, delta = d_out
-    inner = measure.parts[0] if measure.name == "Approximate" else Node("MaxDivergence")
-    if not isinstance(inner, Node):
-        inner = Node(str(inner))
-    if inner.name == "MaxDivergence":
-        return ApproxDP(epsilon=loss, delta=delta)
-    if inner.name not in _CLAIMS:
-        raise UnknownSubject(_unknown_measure(inner.name))
-    claim = _CLAIMS[inner.name](inner, loss)
-    return claim if delta == 0 else compose(claim, ApproxDP(epsilon=0.0, delta=delta))
+    inner = measure.parts[0] if measure.name == "Approximate" else "MaxDivergence"
+    inner = inner if isinstance(inner, Node) else Node(str(inner))
+    return compose(_CLAIMS[inner.name](inner, loss), ApproxDP(epsilon=0.0, delta=delta))
 
 
 _CLAIMS: Mapping[str, Callable[[Node, Foreign], TradeoffFunction]] = {
-    "MaxDivergence": _pure,
-    "ZeroConcentratedDivergence": _concentrated,
+    "MaxDivergence": lambda _, epsilon: PureDP(epsilon),  # D_inf <= epsilon in both orders, by definition
+    "ZeroConcentratedDivergence": lambda _, rho: ZeroConcentratedDP(rho),  # Bun & Steinke 2016, Def. 1.1
     "RenyiDivergence": _renyi,
     "SmoothedMaxDivergence": _profile,
     "FixedSmoothedMaxDivergence": _approximate,
     "Approximate": _approximate,
 }
+
+
+def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
+    """Generate the most promising pairs of neighbouring datasets; exact arithmetic checks their distances."""
+    domain, metric = parsed(facts["domain"]), parsed(facts["metric"])
+    if groups is not None and (isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= _MAX_ROWS):
+        raise UnknownSubject(f"groups must be a whole number from 1 to {_MAX_ROWS:,}, got {groups!r:.60}")
+    if groups is not None and "SymmetricIdDistance" not in facts["metric"]:
+        raise UnknownSubject(
+            f"groups={groups} is only for data frames whose metric counts users, such as "
+            f"dp.symmetric_id_distance(...); the metric is {facts['metric']}, so leave groups out"
+        )
+    # a domain without a size has datasets with `d_in` additional records
+    size = domain.named.get("size", facts["d_in"]) if domain.name == "VectorDomain" else 0
+    if isinstance(size, int | float) and size > _MAX_VALUES:
+        raise UnknownSubject(
+            f"dpaudit makes no vectors with {size:,} values: the maximum is {_MAX_VALUES:,}.  Pass smaller pairs: "
+            "subject(measurement, pairs=[Pair(d0, d1)])"
+        )
+    try:
+        found = _candidates(domain, metric, facts, groups)
+    except LookupError:
+        raise UnknownSubject(
+            f"dpaudit does not know how to make pairs for the domain {facts['domain']} with the metric "
+            f"{facts['metric']}.  It knows AtomDomain with AbsoluteDistance or DiscreteDistance, VectorDomain of atoms "
+            "or options with L1, L2, LInf, Symmetric, InsertDelete, ChangeOne or HammingDistance, BitVectorDomain with "
+            "DiscreteDistance, MapDomain with L01Inf or L02InfDistance, and FrameDomain with SymmetricDistance or "
+            "SymmetricIdDistance.  For other domains pass the pairs: subject(measurement, pairs=[Pair(d0, d1)])"
+        ) from None
+    relation = _relation(metric.name, domain, facts["d_in"])
+    close = (pair for pair in found if _are_neighbours(pair[0], pair[1], metric, facts["d_in"]))
+    pairs = neighbours.first_pairs(close, relation, most=10)
+    if not pairs:
+        raise UnknownSubject(
+            f"no two datasets of {facts['domain']} have a distance of at most {facts['d_in']!r} in {facts['metric']}"
+            + ("; pass d_in=2 for one replaced record" if domain.named.get("size") else "; pass a larger d_in")
+        )
+    return pairs
+
+
+def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Foreign) -> bool:
+    if metric.name in _OF_MAPS:  # few keys differ, by a small norm, and by little in each key
+        changed, total, largest = d_in
+        keys, l1, l2, most = neighbours.map_distances(d0, d1)
+        norm, limit = (l1, Fraction(total)) if metric.name == "L01InfDistance" else (l2, Fraction(total) ** 2)
+        return keys <= changed and norm <= limit and most <= Fraction(largest)
+    if metric.name not in neighbours.DISTANCES or isinstance(d0, dict):
+        return True
+    if not neighbours.within(metric.name, d0, d1, d_in):
+        return False
+    return "monotonic" not in metric.parts or len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) <= 1
+
+
+_OF_MAPS = ("L01InfDistance", "L02InfDistance")
+
+
+def _relation(metric: str, domain: Node, d_in: Foreign) -> Relation:
+    """Return the neighbouring relation if one record differs."""
+    if metric in ("SymmetricDistance", "InsertDeleteDistance") and domain.name == "VectorDomain":
+        if domain.named.get("size"):
+            return "replace_one" if d_in < 4 else "unspecified"
+        return "add_remove" if d_in < 2 else "unspecified"
+    return "replace_one" if metric in ("ChangeOneDistance", "HammingDistance") and d_in < 2 else "unspecified"
+
+
+_NORMS = {"L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}
+
+
+def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    """Return candidate pairs for a domain and a metric; an unknown combination raises LookupError."""
+    d_in, hints = facts["d_in"], facts["hints"]
+    if domain.name in ("AtomDomain", "OptionDomain", "AllDomain"):
+        cells = cells_of(domain, hints)
+        if metric.name == "AbsoluteDistance" and cells.limits is not None:
+            return neighbours.numbers(cells, d_in)
+        if metric.name == "DiscreteDistance":
+            return neighbours.choices(cells)
+    if domain.name == "VectorDomain":
+        return _of_vectors(domain, metric, cells_of(node(domain.parts[0]), hints), d_in)
+    if domain.name == "BitVectorDomain" and metric.name == "DiscreteDistance":
+        weight = domain.named.get("weight", domain.named.get("max_weight"))
+        return neighbours.bits(weight if isinstance(weight, int) else None)
+    if domain.name == "MapDomain" and metric.name in _OF_MAPS:
+        names, values = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
+        if values.limits is None:
+            raise LookupError(values.kind)
+        changed, total, largest = d_in
+        numbers = [hint for hint in hints if isinstance(hint, int | float)]
+        return neighbours.counts(names, values, changed, total, largest, numbers)
+    if "columns" in facts:
+        return _of_frames(node(metric.parts[0]) if metric.name == "FrameDistance" else metric, facts, groups)
+    raise LookupError(domain.name)
+
+
+def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Foreign) -> Iterator[neighbours.Candidate]:
+    size = domain.named.get("size")
+    length = size if isinstance(size, int) else None
+    if metric.name in _NORMS and cells.limits is not None:
+        return neighbours.vectors(cells, length, d_in, norm=_NORMS[metric.name])
+    if metric.name in ("SymmetricDistance", "InsertDeleteDistance"):
+        return neighbours.added(cells, d_in) if length is None else neighbours.replaced(cells, length, d_in // 2)
+    if metric.name in ("ChangeOneDistance", "HammingDistance"):
+        return neighbours.replaced(cells, length, d_in)
+    raise LookupError(metric.name)
+
+
+def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    if metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
+        raise LookupError(metric.name)
+    if not isinstance(facts["d_in"], int) or facts["d_in"] < 1:
+        raise UnknownSubject(
+            "pairs of data frames differ in one user or in one row, which needs an integer d_in >= 1, got "
+            f"d_in={facts['d_in']!r}; for other distances pass the pairs: subject(measurement, d_in, pairs=[...])"
+        )
+    columns = {}
+    for name, (text, nullable) in facts["columns"].items():
+        column = parsed(text)
+        if column.name not in ("AtomDomain", "AllDomain", "OptionDomain"):  # the name of a type
+            column = Node("AtomDomain", (), {"T": {"str": "String"}.get(column.name, column.name)})
+        cells = cells_of(column)
+        columns[name] = replace(cells, unusual=[*([("a null", None)] if nullable else []), *cells.unusual])
+    user: str | None = None
+    if metric.name == "SymmetricIdDistance":
+        identifiers = [part for part in (*metric.named.values(), *metric.parts) if isinstance(part, Node)]
+        user = next((str(part) for described in identifiers for part in described.parts if part in columns), None)
+        if user is None:
+            raise LookupError(metric.name)
+    thresholds = [hint for hint in facts["hints"] if isinstance(hint, int) and 0 < hint <= _MAX_ROWS]
+    public = any(margin["public"] for margin in facts["margins"])
+    found = neighbours.tables(columns, user, keys_are_public=public, thresholds=thresholds[:2], groups=groups)
+    return (pair for pair in found if all(_fits(margin, pair[0], pair[1]) for margin in facts["margins"]))
+
+
+def _fits(margin: JsonObject, d0: Dataset, d1: Dataset) -> bool:
+    """Return whether two tables are members of a domain with this margin, and whether they share its public groups."""
+    groups0, groups1 = (Counter(zip(*(table[name] for name in margin["by"]), strict=True)) for table in (d0, d1))
+    if not margin["by"]:
+        groups0, groups1 = (Counter({(): len(next(iter(table.values())))}) for table in (d0, d1))
+    for groups in (groups0, groups1):
+        if margin["max_length"] is not None and max(groups.values(), default=0) > margin["max_length"]:
+            return False
+        if margin["max_groups"] is not None and len(groups) > margin["max_groups"]:
+            return False
+    if margin["fixed_lengths"]:
+        return groups0 == groups1
+    return groups0.keys() == groups1.keys() if margin["public"] and margin["by"] else True

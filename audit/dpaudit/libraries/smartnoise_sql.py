@@ -53,7 +53,6 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Generate pairs of tables."""
     columns = {name: _cells(name, described, facts["clamped"]) for name, described in facts["columns"].items()}
     public = [] if facts["censored"] else _grouping(facts["query"], list(columns), facts["user"])
     found = neighbours.tables(

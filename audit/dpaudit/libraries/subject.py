@@ -64,11 +64,9 @@ class LibraryObject:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
         return (self.inside.MODULE,)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n outputs."""
         outputs: RawOutputs = self.inside.sample(self.made, dataset, n)
         return outputs
 

@@ -89,12 +89,10 @@ class Synthesizer(LibraryObject, inside=inside):
 
     @property
     def audited_class(self) -> Foreign:
-        """The class or function that makes the generator."""
         return self.made.make
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The library that the mechanism calls."""
         return (self.made.library,)
 
     def raising(self, raises: bool) -> Synthesizer:
@@ -105,7 +103,6 @@ class Synthesizer(LibraryObject, inside=inside):
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return (epsilon, delta)-DP."""
     if facts.get("unreadable"):
         raise UnknownSubject(f"the claim of {facts['name']} cannot be read: {facts['unreadable']}; {_PASS_CLAIM}")
     if facts["epsilon"] is None or not math.isfinite(facts["epsilon"]):
@@ -114,7 +111,6 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    """Make pairs of tiny tables from the schema."""
     try:
         return pairs_from(facts["schema"], facts.get("search", {}))
     except ValueError as error:

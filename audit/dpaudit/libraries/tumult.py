@@ -69,7 +69,6 @@ class Measured(LibraryObject, inside=inside):
 
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
-    """Return the claim of a measurement."""
     measure, loss = facts["measure"], facts["d_out"]
     if measure not in ("PureDP", "ApproxDP", "RhoZCDP"):
         raise UnknownSubject(
@@ -85,7 +84,6 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
-    """Generate pairs of neighbouring datasets from the input domain and the input metric."""
     try:
         found = _candidates(facts, groups)
     except LookupError:
@@ -138,7 +136,6 @@ def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Ca
 
 
 def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
-    """Return tables that differ in one row, or in one user with many rows."""
     metric = facts["metric"]
     columns = {name: _cells(described, facts["hints"]) for name, described in facts["domain"]["columns"].items()}
     if not columns:
@@ -151,19 +148,15 @@ def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Can
     if metric["kind"] in ("SymmetricDifference", "IfGroupedBy"):  # the number, or the norm of the numbers, of rows
         return neighbours.tables(columns, None, keys_are_public=False)
     if metric["kind"] == "HammingDistance":
-        return _replaced(neighbours.tables(columns, None, keys_are_public=False))
+        return (  # the last row of the first table is replaced by the additional row of the second
+            (d0, {name: [*d0[name][:-1], d1[name][-1]] for name in d0}, f"{label}, in place of another")
+            for d0, d1, label in neighbours.tables(columns, None, keys_are_public=False)
+            if next(iter(d0.values()))
+        )
     raise LookupError(metric["kind"])
 
 
-def _replaced(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candidate]:
-    """Replace the last row of the first table by the additional row of the second."""
-    for d0, d1, label in found:
-        if next(iter(d0.values())):
-            yield d0, {name: [*d0[name][:-1], d1[name][-1]] for name in d0}, f"{label}, in place of another"
-
-
 def _cells(described: JsonObject, hints: Sequence[float]) -> Cells:
-    """Return values of a column or of a domain of numbers."""
     kind = _KINDS[described["kind"]]
     near: list[Record] = [int(hint) if kind == "i64" else hint for hint in hints if kind != "String"]
     cells = cells_of(Node("AtomDomain", (), {"T": kind, "nan": "true" if described["nan"] else "false"}), near)

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from dpaudit.values import Dataset, Foreign
 from dpaudit.values.content import key
 
-MAX_DATASET = 200
-"""Maximum length of the text of a dataset in a result, in characters."""
+MAX_DATASET = 200  # maximum length of the text of a dataset in a result, in characters
 
 MAX_COMPARED = 10**6  # values in a comparison of two datasets, which takes up to microseconds for each value
 _MAX_VALUE = 60  # maximum length of a single value in the description of a difference, in characters
@@ -222,7 +221,6 @@ class _Row(dict[Foreign, Foreign]):
 
 
 def _columns(frame: Foreign) -> list[Foreign]:
-    """Return each column of a data frame as an array of Python objects."""
     columns = (frame.iloc[:, i] for i in range(frame.shape[1])) if hasattr(frame, "iloc") else frame.get_columns()
     return [np.fromiter(_column(column), dtype=object, count=len(frame)) for column in columns]
 

@@ -23,21 +23,17 @@ RELATIONS: tuple[str, ...] = get_args(Relation)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair of neighbouring datasets.
+    """A pair of neighbouring datasets, on which a claim limits how well outputs can be distinguished.
 
-    A privacy claim limits how well outputs on the two datasets can be distinguished.
-
-    The audit cannot decide whether the datasets are neighbours, because the author of the claim defines the
-    neighbouring relation.  It only refuses pairs in which the numbers or values of the records contradict `relation`;
-    see `check_relation`.
+    The author of the claim defines the neighbouring relation.  The audit only refuses pairs whose records contradict
+    `relation`; see `check_relation`.
 
     Args:
         d0: The first dataset.  Any object that the mechanism accepts is allowed.
         d1: The second dataset, which must be a neighbour of d0.
         relation: The neighbouring relation in the report: "add_remove", "replace_one" or "unspecified".
-        label: The name of the pair in the report.  If the label is empty, the report shows both datasets.  If the
-            datasets are long, the report shows a shortened first dataset and the difference, such as "record 31 added:
-            7".
+        label: The name of the pair in the report; if empty, the report shows both datasets, or a shortened first
+            dataset and the difference, such as "record 31 added: 7".
 
     Raises:
         ValueError: If `relation` is not one of these three values.

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from dpaudit.values import Foreign, Record
 
-Schema = Mapping[str, Sequence[Record]]
-"""A mapping from each column to (low, high) or to a list of categories."""
+Schema = Mapping[str, Sequence[Record]]  # a mapping from each column to (low, high) or to a list of categories
 
 _FAR_WIDTHS = 1000.0  # distance of out-of-range values from the bounds, in multiples of the width of the bounds
 
@@ -21,11 +20,9 @@ class Records:
 
     at: Callable[[float], Record]  # function that maps 0 to the smallest record and 1 to the largest record
     unusual: Sequence[tuple[str, Record]]  # labels and values of records that a mechanism must clamp or drop
-    bounded: bool  # whether the records have bounds that the mechanism can check
 
 
 def of_numbers(bounds: tuple[float, float] | None, whole: bool) -> Records:
-    """Return the records that are numbers within bounds."""
     low, high = bounds or (0.0, 1.0)
     far = _FAR_WIDTHS * (high - low)
     return Records(
@@ -35,13 +32,10 @@ def of_numbers(bounds: tuple[float, float] | None, whole: bool) -> Records:
             ("one above the bounds", rounded(high + far, whole)),
             ("one below the bounds", rounded(low - far, whole)),
         ],
-        bounds is not None,
     )
 
 
 def of_table(schema: Schema) -> Records:
-    """Return the records that are rows of a table with a schema."""
-
     def at(share: float) -> dict[str, Record]:
         row: dict[str, Record] = {}
         for column, values in schema.items():
@@ -63,7 +57,7 @@ def of_table(schema: Schema) -> Records:
     labels = [column for column in schema if column not in numbers]
     if labels:
         unusual += [("one without a category", {**at(1.0), **dict.fromkeys(labels)})]
-    return Records(at, unusual, True)
+    return Records(at, unusual)
 
 
 def read_schema(schema: Foreign) -> dict[str, Sequence[Record]]:
@@ -103,7 +97,6 @@ def _read_column(where: str, values: Foreign) -> Sequence[Record]:
 
 
 def is_date(value: object) -> bool:
-    """Return whether a value is a date, a time or a duration."""
     return isinstance(value, datetime.date | datetime.time | datetime.timedelta)
 
 
@@ -114,7 +107,6 @@ def bounds_or_list(values: Sequence[Record]) -> Sequence[Record]:
 
 
 def check_bounds(name: str, bounds: Sequence[Record]) -> None:
-    """Raise ValueError unless the bounds are two finite numbers, low < high."""
     if not (len(bounds) == 2 and -math.inf < bounds[0] < bounds[1] < math.inf):
         raise ValueError(f"{name} must be (low, high), both finite and low < high, got {bounds!r}")
 

@@ -5,13 +5,9 @@ For K pairs, the logarithm of the wealth is reduced by at most log(2 K) (docs/st
 some trials.  So the number K of generated pairs is small.
 
 The patterns for vectors of query answers come from Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of
-differential privacy", Table 1.  In these patterns, one answer, half of the answers or all answers increase or decrease
-from the first dataset to the second.  The patterns for records reproduce the inputs of known bugs: values at or outside
-the bounds, NaN, empty datasets and equal records.
-
-In a table of two to ten rows, one row has a large share, and a mistake that depends on the rows is visible.  The
-targets follow Annamalai, Ganev & De Cristofaro 2024, "What do you want from theory alone?": a category that no other
-row has, an extreme value, and a row far from all others.
+differential privacy", Table 1.  The patterns for records reproduce the inputs of known bugs.  In a table of two to ten
+rows, one row has a large share; the targets follow Annamalai, Ganev & De Cristofaro 2024, "What do you want from theory
+alone?".
 """
 
 from __future__ import annotations
@@ -74,10 +70,9 @@ _MAX_DRAWS = 100  # maximum number of calls of the user's generator for each req
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPairs:
-    """A generator of candidate pairs for an audit.
+    """A generator of candidate pairs for an audit: `audit(mechanism, claim, SearchPairs(relation="add_remove"))`.
 
-    Pass an object of this class as the pairs of an audit: `audit(mechanism, claim,
-    SearchPairs(relation="add_remove"))`.  Every iteration over the object yields the same pairs in the same order.
+    Every iteration over the object yields the same pairs in the same order.
 
     Args:
         relation: The neighbouring relation.  If "add_remove", one dataset has one additional record.  If "replace_one",
@@ -86,20 +81,18 @@ class SearchPairs:
         size: The number of records of the larger dataset, or the number of values of the vector.
         bounds: The smallest and the largest allowed value.  If None, records are in [0, 1], and values of vectors are
             in [0, 2], mostly 1.
-        step: The maximum change of a value in a vector.  If None, a value may change to any other value in `bounds`.
-            If `bounds` and `step` are both None, a value changes by 1.
+        step: The maximum change of a value in a vector; None allows any other value in `bounds`, or a change by 1.
         whole: If True, all generated numbers are integers.
-        schema: A mapping from each column name to a tuple (low, high) or to a list of categories.  If it is given,
-            records are dicts.
-        out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN
-            and None.  By default, such records are generated if `bounds` or `schema` is given.
+        schema: A mapping from each column name to a tuple (low, high) or to a list of categories; records are then
+            dicts.
+        out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN and
+            None.  By default, such records are generated if `bounds` or `schema` is given.
         tiny: Whether datasets are tables of two to ten rows, and the target is a new category, an extreme value, or a
             row far from all others; requires `schema`.  `size` limits the number of rows.
         generator: A function that replaces the built-in patterns.  The function receives a numpy Generator and returns
             a Pair, or a sequence of records from which neighbouring datasets are made.
         build: A function that converts each generated dataset, such as `numpy.array` or `pandas.DataFrame`.
-        most: The maximum number of generated pairs.  The default is 4 for the relation "all_values", whose further
-            patterns are similar, and 12 for other relations.
+        most: The maximum number of generated pairs: by default 4 for the relation "all_values", and 12 for others.
         seed: The seed of the numpy Generator that `generator` receives.
 
     Raises:
@@ -187,12 +180,12 @@ class SearchPairs:
         return self._records(kinds)
 
     def _records(self, kinds: Records) -> Iterator[Pair]:
-        """Yield pairs of datasets that have the same records except for one record."""
         low, high, middle = kinds.at(0.0), kinds.at(1.0), kinds.at(0.5)
         many = self.size - 1
         spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
         half = [low] * (many - many // 2) + [high] * (many // 2)
-        out_of_domain = kinds.unusual if (kinds.bounded if self.out_of_domain is None else self.out_of_domain) else []
+        stated = self.bounds is not None or self.schema is not None
+        out_of_domain = kinds.unusual if (stated if self.out_of_domain is None else self.out_of_domain) else []
         if self.relation == "add_remove":
             plans = [
                 ([low] * many, high, "one above"),
@@ -230,35 +223,24 @@ class SearchPairs:
         bases = [rounded(low + share * (high - low), self.whole) for share in shares]
         move = (high - low) if step is None else step
 
-        def up(value: float) -> float:
-            return min(value + move, high)
-
-        def down(value: float) -> float:
-            return max(value - move, low)
-
         patterns = self._one_moves if self.relation == "one_value" else self._all_move
         for base in bases:
-            for d0, d1, label in patterns(base, up, down):
+            for d0, d1, label in patterns(base, min(base + move, high), max(base - move, low)):
                 yield Pair(d0, d1, "unspecified", label if base == bases[0] else f"{label}, around {base:g}")
         if self.relation == "one_value" and step is None:
             yield from self._neighbouring(bases)
 
-    def _one_moves(
-        self, base: float, up: Callable[[float], float], down: Callable[[float], float]
-    ) -> Iterator[tuple[list[float], list[float], str]]:
+    def _one_moves(self, base: float, more: float, less: float) -> Iterator[tuple[list[float], list[float], str]]:
         rest = [base] * (self.size - 1)
-        yield [base, *rest], [up(base), *rest], "one above"
-        yield [base, *rest], [down(base), *rest], "one below"
+        yield [base, *rest], [more, *rest], "one above"
+        yield [base, *rest], [less, *rest], "one below"
         if self.size > 1:
-            yield [*rest, base], [*rest, up(base)], "last one above"
-            slope = [rounded(base + (up(base) - base) * i / (self.size - 1), self.whole) for i in range(self.size)]
-            yield slope, [up(slope[0]), *slope[1:]], "slope, first above"
+            yield [*rest, base], [*rest, more], "last one above"
+            slope = [rounded(base + (more - base) * i / (self.size - 1), self.whole) for i in range(self.size)]
+            yield slope, [more, *slope[1:]], "slope, first above"
 
-    def _all_move(
-        self, base: float, up: Callable[[float], float], down: Callable[[float], float]
-    ) -> Iterator[tuple[list[float], list[float], str]]:
+    def _all_move(self, base: float, more: float, less: float) -> Iterator[tuple[list[float], list[float], str]]:
         d, half = self.size, self.size - self.size // 2
-        more, less = up(base), down(base)
         flat = [base] * d
         yield flat, [more] * half + [less] * (d - half), "half-half"
         yield flat, [more] * d, "all above"

@@ -1,11 +1,9 @@
 """Audits differentially private training, and certifies lower bounds on its epsilon.
 
-There are three designs of an audit.  They differ in what the auditor observes, and in the number of trainings that they
-require.
+There are three designs of an audit.  They differ in what the auditor observes, and in the number of trainings.
 
-**Many runs.**  Each run of the mechanism trains one model.  Half of the models are trained on d0, and half on d1, which
-has one more record than d0.  The mechanism can be any function `(dataset, rng) -> score`.  The reference trainer trains
-many models in one call, as in the following example:
+**Many runs.**  Each run of the mechanism `(dataset, rng) -> score` trains one model, half of them on d0 and half on d1,
+which has one more record than d0.  The reference trainer trains many models in one call:
 
     from dpaudit import Pair, training
     from dpaudit.training import canaries, reference, views
@@ -21,8 +19,7 @@ With `store=FILE`, a repeated call does not train a model again.  The function `
 audits the same mechanism sequentially.
 
 **One run with many canaries.**  For each canary, a secret fair coin decides whether the training data include it.  The
-training function receives the coins.  The score of a canary must depend on the coins only through the trained model.
-The following example audits one such run:
+score of a canary must depend on the coins only through the trained model:
 
     dirac = canaries.dirac(1000)                                            # one spare weight for each canary
     trainer = reference.Trainer(model=reference.Model((64, 10), spare=1000), noise_multiplier=2.0, steps=1000,
@@ -31,8 +28,7 @@ The following example audits one such run:
     result = training.one_run(train, 1000, trainer.claim, independence="canaries")
 
 **Step by step.**  In each step, a fair coin decides whether the canary is added to the batch.  The coin replaces the
-sampling of the batch, so the correct claim about a step is that of a full batch, `step.claim`.  The claim of a step
-with Poisson sampling would be refuted.  The following example audits such a step:
+sampling of the batch, so the correct claim about a step is that of a full batch, `step.claim`:
 
     step = reference.StepByStep(trainer, records, canaries.dirac(1))        # coin -> noisy gradient along the canary
     result = training.step_by_step(step, step.claim, steps=5000)
@@ -43,12 +39,9 @@ to `update`.
 
 **Opacus.**  `training.opacus` attaches to a training script that uses Opacus, for all three designs.
 
-**Claims.**  `training.claim(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)` is a claim that DP-SGD with these
-parameters satisfies.  By default, neighbouring datasets differ by the addition or removal of one record.  This claim is
-exact for real numbers, but the low-order bits of floats may reveal more.  If neighbouring datasets differ by the
-replacement of one record, use `relation="replace_one"`.  With replacement and Poisson sampling, the claim is only an
-upper bound on the privacy loss.  Batches from a shuffled dataset do not in general satisfy the claim of Poisson
-sampling.  So `sampling="shuffled"` raises an exception, unless `claimed_as="poisson"`.
+**Claims.**  `training.claim(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)` is the claim of DP-SGD for an added
+or removed record.  It is exact for real numbers, but the low-order bits of floats may reveal more.  With
+`relation="replace_one"` and Poisson sampling, it is only an upper bound on the privacy loss.
 
 May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `numerics`, `pairs`, `result`, `sampling`,
 `settings`, `text`, `values`.
@@ -65,17 +58,13 @@ from dpaudit.values import Foreign
 if TYPE_CHECKING:
     from dpaudit.training import canaries, opacus, reference, views
     from dpaudit.training.claims import claim
-    from dpaudit.training.designs.many_runs import many_runs
-    from dpaudit.training.designs.models import TrainingProgress
-    from dpaudit.training.designs.one_run import one_run
-    from dpaudit.training.designs.step_by_step import step_by_step
+    from dpaudit.training.designs import many_runs, one_run, step_by_step
+    from dpaudit.training.models import TrainingProgress
 
 _HOMES = {
-    "TrainingProgress": "designs.models",
+    "TrainingProgress": "models",
     "claim": "claims",
-    "many_runs": "designs.many_runs",
-    "one_run": "designs.one_run",
-    "step_by_step": "designs.step_by_step",
+    **dict.fromkeys(("many_runs", "one_run", "step_by_step"), "designs"),
 }
 __all__ = [
     "TrainingProgress",

@@ -1,7 +1,4 @@
-"""Constructs canaries, which are records whose presence in the training data an audit tries to detect.
-
-Each function returns canaries as `Records`.  Users may choose any other records as canaries.
-"""
+"""Constructs canaries, which are records whose presence in the training data an audit tries to detect."""
 
 from __future__ import annotations
 

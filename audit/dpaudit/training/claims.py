@@ -50,25 +50,22 @@ def claim(
 ) -> TradeoffFunction:
     """Return the claim that DP-SGD with given parameters satisfies if the noisy gradients of all steps are released.
 
-    Each step clips the gradients of all records in the batch to norm C.  It adds noise with the law N(0,
-    (noise_multiplier * C)^2) to each component of their sum.  If neighbouring datasets differ by the addition or
-    removal of a record, a step is mu-GDP with mu = 1 / noise_multiplier.  If they differ by the replacement of a
-    record, mu is 2 / noise_multiplier.  With Poisson sampling, the claim about a step is the subsampled Gaussian claim.
-    The claim about the training is the composition over all steps.  The composition of Gaussian claims has a closed
-    form.  Subsampled claims are composed by privacy-loss distributions, with rounding that never understates the
-    privacy loss (`claims.operations.accounting`).  This composition requires the extra `accounting`.
+    Each step clips the gradients of all records in the batch to norm C, and adds noise with the law N(0,
+    (noise_multiplier * C)^2) to each component of their sum.  A step is mu-GDP with mu = 1 / noise_multiplier for an
+    added or removed record, and 2 / noise_multiplier for a replaced record.  With Poisson sampling, the claim about a
+    step is the subsampled Gaussian claim, and its composition over the steps requires the extra `accounting`, with
+    rounding that never understates the privacy loss (`claims.operations.accounting`).
 
     Args:
         noise_multiplier: Standard deviation of the noise, divided by the clipping norm.  Must be positive.
         steps: Number of steps of the training.  Must be a positive integer.
-        sampling_rate: Probability that a given record is in a batch; must be in (0, 1].  For shuffled batches, the size
-            of a batch divided by the number of records.  Omit this argument for full batches.
+        sampling_rate: Probability that a given record is in a batch, in (0, 1].  For shuffled batches, the size of a
+            batch divided by the number of records.  Omit this argument for full batches.
         relation: Neighbouring relation: "add_remove" or "replace_one".
-        sampling: How batches are chosen.  With "poisson", each record is in a batch independently of all other records.
-            With "full", every record is in every batch.  With "shuffled", the records are randomly permuted and then
-            divided into batches.
-        claimed_as: If "poisson", the function returns the claim of Poisson sampling even though batches are shuffled.
-            Use this value to audit a training that shuffles its data but claims Poisson sampling.
+        sampling: How batches are chosen: "poisson", each record independently of all others; "full", every record in
+            every batch; or "shuffled", the records are randomly permuted and then divided into batches.
+        claimed_as: "poisson" returns the claim of Poisson sampling for shuffled batches, to audit a training that
+            shuffles its data but claims Poisson sampling.
 
     Raises:
         ValueError: If a parameter is out of range, or if batches are shuffled and `claimed_as` is omitted.

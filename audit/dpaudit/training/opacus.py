@@ -42,8 +42,7 @@ from dpaudit.training import claims
 from dpaudit.training.claims import Relation, Sampling
 from dpaudit.values import Foreign
 
-Canaries = tuple[Foreign, Foreign]
-"""The inputs and the targets of m records: two tensors with m rows."""
+Canaries = tuple[Foreign, Foreign]  # the inputs and the targets of m records: two tensors with m rows
 
 _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clipping norm
 
@@ -51,17 +50,15 @@ _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clippi
 class Scores:
     """Scores of canaries: inner products of each noisy sum of gradients with the direction of the canary's gradient.
 
-    A step hook of the optimizer reads the noisy gradient after clipping and noise, immediately before the weights
-    change.  Opacus has then divided the noisy sum by the expected batch size, which depends on the number of records.
-    The claim is about the noisy sum, so scores are multiplied by this size.  An earlier hook, such as the hook of the
-    accountant, is still called.  Each step computes one gradient for each canary.
+    A step hook of the optimizer reads the noisy gradient before the weights change; an earlier hook, such as that of
+    the accountant, is still called.  Opacus has then divided the noisy sum by the expected batch size, which depends on
+    the number of records, so scores are multiplied by this size.  Each step computes one gradient for each canary.
 
     Args:
         model: The model that `make_private` returned.
         optimizer: The optimizer that `make_private` returned.
         loss: A function of predictions and targets that returns the mean loss, such as
-            `torch.nn.functional.cross_entropy`.  With ghost clipping, pass this function, and not the criterion
-            that `make_private` returned.
+            `torch.nn.functional.cross_entropy`; with ghost clipping, too, and not the criterion of `make_private`.
         canaries: The inputs and the targets of the m canaries.
 
     Attributes:
@@ -95,11 +92,7 @@ class Scores:
         optimizer.attach_step_hook(self._see)
 
     def gradient(self, canary: int) -> Foreign:
-        """Return the gradient of one canary at the current weights, before clipping, as a vector (P,).
-
-        Args:
-            canary: Index of the canary.
-        """
+        """Return the gradient of a canary at the current weights, before clipping, as a vector (P,)."""
         import torch
 
         inputs, targets = (part[canary : canary + 1] for part in self.canaries)
@@ -124,7 +117,8 @@ class Scores:
         noisy = torch.cat([weight.grad.reshape(-1) for weight in self._weights()])
         if optimizer.loss_reduction == "mean":  # Opacus has divided the noisy sum
             noisy = noisy * float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-        self.latest = np.array([_along(noisy, self.gradient(canary)) for canary in range(len(self.latest))])
+        gradients = map(self.gradient, range(len(self.latest)))
+        self.latest = np.array([float(noisy @ g) / norm if (norm := float(g.norm())) > 0 else 0.0 for g in gradients])
         self.total = self.total + self.latest
         self.steps, self.noise = self.steps + 1, float(optimizer.noise_multiplier)
 
@@ -209,11 +203,7 @@ def joined(records: Foreign, canaries: Canaries, included: npt.ArrayLike) -> For
 
 
 def claim(
-    engine: Foreign,
-    loader: Foreign,
-    *,
-    relation: Relation = "add_remove",
-    claimed_as: Literal["poisson"] | None = None,
+    engine: Foreign, loader: Foreign, *, relation: Relation = "add_remove", claimed_as: Literal["poisson"] | None = None
 ) -> TradeoffFunction:
     """Return the claim about all steps that the accountant of a privacy engine has counted.
 
@@ -250,18 +240,9 @@ def claim(
     return compose(*parts)
 
 
-def _along(noisy: Foreign, gradient: Foreign) -> float:
-    """Return the inner product with the direction of a gradient; 0 if the gradient is 0."""
-    norm = float(gradient.norm())
-    return float(noisy @ gradient) / norm if norm > 0 else 0.0
-
-
 def _samples_poisson(loader: Foreign) -> bool:
     """Whether each record is in a batch of a loader independently of the other records."""
-    from opacus.utils.uniform_sampler import (
-        DistributedUniformWithReplacementSampler,
-        UniformWithReplacementSampler,
-    )
+    from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler, UniformWithReplacementSampler
 
     return isinstance(loader.batch_sampler, UniformWithReplacementSampler | DistributedUniformWithReplacementSampler)
 
@@ -269,10 +250,10 @@ def _samples_poisson(loader: Foreign) -> bool:
 def _check_full(loader: Foreign) -> None:
     """Raise ValueError unless the only batch of a loader holds all records, whatever their number is."""
     dropping = any(getattr(part, "drop_last", False) for part in (loader, loader.batch_sampler))
-    sampler, records = loader.sampler, len(loader.dataset)
+    sampler = loader.sampler
     if dropping:
         words = "drop_last=True, so one record more than a batch leaves some record out.  Set drop_last=False"
-    elif len(sampler) != records or getattr(sampler, "replacement", False):
+    elif len(sampler) != len(loader.dataset) or getattr(sampler, "replacement", False):
         words = f"a sampler ({type(sampler).__name__}) that does not put each record into its batch exactly once"
     else:
         return

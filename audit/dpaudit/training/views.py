@@ -1,7 +1,8 @@
 """Defines views: the part of a training that an attacker observes, such as a loss, a margin or all weights.
 
-Many views have one or more targets.  A target is a record, and the attacker wants to know whether the training data
-contain it.  Some views return scores: a higher score means that the training data more likely contain the target.
+A target is a record, and the attacker wants to know whether the training data contain it.  Views with targets output
+scores, (m,) for one target and (m, k) for k targets in m models: a higher score means that the data more likely contain
+the target.
 """
 
 from __future__ import annotations
@@ -37,19 +38,13 @@ class View:
 
 
 def loss(targets: Records) -> View:
-    """Return a view that outputs the negative loss of each target after the last step, as a score.
-
-    The shape for m models is (m,) for one target and (m, k) for k targets.
-    """
+    """Return a view that outputs the negative loss of each target after the last step, as a score."""
     _check(targets)
     return View(lambda run, seen: _one(-_losses(run, run.weights, targets)), name="loss")
 
 
 def loss_gain(targets: Records) -> View:
-    """Return a view that outputs, as a score, the loss of each target before training minus its loss after training.
-
-    The shape for m models is (m,) for one target and (m, k) for k targets.
-    """
+    """Return a view that outputs, as a score, the loss of each target before training minus its loss after training."""
     _check(targets)
     return View(
         lambda run, seen: _one(_losses(run, run.start, targets) - _losses(run, run.weights, targets)), name="loss gain"
@@ -57,10 +52,7 @@ def loss_gain(targets: Records) -> View:
 
 
 def margin(targets: Records) -> View:
-    """Return a view that outputs, as a score, the logit of each target's label minus the largest other logit.
-
-    The shape for m models is (m,) for one target and (m, k) for k targets.
-    """
+    """Return a view that outputs, as a score, the logit of each target's label minus the largest other logit."""
     _check(targets)
 
     def output(run: Run, seen: list[Array]) -> Array:
@@ -102,19 +94,13 @@ def spare_weights() -> View:
 
 
 def gradient_sum(target: Records) -> View:
-    """Return a view that outputs, as a score, a sum over all steps; shape (m,).
-
-    Each summand is the inner product of the noisy gradient with the direction of the target's gradient.
-    """
+    """Return a view that outputs, as a score, a sum over all steps; shape (m,)."""
 
     return View(lambda run, seen: np.sum(seen, axis=0), steps=lambda run: along(run, target), name="every step")
 
 
 def along(run: Run, target: Records) -> Array:
-    """Return the inner product of the latest noisy gradient with the direction of the target's gradient; shape (m,).
-
-    The inner product is 0 if the gradient of the target is 0.
-    """
+    """Return the inner product of the latest noisy gradient with the direction of the target's gradient; shape (m,)."""
     direction = run.trainer.clipped(target, run.before)
     norms = np.linalg.norm(direction, axis=1)
     return np.asarray(np.einsum("mp,mp->m", run.released, direction) / np.where(norms > 0, norms, 1.0))

@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 
 from dpaudit_reports.blocks import Tone
 from dpaudit_reports.claimed import Ranges
-from dpaudit_reports.figures.canvas import PANEL
-from dpaudit_reports.figures.palette import ATTACK, CLAIM, COLORS, FORBIDDEN, PAPER, WITNESS
+from dpaudit_reports.figures.canvas import ATTACK, CLAIM, COLORS, FORBIDDEN, PANEL, PAPER, WITNESS
 
 _LABEL = COLORS["label"][0]
 

@@ -1,4 +1,4 @@
-"""The common parts of all panels: size, style, axes, and the conversion to SVG.
+"""The common parts of all panels: size, colours, style, axes, and the conversion to SVG.
 
 Importing matplotlib takes half a second, so only functions that draw import it.  A report without figures does not
 load matplotlib.
@@ -11,10 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +21,26 @@ if TYPE_CHECKING:
 WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
 GAP = 0.19  # inches between two panels
 PANEL = 3.25  # inches: half the text width minus half the gap between two panels
+
+# The palette of Okabe and Ito, which colour-blind readers can distinguish; curves also differ by line style or marker.
+CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
+WITNESS_WORD = "#a84a00"  # letters need more contrast than lines
+FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
+
+# For each name, the colours on a light and on a dark background.  The frame uses the last
+# three.
+COLORS = {
+    "claim": (CLAIM, "#f4f4f4"),
+    "attack": (ATTACK, "#56b4e9"),
+    "witness": (WITNESS, "#e69f00"),
+    "witness-word": (WITNESS_WORD, "#f0a818"),
+    "forbidden": (FORBIDDEN, "#3a404a"),
+    "chance": (CHANCE, "#8c94a0"),
+    "paper": (PAPER, "#14181e"),
+    "label": ("#222222", "#dde2e8"),
+    "axis": ("#555555", "#a7afba"),
+    "grid": ("#e4e4e4", "#2b313a"),
+}
 
 # Margins are fixed, so that the panels of a page line up.  Measuring every label would take as long as drawing.
 _LEFT, _RIGHT = 0.17 * PANEL, 0.055 * PANEL  # inches: space left of the axes for labels, and right of the axes
@@ -35,6 +52,36 @@ _LEGEND = 0.17  # inches: height of the legend above the axes
 _LONG_NUMBER = re.compile(r"(?<![\w.])(-?\d+\.\d\d)\d+\b")
 _TAG = re.compile(r"<[^>]*>")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+# It is applied to matplotlib's defaults, so that a user's own settings cannot change a report.
+_STYLE = {
+    "font.family": "DejaVu Serif",  # gives the widths of letters; `_svg` names the font of documents
+    "mathtext.fontset": "stix",
+    "font.size": 9,
+    "axes.labelsize": 9,
+    **dict.fromkeys(["xtick.labelsize", "ytick.labelsize"], 8),
+    "legend.fontsize": 8.5,
+    **dict.fromkeys(["text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"], COLORS["label"][0]),
+    **dict.fromkeys(["axes.edgecolor", "xtick.color", "ytick.color"], COLORS["axis"][0]),
+    "grid.color": COLORS["grid"][0],
+    "grid.linewidth": 0.5,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    # the grid shows the positions of ticks
+    **dict.fromkeys(["axes.spines.top", "axes.spines.right", "xtick.bottom", "ytick.left", "legend.frameon"], False),
+    "lines.linewidth": 1.3,
+    "lines.solid_capstyle": "round",
+    "lines.markersize": 5,
+    "legend.handlelength": 1.9,
+    "legend.borderaxespad": 0.2,
+    "legend.labelspacing": 0.3,
+    **dict.fromkeys(["savefig.facecolor", "savefig.edgecolor"], "none"),
+    # With these settings, the same figure gives the same bytes, even on machines with other fonts.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpaudit",
+}
 
 
 class _Axes(threading.local):
@@ -65,7 +112,7 @@ _axes = _Axes()
 
 
 def panel_svg(
-    draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
+    draw: Callable[[Axes], object], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
 ) -> str:
     """Return one panel as SVG.  Equal drawings give equal bytes."""
     with style():
@@ -109,15 +156,11 @@ def power_of_ten(exponent: int) -> str:
 
 def amounts(axis: Axis, low: float, high: float, *, most: int = 6) -> None:
     """Set at most `most` ticks at round numbers from low to high, with commas between thousands."""
-    step = _round_step((high - low) / (most - 1))
-    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
-    places = [k * step for k in range(first, last + 1)]
+    from matplotlib.ticker import MaxNLocator
+
+    found = MaxNLocator(most - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    places = [float(place) for place in found if low <= place <= high]
     ticks(axis, places, [_amount(place) for place in places])
-
-
-def _round_step(least: float) -> float:
-    size = 10.0 ** np.floor(np.log10(least))
-    return float(next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= least * (1 - 1e-9)))
 
 
 def _amount(value: float) -> str:
@@ -142,8 +185,7 @@ def style() -> Iterator[None]:
         return
     import matplotlib.style
 
-    resource = files("dpaudit_reports") / "dpaudit.mplstyle"
-    with as_file(resource) as path, matplotlib.style.context(["default", path]):
+    with matplotlib.style.context(["default", _STYLE]):
         _styled.now = True
         try:
             yield

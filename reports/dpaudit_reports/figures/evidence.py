@@ -13,9 +13,19 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import TrainingRecord
-from dpaudit.result.values import Witness
-from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, WITNESS, WITNESS_WORD
+from dpaudit.result.values import beyond
+from dpaudit_reports.figures.canvas import (
+    ATTACK,
+    CHANCE,
+    CLAIM,
+    FORBIDDEN,
+    WITNESS,
+    WITNESS_WORD,
+    amounts,
+    panel_svg,
+    power_of_ten,
+    ticks,
+)
 from dpaudit_reports.verdicts import why_void
 
 if TYPE_CHECKING:
@@ -39,50 +49,22 @@ class Scores:
 
 def witness_scores(result: AuditResult) -> Scores | None:
     """Return the scores of the witness; None if the result has no witness or does not contain its scores."""
-    if result.witness is None:
+    found, edges = result.witness, result.evidence.edges
+    if found is None or math.isnan(found.threshold) or not len(edges):
         return None
-    edges = result.evidence.edges
-    if not len(edges):
-        return None
-    if own := _own(result.witness, edges):
-        return own
-    found = result.witness.counts
-    for counts0, counts1 in _pairs(result, result.witness.pair):
-        false_positives = counts0.sum() - np.cumsum(counts0)[:-1]
-        false_negatives = np.cumsum(counts1)[:-1]
-        same = (false_positives == found.false_positives) & (false_negatives == found.false_negatives)
-        if counts0.sum() == found.n0 and counts1.sum() == found.n1 and same.any():
-            stated = result.witness.threshold
-            threshold = int(np.argmax(same) if math.isnan(stated) else np.argmin(np.abs(edges - stated)))
-            return Scores(edges=edges, counts0=counts0, counts1=counts1, threshold=threshold)
-    return None
-
-
-def _own(found: Witness, edges: Array) -> Scores | None:
-    """Return the scores that are stored with the witness and gave its counts; None if no scores are stored."""
-    if not found.scores or math.isnan(found.threshold):
-        return None
-    counts = np.zeros((2, len(edges) + 1), dtype=np.int64)
-    for side, entries in zip(counts, found.scores, strict=True):
+    threshold = int(np.argmin(np.abs(edges - found.threshold)))
+    own = np.zeros((2, len(edges) + 1), dtype=np.int64)
+    for side, entries in zip(own, found.scores, strict=False):
         for place, times in entries:
             side[place] = times
-    threshold = int(np.argmin(np.abs(edges - found.threshold)))
-    return Scores(edges=edges, counts0=counts[0], counts1=counts[1], threshold=threshold)
-
-
-def _pairs(result: AuditResult, label: str) -> list[npt.NDArray[np.int64]]:
-    """Return the counts of d0 and of d1 for each pair."""
-    pairs = list(result.evidence.histograms)
-    if len(pairs) != len(result.pairs):
-        return pairs
-    named = [row.label == label for row in result.pairs]
-    return [pair for wanted in (True, False) for pair, own in zip(pairs, named, strict=True) if own is wanted]
+    for counts in (own, *result.evidence.histograms):
+        if beyond(counts, threshold) == found.counts:
+            return Scores(edges=edges, counts0=counts[0], counts1=counts[1], threshold=threshold)
+    return None
 
 
 WEALTH = (-6.0, 12.0)  # powers of ten at which wealth is cut, because its exact value does not matter there
 _SIZE = 8.5  # size of the label in points
-_LETTER = 0.47  # mean width of a letter, as a multiple of its size
-_OFFSET = 4.0, 3.0  # distance of the label from the edge and from the threshold, in points
 HEIGHT = 2.0  # of the panels of this figure, in inches
 
 
@@ -104,18 +86,20 @@ def draw_evidence(ax: Axes, result: AuditResult) -> None:
         ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
     ax.plot(trials, grown, color=ATTACK if result.bounds_valid else CHANCE, marker="." if trials.size < 30 else "")
     most = max(1, int(trials.max(initial=1)))
-    low, high = grown.min(initial=-1.0) - 0.1, max(threshold + 0.8, grown.max(initial=0.0) + 0.3)
+    low, high = grown.min(initial=-1.0) - 0.1, max(1.15 * threshold + 0.8, grown.max(initial=0.0) + 0.3)
     step = max(1, math.ceil((high - low) / 6))
     exponents = [e for e in range(-900, 901, step) if low <= e <= high]
-    ticks(ax.yaxis, [float(e) for e in exponents], [_label(e, limit) for e in exponents])
+    beyond_axis = {WEALTH[0]: "≤ ", limit: "≥ "}
+    labels = [f"{beyond_axis.get(e, '')}{power_of_ten(e)}" for e in exponents]
+    ticks(ax.yaxis, [float(e) for e in exponents], labels)
     amounts(ax.xaxis, 0, most, most=5)
     ax.set(xlim=(0, most), ylim=(low, high), xlabel=unit, ylabel="wealth E")
-    curve = np.column_stack([trials / most, (grown - low) / (high - low)])
     if result.bounds_valid:
-        words = f"claim refuted at {_wealth(threshold)}"
-        _write(ax, words, (threshold - low) / (high - low), curve, WITNESS_WORD)
+        wealth = f"{10**threshold:,.6g}" if threshold < 6 else power_of_ten(round(threshold))
+        early = bool(np.any(grown[trials < most / 2] > threshold))
+        _write(ax, f"claim refuted at {wealth}", threshold, WITNESS_WORD, below=early)
     else:
-        _write(ax, f"not valid: {why_void(result)}"[:48], 1.0, curve, CLAIM)
+        _write(ax, f"not valid: {why_void(result)}"[:48], high, CLAIM, below=True)
 
 
 def _trials(result: AuditResult, trials: Integers) -> tuple[Integers, str]:
@@ -125,46 +109,19 @@ def _trials(result: AuditResult, trials: Integers) -> tuple[Integers, str]:
     return 2 * trials - 1 + (np.diff(trials, prepend=0) == 0), "steps"
 
 
-def _write(ax: Axes, words: str, line: float, curve: Array, color: str) -> None:
-    """Write words above or below a horizontal line, on the left or on the right, where the curve leaves room."""
-    box = ax.get_window_extent()
-    points = ax.figure.dpi / 72
-    wide, high = (_LETTER * _SIZE * len(words) + _OFFSET[0]) * points / box.width, 1.4 * _SIZE * points / box.height
-    up, down = (line, line + high), (line - high, line)
-    left, right = (0.0, wide), (1.0 - wide, 1.0)
-    places = [(x, y) for y in (up, down) for x in (left, right) if y[0] >= 0 and y[1] <= 1.001] or [(left, down)]
-    (start, _), (below, _) = next((place for place in places if not _meets(curve, *place)), places[0])
-    at_left, above = start == 0.0, below == line
+def _write(ax: Axes, words: str, line: float, color: str, *, below: bool) -> None:
+    """Write words on the left above a horizontal line, or on the right below it, where a late or early curve is not."""
     ax.annotate(
         words,
-        (0 if at_left else 1, line),
-        xycoords="axes fraction",
-        xytext=(_OFFSET[0] * (1 if at_left else -1), _OFFSET[1] * (1 if above else -1)),
+        (1 if below else 0, line),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, -3) if below else (4, 3),
         textcoords="offset points",
-        ha="left" if at_left else "right",
-        va="baseline" if above else "top",
+        ha="right" if below else "left",
+        va="top" if below else "baseline",
         color=color,
         fontsize=_SIZE,
     )
-
-
-def _meets(curve: Array, across: tuple[float, float], up: tuple[float, float]) -> bool:
-    if not len(curve):
-        return False
-    x = np.linspace(0, 1, 400)
-    y: Array = np.interp(x, curve[:, 0], curve[:, 1], left=np.nan, right=np.nan)
-    inside = (x >= across[0]) & (x <= across[1])
-    low, high = np.minimum(y[:-1], y[1:]), np.maximum(y[:-1], y[1:])
-    return bool(np.any((inside[:-1] | inside[1:]) & (low <= up[1]) & (high >= up[0])))
-
-
-def _wealth(log10_e: float) -> str:
-    return f"{10**log10_e:,.6g}" if log10_e < 6 else power_of_ten(round(log10_e))
-
-
-def _label(exponent: int, limit: float) -> str:
-    sign = {WEALTH[0]: "≤ ", limit: "≥ "}.get(exponent, "")
-    return f"{sign}{power_of_ten(exponent)}"
 
 
 _BARS = 36  # approximate number of bars

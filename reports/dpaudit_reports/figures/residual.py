@@ -15,10 +15,8 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import lower, number
 from dpaudit_reports.blocks import Hint
-from dpaudit_reports.figures.canvas import PANEL, amounts, panel_svg, place
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN
-from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT, HEIGHT, draw_box, draw_diamond, fine, observed, point_name
-from dpaudit_reports.rates import intervals
+from dpaudit_reports.figures.canvas import ATTACK, CHANCE, CLAIM, FORBIDDEN, PANEL, amounts, panel_svg, place
+from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT, HEIGHT, draw_region, fine, observed, region_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,15 +29,14 @@ _DEPTH = 3.0  # of the scale below the claim, at most, as a multiple of its heig
 Scale = tuple[float, float]  # the lowest and the highest number of percentage points on the vertical axis
 
 
-def residual_svg(result: AuditResult, scale: Scale | None = None, *, width: float = PANEL) -> str:
+def residual_svg(result: AuditResult, scale: Scale, width: float) -> str:
     """Return a panel that shows the excess of the attack's power over the claim, against the type I error."""
-    shown = scale_of([result]) if scale is None else scale
     narrow = width < _NARROW
 
     def draw(ax: Axes) -> None:
-        draw_residual(ax, result, shown)
+        draw_residual(ax, result, scale)
         amounts(ax.xaxis, 0, 1, most=3 if narrow else 6)
-        amounts(ax.yaxis, *shown, most=5 if narrow else 7)
+        amounts(ax.yaxis, *scale, most=5 if narrow else 7)
 
     return panel_svg(draw, height=height_of(width), width=width)
 
@@ -81,7 +78,7 @@ def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
     if alpha.size:
         valid = result.bounds_valid
         ax.plot(alpha, points, color=ATTACK if valid else CHANCE, linewidth=1.5, label="attack, observed")
-    _draw_region(ax, result)
+    draw_region(ax, result, *_region(result))
     ax.axhline(0, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.set(xlim=(0, 1), ylim=(low, high), xlabel="type I error α", ylabel="points above claim")
 
@@ -101,28 +98,9 @@ def excess(result: AuditResult, alpha: Array, beta: Array) -> Array:
 
 
 def _region(result: AuditResult) -> tuple[Array, Array]:
-    """Return the diamond, (1, 2), and the outline of its rectangle, (n, 2); empty arrays if they are not drawn."""
-    found, nothing = result.witness, np.empty((0, 2))
-    if not point_name(result) or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
-        return nothing, nothing
-    point = np.array([[found.alpha, found.beta]])
-    point[:, 1] = excess(result, point[:, 0], point[:, 1])
-    known = intervals(found)
-    if known is None:
-        return point, nothing
-    (left, right), (below, above) = known
-    across = np.linspace(left, right, 20)
-    alpha = np.concatenate([across, across[::-1], across[:1]])
-    beta = np.concatenate([np.full(20, below), np.full(20, above), [below]])
-    return point, np.column_stack([alpha, excess(result, alpha, beta)])
-
-
-def _draw_region(ax: Axes, result: AuditResult) -> None:
-    point, box = _region(result)
-    if len(box):
-        draw_box(ax, *box.T)
-    if len(point):
-        draw_diamond(ax, point[:, 0], point[:, 1], result)
+    """Return the diamond and the outline of its rectangle, as `region_of` does."""
+    point, box = (np.column_stack([part[:, 0], excess(result, *part.T)]) for part in region_of(result))
+    return point, box
 
 
 def _heights(result: AuditResult) -> Array:
@@ -154,9 +132,9 @@ def _hints(result: AuditResult, points: Array, shown: Array, height: float, widt
     length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(shown, axis=0).T))])
     chosen = np.unique(np.searchsorted(length, np.linspace(0, length[-1], 40)).clip(0, len(points) - 1))
     inside = [i for i in chosen if np.all((shown[i] >= 0) & (shown[i] <= 1))]
-    return tuple(Hint(*place(*shown[i], height=height, width=width), _words(result, *points[i])) for i in inside)
-
-
-def _words(result: AuditResult, alpha: float, beta: float) -> str:
-    claimed = float(result.claim.beta(alpha))
-    return f"attack: α {number(alpha, 3)}, β {number(beta, 3)}; the claim allows β ≥ {lower(claimed, 3)}"
+    hints = []
+    for i in inside:
+        (alpha, beta), claimed = points[i], float(result.claim.beta(points[i, 0]))
+        words = f"attack: α {number(alpha, 3)}, β {number(beta, 3)}; the claim allows β ≥ {lower(claimed, 3)}"
+        hints.append(Hint(*place(*shown[i], height=height, width=width), words))
+    return tuple(hints)

@@ -9,17 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import percent_at_least
 from dpaudit_reports.claimed import certified_profile, has_band, profile_points
-from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS, WITNESS_WORD
+from dpaudit_reports.figures.canvas import (
+    ATTACK,
+    CHANCE,
+    CLAIM,
+    FORBIDDEN,
+    PAPER,
+    WITNESS,
+    WITNESS_WORD,
+    amounts,
+    decades,
+    panel_svg,
+)
 from dpaudit_reports.rates import RegionStatus, came_near, frozen, intervals, region_status
 
 if TYPE_CHECKING:
@@ -29,8 +38,9 @@ if TYPE_CHECKING:
 _SIZE = 8.5
 
 
-def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> None:
-    """Label the claim, the attack's curve, the grey area, and the diamond if `point` names one."""
+def label_curves(ax: Axes, result: AuditResult) -> None:
+    """Label the claim, the attack's curve, the grey area, and the diamond if there is one."""
+    curve = observed(result)[:, :2]
     alpha = np.linspace(0.0, 1.0, 400)
     beta = np.asarray(result.claim.beta(alpha))
     claim = np.column_stack([alpha, beta])
@@ -49,14 +59,10 @@ def label_curves(ax: Axes, result: AuditResult, curve: Array, point: str) -> Non
     inside = len(curve) and bool(np.any((curve[:, 0] < 0.8 * reach) & (curve[:, 1] < 0.8 * reach)))
     if reach > 0.24 and not inside:
         ax.text(max(0.13, 0.45 * reach), 0.42 * reach, "forbidden", fontsize=8, ha="center", va="center")
-    found = result.witness
-    if point and found is not None and math.isfinite(found.alpha) and math.isfinite(found.beta):
-        high = found.beta >= found.alpha
-        place, side = ((0.3, 0.94), "left") if high else ((0.99, 0.46), "right")
-        at = found.alpha, found.beta
-        ax.annotate(
-            point, at, place, color=WITNESS_WORD, va="center", ha=side, fontsize=_SIZE, arrowprops=_line(WITNESS)
-        )
+    for at in region_of(result)[0]:
+        place, side = ((0.3, 0.94), "left") if at[1] >= at[0] else ((0.99, 0.46), "right")
+        how: dict[str, Any] = {"va": "center", "ha": side, "fontsize": _SIZE, "arrowprops": _line(WITNESS)}
+        ax.annotate(point_name(result), tuple(at), place, color=WITNESS_WORD, **how)
 
 
 def _above_guessing(curve: Array) -> float:
@@ -91,7 +97,7 @@ def point_name(result: AuditResult) -> str:
     match region_status(result):
         case RegionStatus.WITNESS:
             return "fresh counts" if frozen(result) else "witness"
-        case RegionStatus.TESTED if came_near(result, result.witness):
+        case RegionStatus.TESTED if came_near(result.witness):
             return "tested region"
         case RegionStatus.CLOSEST:
             return "closest"
@@ -103,16 +109,16 @@ def tradeoff_svg(result: AuditResult) -> str:
 
     def draw(ax: Axes) -> None:
         draw_tradeoff(ax, result, band=False)
-        label_curves(ax, result, observed(result)[:, :2], point_name(result))
+        label_curves(ax, result)
         amounts(ax.xaxis, 0, 1)
         amounts(ax.yaxis, 0, 1)
 
     return panel_svg(draw, height=HEIGHT)
 
 
-def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
+def small_errors_svg(result: AuditResult) -> str:
     """Return the trade-off plot on logarithmic axes as a panel."""
-    floor = smallest_error(result) if floor is None else floor
+    floor = smallest_error(result)
     return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=DETAIL_HEIGHT, logarithmic="xy")
 
 
@@ -133,7 +139,7 @@ def draw_tradeoff(ax: Axes, result: AuditResult, *, floor: float | None = None, 
     ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden")
     _draw_curve(ax, result, low, band=band)
-    _draw_region(ax, result, low)
+    draw_region(ax, result, *(np.maximum(part, low) for part in region_of(result)))
     ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="blind guessing")
     if floor is not None:
         for axis in (ax.xaxis, ax.yaxis):
@@ -156,27 +162,25 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> Non
         ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=name)
 
 
-def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    found = result.witness
-    if not point_name(result) or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
+def region_of(result: AuditResult) -> tuple[Array, Array]:
+    """Return the errors of the region, (1, 2), and the outline of their intervals, (n, 2); nothing if not drawn."""
+    found, nothing = result.witness, np.empty((0, 2))
+    if not point_name(result) or found is None:
+        return nothing, nothing
+    across = np.linspace(found.alpha_lower, found.alpha_upper, 20)
+    alpha = np.concatenate([across, across[::-1], across[:1]])
+    beta = np.repeat([found.beta_lower, found.beta_upper, found.beta_lower], [20, 20, 1])
+    return np.array([[found.alpha, found.beta]]), np.column_stack([alpha, beta])
+
+
+def draw_region(ax: Axes, result: AuditResult, point: Array, box: Array) -> None:
+    """Draw the diamond, hollow without a violation, and the intervals."""
+    if not len(point):
         return
-    alpha, beta = max(found.alpha, low), max(found.beta, low)
-    if known := intervals(found):
-        (left, right), (below, above) = ([max(end, low) for end in interval] for interval in known)
-        draw_box(ax, [left, right, right, left, left], [below, below, above, above, below])
-    draw_diamond(ax, alpha, beta, result)
-
-
-def draw_box(ax: Axes, across: ArrayLike, up: ArrayLike) -> None:
-    """Draw the intervals of the region's rates."""
-    ax.fill(across, up, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
-    ax.plot(across, up, color=WITNESS, linewidth=0.8)
-
-
-def draw_diamond(ax: Axes, x: ArrayLike, y: ArrayLike, result: AuditResult) -> None:
-    """Draw the region, hollow without a violation."""
+    ax.fill(*box.T, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
+    ax.plot(*box.T, color=WITNESS, linewidth=0.8)
     face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
-    ax.plot(x, y, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
+    ax.plot(*point.T, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
 
 
 def observed(result: AuditResult) -> Array:

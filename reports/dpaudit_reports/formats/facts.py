@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from dpaudit.result.evidence import spent
-from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import joined, one_line
-from dpaudit.text.rounding import at_most, percent_at_least
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 from dpaudit_reports.blocks import flat
-from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline, label, tells
-from dpaudit_reports.verdicts import assumption, confirmation, reason
+from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
+from dpaudit_reports.sections.verdict import verdict
+from dpaudit_reports.verdicts import reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,26 +133,9 @@ def why(audited: Audited) -> str:
 
 
 def sentence(audited: Audited) -> str:
-    """Return the verdict and its numbers on one printable line, for a message of another program."""
-    result = audited.result
-    if result is None:
+    """Return the verdict of a report on one printable line, for a message of another program."""
+    if audited.result is None:
         return f"no result: {why(audited)}"
-    claim = one_line(f"{label(result.claim)}{result.scope}")
-    expected = {None: "", True: ", as expected", False: ", not as expected"}[audited.as_expected]
-    confidence = f"{percent_at_least(result.confidence)} confidence"
-    match result.verdict:
-        case Verdict.VIOLATION:
-            words = f"violation of {claim} at {confidence}{expected}: certified / claimed {certified(result)}"
-        case Verdict.NO_VIOLATION:
-            under = f" ({one_line(words)})" if (words := assumption(result)) else ""
-            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}{under}"
-            words = f"no violation of {claim} found at {confidence}{expected}; {seen}"
-        case _ if result.measurement:
-            words = f"measurement at {confidence}: certified {certified(result)}"
-        case _:
-            words = f"inconclusive about {claim}{expected}: {why(audited) or 'the result does not record the reason'}"
-    if assumed := result.evidence.words.assumption:
-        words = f"{words.rstrip('.')}; assumed, not tested: {assumed}"
-    p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""
-    fresh = f"; {one_line(found)}" if (found := confirmation(result)) else ""
-    return f"{words.rstrip('.')}{p_value}, {spent(result.evidence, result.trials_used)}{fresh}"
+    (callout,) = verdict(audited.result)
+    expected = {None: "", True: " As expected.", False: " Not as expected."}[audited.as_expected]
+    return one_line(f"{callout.title}. {flat(callout.text)}{expected}")

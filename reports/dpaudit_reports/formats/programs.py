@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -30,20 +31,15 @@ def json_text(run: Run, screen: Screen) -> str:
 def csv_text(run: Run, screen: Screen) -> str:
     """Return the rows.  One cell holds all warnings, separated by " | "."""
     stream = io.StringIO()
-    header = list(facts(Audited(name="")))
     rows = csv.writer(stream, lineterminator="\n")
-    rows.writerow(header)
-    rows.writerows([_cell(value) for value in facts(audited).values()] for audited in run.audits)
+    rows.writerow(facts(Audited(name="")))
+    rows.writerows(map(_cell, facts(audited).values()) for audited in run.audits)
     return stream.getvalue()
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
+    if value is None or isinstance(value, int | float):
+        return "" if value is None else repr(value).lower()
     words = one_line(" | ".join(value) if isinstance(value, list) else str(value))
     return f"'{words}" if words.startswith(_FORMULA) else words  # an apostrophe marks the cell as text
 
@@ -82,7 +78,7 @@ def junit_text(run: Run, screen: Screen) -> str:
     ElementTree.SubElement(suite, "properties")
     for audited in run.audits:
         _add_case(suite, audited)
-    lines = [f"{audited.sign.sign} {one_line(audited.name)}: {sentence(audited)}" for audited in run.audits]
+    lines = [f"{audited.sign.sign} {_message(audited)}" for audited in run.audits]
     ElementTree.SubElement(suite, "system-out").text = "\n".join([*lines, *filter(None, [one_line(run.together)])])
     ElementTree.SubElement(suite, "system-err")
     ElementTree.indent(root)
@@ -92,8 +88,7 @@ def junit_text(run: Run, screen: Screen) -> str:
 
 def _attributes(audits: Sequence[Audited]) -> dict[str, str]:
     results = [audited.result for audited in audits if audited.result is not None]
-    failures = sum(result.violated for result in results)
-    errors = sum(result.verdict is Verdict.INCONCLUSIVE for result in results) + len(audits) - len(results)
+    verdicts = Counter(result.verdict for result in results)
     date = newest(results) or datetime.now(UTC)
     return {
         "name": "dpaudit",
@@ -102,8 +97,8 @@ def _attributes(audits: Sequence[Audited]) -> dict[str, str]:
         "timestamp": f"{date:%Y-%m-%dT%H:%M:%S}",
         "hostname": "localhost",
         "tests": str(len(audits)),
-        "failures": str(failures),
-        "errors": str(errors),
+        "failures": str(verdicts[Verdict.VIOLATION]),
+        "errors": str(verdicts[Verdict.INCONCLUSIVE] + len(audits) - len(results)),
         "time": f"{sum(result.elapsed_s for result in results):.3f}",
     }
 
@@ -139,11 +134,12 @@ _RULES = {
 
 def sarif_text(run: Run, screen: Screen) -> str:
     """Return a log with one run, in ASCII."""
-    results = [_result(audited) for audited in run.audits if audited.result is not None]
-    unanswered = [a for a in run.audits if a.result is None or a.result.verdict is Verdict.INCONCLUSIVE]
-    invocation: dict[str, object] = {
-        "executionSuccessful": not any(audited.result is None for audited in run.audits),
-        "toolExecutionNotifications": [_notification(audited) for audited in unanswered],
+    unanswered = (a for a in run.audits if a.result is None or a.result.verdict is Verdict.INCONCLUSIVE)
+    invocation = {
+        "executionSuccessful": all(audited.result is not None for audited in run.audits),
+        "toolExecutionNotifications": [
+            {"level": "error" if audited.failed else "warning", **_located(audited)} for audited in unanswered
+        ],
     }
     driver = {
         "name": "dpaudit",
@@ -158,7 +154,7 @@ def sarif_text(run: Run, screen: Screen) -> str:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [invocation],
-        "results": results,
+        "results": [_result(audited) for audited in run.audits if audited.result is not None],
         **({"properties": {"together": one_line(run.together)}} if run.together else {}),
     }
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [ran]}
@@ -168,21 +164,17 @@ def sarif_text(run: Run, screen: Screen) -> str:
 def _result(audited: Audited) -> dict[str, object]:
     assert audited.result is not None
     rule, kind, level, _ = _RULES[audited.result.verdict]
+    digest = hashlib.sha256(audited.name.encode("utf-8", "surrogatepass")).hexdigest()
     properties = {key: _printable(value) for key, value in facts(audited).items()}
     return {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(audited.result.verdict),
         "kind": kind,
         "level": level,
-        "message": {"text": _message(audited)},
-        **_locations(audited),
-        "partialFingerprints": {"dpauditName/v1": _hash(audited.name)},
+        **_located(audited),
+        "partialFingerprints": {"dpauditName/v1": digest},
         "properties": {key: value for key, value in properties.items() if value is not None},
     }
-
-
-def _hash(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _printable(value: Fact) -> Fact:
@@ -191,18 +183,15 @@ def _printable(value: Fact) -> Fact:
     return one_line(value) if isinstance(value, str) else value
 
 
-def _notification(audited: Audited) -> dict[str, object]:
-    level = "error" if audited.failed else "warning"
-    return {"level": level, "message": {"text": _message(audited)}, **_locations(audited)}
-
-
 def _message(audited: Audited) -> str:
     return f"{one_line(audited.name)}: {sentence(audited)}"
 
 
-def _locations(audited: Audited) -> dict[str, object]:
-    if audited.file is None:
-        return {}
-    file = audited.file
+def _located(audited: Audited) -> dict[str, object]:
+    """Return the message of an audit, with its place in the config."""
+    message, file = {"message": {"text": _message(audited)}}, audited.file
+    if file is None:
+        return {**message}
     artifact = {"uri": file.as_uri() if file.is_absolute() else quote(os.fsencode(file.as_posix()))}
-    return {"locations": [{"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": audited.line}}}]}
+    place = {"artifactLocation": artifact, "region": {"startLine": audited.line}}
+    return {**message, "locations": [{"physicalLocation": place}]}

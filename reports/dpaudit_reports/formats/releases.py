@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.padding import Padding
 from rich.text import Text
 
 from dpaudit.result.releases import Bisection, Change, Release, State, changes, decided, stretches_of
 from dpaudit.text.printable import encodable, one_line, shortened
 from dpaudit.text.rounding import percent_at_most
 from dpaudit.text.signs import SIGNS
+from dpaudit_reports.blocks import some_of
 from dpaudit_reports.formats.facts import Audited, Run, Screen
-from dpaudit_reports.formats.table import drawn, table_text, wrapped
-from dpaudit_reports.numbers import some_of
+from dpaudit_reports.formats.table import drawn, table_text
 
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
 _MEANING = (
@@ -26,15 +27,12 @@ _MEANING = (
 def text(found: Bisection, screen: Screen) -> str:
     """Return the table of all audits, and sentences on the history."""
     run = Run(audits=[audited for release in found.releases for audited in _rows(found.package, release)])
-    lines: list[Text] = [Text()]
+    lines: list[Text | Padding] = [Text()]
     for words, state in _history(found):
-        style = "" if state is None else _SIGNS[state].style
-        indent = "" if state is None else "    "
-        room = None if screen.width is None else max(screen.width - len(indent), 1)
-        parts = wrapped(encodable(one_line(words), screen.encoding), room)
-        lines += [Text(indent + part, style=style) for part in parts]
-    for words in [_MEANING, promise(found)]:
-        lines += [Text(), *(Text(part) for part in wrapped(encodable(words, screen.encoding), screen.width))]
+        line = Text(encodable(one_line(words), screen.encoding), style="" if state is None else _SIGNS[state].style)
+        lines.append(line if state is None else Padding(line, (0, 0, 0, 4), expand=False))
+    for words in (_MEANING, promise(found)):
+        lines += [Text(), Text(words)]
     return table_text(run, screen) + drawn(lines, screen)
 
 
@@ -71,7 +69,8 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
     yield f"{span}: {len(known)} of {_counted(len(releases), 'release')} audited with a verdict.", None
     for one in stretches_of(states):
         inside = sum(state is one.state for state in states[one.first : one.last + 1])
-        words = f"{_SIGNS[one.state].sign} {one.state.value:<5} {_span(found, one.first, one.last)}"
+        span = " to ".join(dict.fromkeys(releases[n].version for n in (one.first, one.last)))
+        words = f"{_SIGNS[one.state].sign} {one.state.value:<5} {span}"
         yield f"{words} ({inside} of {one.last - one.first + 1} audited)", one.state
     for change in changes(states):
         yield _change(found, change), None
@@ -142,11 +141,6 @@ def _change(found: Bisection, change: Change) -> str:
     why = "not audited; use --most NUMBER to audit more releases" if untried else "without a verdict"
     or_ = f"{words}, or a release between it and {before.version}, which is {before.state.value}: {shown} ({why})."
     return or_ + left_out
-
-
-def _span(found: Bisection, first: int, last: int) -> str:
-    one, other = found.releases[first].version, found.releases[last].version
-    return one if first == last else f"{one} to {other}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
-from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import encodable, one_line
 from dpaudit.text.rounding import count
-from dpaudit.text.signs import NO_RESULT, SIGNS
 from dpaudit_reports.claimed import label
 from dpaudit_reports.formats.facts import Audited, Run, Screen, certified, detectable, why
 from dpaudit_reports.sections.summary import p_value
@@ -27,17 +25,10 @@ from dpaudit_reports.verdicts import confirmation, fresh
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Break text into lines of a maximum width, after spaces, or else after punctuation, or else anywhere."""
+    """Break text into lines of a maximum width, after spaces, or else anywhere."""
     if width is None or cell_len(text) <= width:
         return [text]
-    lines, line = [], ""
-    for word in re.findall(r"[^ ]+ *| +", text):
-        for piece in _pieces(word, width):
-            if line and cell_len(line + piece.rstrip(" ")) > width:
-                lines.append(line.rstrip(" "))
-                line = ""
-            line += piece
-    return [*lines, line.rstrip(" ")]
+    return [line.plain.rstrip(" ") for line in Text(text).wrap(Console(), width)]
 
 
 def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]:
@@ -49,27 +40,6 @@ def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]
         else:
             lines += wrapped(item, width)
     return lines
-
-
-def _pieces(word: str, width: int) -> Iterator[str]:
-    if cell_len(word.rstrip(" ")) <= width:
-        yield word
-        return
-    for part in re.findall(r"[^-_./,;:=(]*[-_./,;:=(]+ *|[^-_./,;:=(]+", word):
-        while cell_len(part.rstrip(" ")) > width:
-            cut = max(1, _fitting(part, width))
-            yield part[:cut]
-            part = part[cut:]
-        yield part
-
-
-def _fitting(text: str, width: int) -> int:
-    used = 0
-    for number, character in enumerate(text):
-        used += cell_len(character)
-        if used > width:
-            return number
-    return len(text)
 
 
 _GAP, _INDENT = 2, 4
@@ -111,19 +81,16 @@ def table_text(run: Run, screen: Screen) -> str:
     for row in rows:
         lines += _audit(row, widths, [name for name in columns if name not in beside], screen)
     notes = [words for name, words in _LEGEND.items() if name in columns]
-    notes += [_NO_SIZE] if any(_stopped_at_once(audited) for audited in reported) else []
+    results = [audited.result for audited in reported if audited.result is not None]
+    if any(one.evidence.anytime and one.stopped_by == "evidence" and not fresh(one) for one in results):
+        notes.append(_NO_SIZE)
     paragraphs = notes if screen.width is None else [" ".join(notes)]
-    lines += [Text(), *(Text(line, style="dim") for words in paragraphs for line in _prose(words, screen))]
+    lines += [Text(), *(Text(encodable(words, screen.encoding), style="dim") for words in paragraphs)]
     if missing := [one_line(audited.name) for audited in run.audits if audited not in reported]:
-        lines += [Text(), *(Text(line) for line in _prose(f"Not run: {', '.join(missing)}.", screen))]
+        lines += [Text(), Text(encodable(f"Not run: {', '.join(missing)}.", screen.encoding))]
     if run.together:
-        lines += [Text(), *(Text(line) for line in _prose(one_line(run.together), screen))]
+        lines += [Text(), Text(encodable(one_line(run.together), screen.encoding))]
     return drawn(lines, screen)
-
-
-def _stopped_at_once(audited: Audited) -> bool:
-    result = audited.result
-    return result is not None and result.evidence.anytime and result.stopped_by == "evidence" and not fresh(result)
 
 
 def _row(audited: Audited, encoding: str) -> _Row:
@@ -205,62 +172,18 @@ def _style(column: str, row: _Row) -> str:
     return "bold red" if column == "as expected" and row.expected is False else ""
 
 
-def _prose(words: str, screen: Screen) -> list[str]:
-    return wrapped(encodable(words, screen.encoding), screen.width)
-
-
-def drawn(lines: Sequence[Text], screen: Screen) -> str:
-    """Return lines as text for a screen, with colours as escape codes.  No line is wrapped or truncated."""
+def drawn(items: Iterable[RenderableType], screen: Screen) -> str:
+    """Return objects of rich as text for a screen, with colours as escape codes."""
     stream = io.StringIO()
     console = Console(
         file=stream,
         force_terminal=screen.terminal,
         color_system="auto" if screen.terminal else None,
-        width=screen.width or 80,
+        width=screen.width or 1_000_000,
         markup=False,
         highlight=False,
         emoji=False,
     )
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    return stream.getvalue()
-
-
-def versions_text(
-    audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen, missing: Collection[tuple[str, str]] = ()
-) -> str:
-    """Return the verdicts."""
-    with_result = (version for results in audits.values() for version in results)
-    versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
-    names = {name: encodable(one_line(name), screen.encoding) for name in audits}
-    titles = {version: encodable(one_line(version), screen.encoding) for version in versions}
-    signs = {
-        (name, version): SIGNS[results[version].verdict.value] if version in results else NO_RESULT
-        for name, results in audits.items()
-        for version in versions
-    }
-    widths = [
-        max(cell_len(titles[version]), *(cell_len(signs[name, version].shown()) for name in audits))
-        for version in versions
-    ]
-    first = max(map(cell_len, ("audit", *names.values())))
-    if screen.width is None or first + sum(width + _GAP for width in widths) <= screen.width:
-        cells = (titles[version].ljust(width) for version, width in zip(versions, widths, strict=True))
-        lines = [Text((" " * _GAP).join(["audit".ljust(first), *cells]).rstrip(), style="bold")]
-        for name in audits:
-            line = Text(names[name] + " " * (first - cell_len(names[name])))
-            for version, width in zip(versions, widths, strict=True):
-                words = signs[name, version].shown(screen.encoding)
-                line.append(" " * _GAP)
-                line.append(words + " " * (width - cell_len(words)), signs[name, version].style)
-            line.rstrip()
-            lines.append(line)
-        return drawn([Text(), *lines], screen)
-    lines = [Text()]
-    for name in audits:
-        lines += map(Text, wrapped(names[name], screen.width))
-        for version in versions:
-            sign = signs[name, version]
-            words = f"{sign.shown(screen.encoding)}  {titles[version]}"
-            lines += [Text(f"    {part}", style=sign.style) for part in wrapped(words, max(screen.width - 4, 1))]
-    return drawn(lines, screen)
+    for item in items:
+        console.print(item)
+    return encodable(re.sub(" +\n", "\n", stream.getvalue()), screen.encoding)

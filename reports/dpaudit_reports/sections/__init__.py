@@ -2,7 +2,7 @@
 
 To add a section, write a function from a result to blocks that begin with a `Heading`, and insert it into `SECTIONS` at
 its place in the report.  The function must accept results with values that are empty,
-None, nan or infinite, and returns no blocks for results to which the section does not apply.  `foreign` loads the
+None, nan or infinite, and returns no blocks for results to which the section does not apply.  `document` loads the
 sections of other packages.
 """
 
@@ -13,17 +13,12 @@ from typing import TypeAlias
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block
-from dpaudit_reports.sections.answers import answers
-from dpaudit_reports.sections.appendix import method
-from dpaudit_reports.sections.attacks import attacks, pairs
-from dpaudit_reports.sections.bounds import bounds, curves
-from dpaudit_reports.sections.evidence import evidence, scores
+from dpaudit_reports.sections.appendix import method, provenance
+from dpaudit_reports.sections.evidence import attacks, evidence, pairs, scores, witness
 from dpaudit_reports.sections.next_step import next_step
-from dpaudit_reports.sections.pictures import pictures
-from dpaudit_reports.sections.provenance import provenance
+from dpaudit_reports.sections.pictures import bounds, curves, pictures
 from dpaudit_reports.sections.training import training
-from dpaudit_reports.sections.verdict import verdict, warnings
-from dpaudit_reports.sections.witness import witness
+from dpaudit_reports.sections.verdict import answers, verdict, warnings
 
 Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
 """Maps a result to the blocks of a section."""

@@ -1,18 +1,21 @@
-"""A report of several audits: a third of a page for each, each method once, and the details in compact form."""
+"""The method and the provenance, and a report of several audits: a third of a page for each, and details at the end."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from dpaudit.result.evidence import spent
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.words import Words
+from dpaudit.result.provenance import key
 from dpaudit.text.printable import shortened
-from dpaudit.text.rounding import at_most, count, percent
+from dpaudit.text.rounding import at_most, count, percent, seconds
 from dpaudit_reports.blocks import (
     Answers,
     Beside,
     Block,
+    Code,
     Entries,
     Figure,
     Heading,
@@ -22,28 +25,26 @@ from dpaudit_reports.blocks import (
     Paragraph,
     Part,
     Text,
+    first,
     with_mathematics,
 )
 from dpaudit_reports.claimed import tells
-from dpaudit_reports.foreign import foreign_blocks
-from dpaudit_reports.numbers import first
 from dpaudit_reports.rates import RegionStatus, region_status
-from dpaudit_reports.sections.answers import claimed, data
 from dpaudit_reports.sections.evidence import scores
 from dpaudit_reports.sections.next_step import how_to_repeat
 from dpaudit_reports.sections.pictures import tradeoff_panel
-from dpaudit_reports.sections.provenance import SEED, origin
 from dpaudit_reports.sections.training import training
-from dpaudit_reports.sections.verdict import verdict, warnings
+from dpaudit_reports.sections.verdict import claimed, data, verdict, warnings
 from dpaudit_reports.verdicts import unseen
 
-_FIGURES = (
+CAPTION = Paragraph(  # of all trade-off plots
     "In the figures, the claim promises that no attack reaches the grey area. Blue: the attack's observed errors, "
     "which chance can carry into the grey area; grey: observed errors that bound nothing. Full diamond: the witness of "
     "a violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% "
     "intervals of the two errors; they do not account for the choice of a region that was chosen by these counts. A "
     "violation would have been found in the best case: its trade-off curve is that of the claim with the larger "
-    "parameter, and the attack is optimal. The last bits of floats are tested for external programs only."
+    "parameter, and the attack is optimal. The last bits of floats are tested for external programs only.",
+    quiet=True,
 )
 
 
@@ -53,11 +54,6 @@ def entry(result: AuditResult, *, brief: bool = False) -> tuple[Block, ...]:
     beside = Answers((*first, ("On what data", tuple(data(result)))))
     rows = ("What could not be seen", unseen(result, short=True)), ("How to repeat it", how_to_repeat(result))
     return (Beside(tradeoff_panel(result), (*verdict(result), *_warnings(result), beside), (Answers(rows),)),)
-
-
-def caption() -> Paragraph:
-    """Return the common caption of the trade-off plots."""
-    return Paragraph(_FIGURES, quiet=True)
 
 
 def _warnings(result: AuditResult) -> tuple[Block, ...]:
@@ -80,8 +76,9 @@ _FULL = "The option --full of the command dpaudit report gives every audit the p
 
 def methods(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     """Return each method once, with the number of its audits if there are several methods, and all references once."""
-    users = Counter(_method(result.evidence.words) for result in results)
-    references = dict.fromkeys(source for result in results for source in result.evidence.words.references)
+    said = [result.evidence.words for result in results]
+    users = Counter(f"{words.principle} {words.errors} {words.untried}" for words in said)
+    references = dict.fromkeys(source for words in said for source in words.references)
     paragraphs = []
     for method, many in users.items():
         audits = f"{count(many)} of {count(len(results))} audits: " if len(users) > 1 else ""
@@ -89,16 +86,14 @@ def methods(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     return Heading("Method"), *paragraphs, Items(tuple(references), quiet=True)
 
 
-def _method(words: Words) -> str:
-    return f"{words.principle} {words.errors} {words.untried}"
-
-
-def appendix(results: Sequence[AuditResult], titles: Sequence[str]) -> tuple[Block, ...]:
-    """Return the facts that all audits share, and then the other facts and the config of each audit."""
+def appendix(
+    results: Sequence[AuditResult], titles: Sequence[str], more: Callable[[AuditResult], tuple[Block, ...]]
+) -> tuple[Block, ...]:
+    """Return the facts that all audits share, and then the other facts, the config and more blocks of each audit."""
     origins = [origin(result) for result in results]
     shared = [row for row in origins[0] if row[1] != "–" and all(row in rows for rows in origins)]
     parts = tuple(
-        Part(title, _details(result, [row for row in rows if row not in shared]))
+        Part(title, (*_details(result, [row for row in rows if row not in shared]), *more(result)))
         for title, result, rows in zip(titles, results, origins, strict=True)
     )
     shown, left_out = first(parts, "audits")
@@ -116,7 +111,7 @@ def _details(result: AuditResult, rows: Sequence[tuple[str, Text]]) -> tuple[Blo
     config = result.provenance.audit
     known = tuple(row for row in (*_evidence(result), *rows) if row[1] != "–")
     special = (block for block in (*scores(result), *training(result)) if not isinstance(block, Figure | Heading))
-    return KeyValues(known), *special, *((_listing(config.strip()),) if config else ()), *foreign_blocks(result)
+    return KeyValues(known), *special, *((_listing(config.strip()),) if config else ())
 
 
 def _listing(config: str) -> Listing:
@@ -149,3 +144,63 @@ def _attacks(result: AuditResult) -> str:
     named = [f"{row.name} {percent(round(row.weight, 3), 2)}" for row in used[:4]]
     more = len(used) - len(named)
     return ", ".join([*named, *([f"{count(more)} more"] if more else [])]) or "–"
+
+
+# Fields that are shown elsewhere or are of no use to readers, and fields that come first: the code, and its claim.
+_ELSEWHERE = ("command", "audit", "identity", "outputs", "first_outputs", "attack_seconds")
+_FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "source")))
+
+SEED = (
+    "If the mechanism uses only the random generator that it receives, the same seed and versions give the same "
+    "outputs, verdict and bounds. A mechanism with another source of randomness gives different outputs, but the "
+    "guarantee is the same."
+)
+
+
+def provenance(result: AuditResult) -> tuple[Block, ...]:
+    """Return the recorded facts about the audit, the fingerprint of its evidence, and the config."""
+    config = result.provenance.audit
+    return (
+        Heading("Provenance"),
+        KeyValues(origin(result)),
+        Paragraph(SEED, quiet=True),
+        *((Heading("Config"), Listing(config.strip())) if config else ()),
+    )
+
+
+def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
+    """Return the names and values of the recorded facts, without the config."""
+    runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
+    if not result.evidence.of_pairs or result.evidence.words.data:
+        runs = "one" if result.evidence.once else spent(result.evidence, result.trials_used)
+    shown = result.provenance.besides(*_ELSEWHERE)
+    about = [(name, shown[name]) for name in _FIRST if name in shown]
+    about += [(name, value) for name, value in shown.items() if name not in _FIRST]
+    outputs = result.provenance.outputs
+    return (
+        *((str(name), _value(value)) for name, value in about),
+        ("runs", runs),
+        ("stopped by", result.stopped_by),
+        ("elapsed", seconds(result.elapsed_s)),
+        ("outputs", (Code(outputs),) if outputs else "–"),
+        ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
+    )
+
+
+def _value(value: object) -> Text:
+    match value:
+        case None | "":
+            return "–"
+        case Mapping() if len(value) > 40:  # files or packages, which would fill pages
+            return f"{count(len(value))}, listed in the JSON of the result"
+        case Mapping():
+            return ", ".join(f"{name} {_scalar(part)}" for name, part in value.items()) or "–"
+        case list() | tuple():
+            return ", ".join(_scalar(part) for part in value) or "–"
+        case _:
+            return str(value)
+
+
+def _scalar(value: object) -> str:
+    nested = isinstance(value, dict | list | tuple)
+    return json.dumps(value, ensure_ascii=False, default=str) if nested else str(value)

@@ -34,7 +34,6 @@ from dpaudit_reports.verdicts import MARKS, outcome
 
 Versions = Mapping[str, AuditResult]
 Missing = Mapping[tuple[str, str], str]
-_NOT_RUN = "could not be run"
 _ACROSS = 4  # maximum number of versions that fit as columns of a table, and of panels that fit side by side
 _HOW_TO_READ = (
     "How to read the plots: the power of an attack is the share of outputs of d1 that it recognises. The blue line "
@@ -49,13 +48,13 @@ _MORE = "The result files hold the details of each audit, and the command dpaudi
 
 def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool) -> tuple[Block, ...]:
     """Return the verdicts, with audits as rows and versions as columns, and then the plots of each audit."""
-    with_result = (version for results in audits.values() for version in results)
-    versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
+    pairs = [(name, version) for name, results in audits.items() for version in results]
+    versions = tuple(dict.fromkeys(version for _, version in (*pairs, *missing)))
     details = (block for name, results in audits.items() for block in _audit(name, results, versions))
     together = promised_together([result for results in audits.values() for result in results.values()])
     return (
         Paragraph((Strong(_changes(audits)),)),
-        _verdicts(audits, versions, _places(audits) if full else {}),
+        _verdicts(audits, versions, pairs if full else []),
         *_reasons(missing),
         *((Paragraph(together),) if together else ()),
         Paragraph(_HOW_TO_READ, quiet=True),
@@ -67,18 +66,10 @@ def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool
 def _reasons(missing: Missing) -> tuple[Block, ...]:
     by_reason: dict[str, list[str]] = {}
     for (name, version), reason in missing.items():
-        by_reason.setdefault(_brief(reason), []).append(f"{name.strip() or '–'} – {version}")
+        # the other lines are a traceback or the output of an installer
+        brief = shortened(one_line(next(iter(reason.strip().splitlines()), "has no result")))
+        by_reason.setdefault(brief, []).append(f"{name.strip() or '–'} – {version}")
     return (Items(tuple(f"{', '.join(where)} {reason}" for reason, where in by_reason.items())),) if by_reason else ()
-
-
-def _brief(reason: str) -> str:
-    """Return the first line of a reason; the other lines are a traceback or the output of an installer."""
-    return shortened(one_line(next(iter(reason.strip().splitlines()), "has no result")))
-
-
-def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
-    keys = ((name, version) for name, results in audits.items() for version in results)
-    return {key: place for place, key in enumerate(keys)}
 
 
 def _changes(audits: Mapping[str, Versions]) -> str:
@@ -88,14 +79,16 @@ def _changes(audits: Mapping[str, Versions]) -> str:
     return f"The verdict differs between versions in {len(differ)} of {len(audits)} audits: {', '.join(differ)}."
 
 
-def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], places: Mapping[tuple[str, str], int]) -> Table:
+def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], parts: Sequence[tuple[str, str]]) -> Table:
     def cell(name: str, version: str) -> Text:
         result = audits[name].get(version)
         if result is None:
-            return f"– {_NOT_RUN}"
-        mark, place = MARKS[result.verdict], places.get((name, version))
-        word: Span = mark.word if place is None else Reference(mark.word, place)
-        return (Strong(f"{mark.sign} "), word, *_numbers(result))
+            return "– could not be run"
+        mark = MARKS[result.verdict]
+        word: Span = Reference(mark.title, parts.index((name, version))) if parts else mark.title
+        p = f", p\u00a0{p_value(result)}" if tells(result) else ""
+        runs = f"{outcome(result)}{p}, {count(result.trials_used)}\u00a0runs"
+        return (Strong(f"{mark.sign} "), word, ": ", *spans_of(certified_of_claimed(result)), runs)
 
     if len(versions) <= _ACROSS:
         return Table(
@@ -106,12 +99,6 @@ def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], places: M
         (Column("Audit", grow=1), Column("Version", grow=1), Column("Verdict", grow=2)),
         tuple((name.strip() or "–", version, cell(name, version)) for name in audits for version in versions),
     )
-
-
-def _numbers(result: AuditResult) -> tuple[Span, ...]:
-    words = spans_of(certified_of_claimed(result))
-    p = f", p\u00a0{p_value(result)}" if tells(result) else ""
-    return (": ", *words, f"{outcome(result)}{p}, {count(result.trials_used)}\u00a0runs")
 
 
 def _audit(name: str, results: Versions, versions: Sequence[str]) -> tuple[Block, ...]:
@@ -133,10 +120,10 @@ def _columns(panels: int) -> int:
 
 def _panel(version: str, result: AuditResult, scale: Scale, width: float) -> Panel:
     mark = MARKS[result.verdict]
-    alt = f"{version}: {mark.word}, claim {label(result.claim)}. {_in_words(result)}"
+    alt = f"{version}: {mark.title}, claim {label(result.claim)}. {_in_words(result)}"
     return Panel(
-        partial(residual_svg, result, scale, width=width),
-        title=f"{version} {mark.sign} {mark.word}",
+        partial(residual_svg, result, scale, width),
+        title=f"{version} {mark.sign} {mark.title}",
         alt=alt,
         hints=partial(residual_hints, result, scale, width),
     )

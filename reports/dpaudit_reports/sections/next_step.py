@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from itertools import pairwise
 
 from dpaudit.result import RESULTS
 from dpaudit.result.model import AuditResult
@@ -14,84 +15,76 @@ from dpaudit_reports.blocks import Block, Code, Heading, Items, Span, Text
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.verdicts import fresh, why_inconclusive
 
-_OUTPUT = ("-o", "--output")  # options for the folder of results
-
 
 def how_to_repeat(result: AuditResult) -> tuple[Span, ...]:
     """Return the commands that count the region on fresh runs and that repeat the whole audit."""
-    return (*_replay(result), *_whole(result))
-
-
-def _whole(result: AuditResult) -> tuple[Span, ...]:
-    """Return the command that repeats the whole audit; a command of another program is only quoted."""
     command = result.provenance.command
     if not command:
-        return ()
-    words = _own_command(command)
-    if words is None:
-        return (" The file states a command that is not one of dpaudit: “", Code(command), "”.")
-    return " The whole audit: ", Code(_repeated(words, result)), "."
+        return _replay(result)
+    if not (words := _own_command(command)):
+        return (*_replay(result), " The file states a command that is not one of dpaudit: “", Code(command), "”.")
+    return *_replay(result), " The whole audit: ", Code(_repeated(words, result)), "."
 
 
-def _own_command(command: str) -> list[str] | None:
-    """Return the words of a command that starts dpaudit or pytest; None if it may do anything else."""
+def _own_command(command: str) -> list[str]:
+    """Return the words of a command that starts dpaudit or pytest; [] if it may do anything else."""
     try:
         words = shlex.split(command)
-    except ValueError:
-        return None
+    except ValueError:  # anybody may have written the result file
+        return []
     module = words[1:2] == ["-m"] and re.fullmatch(r"python[\d.]*", words[0])
     program = words[2:3] if module else words[:1]
-    return words if command.isprintable() and program in (["dpaudit"], ["pytest"]) else None
+    return words if command.isprintable() and program in (["dpaudit"], ["pytest"]) else []
 
 
 def _repeated(words: list[str], result: AuditResult) -> str:
     """Return the command for this audit alone, without the author's folder of results and without `--quiet`."""
-    kept: list[str] = []
-    for i, word in enumerate(words):
-        folder = word in _OUTPUT or (i > 0 and words[i - 1] in _OUTPUT) or word.startswith(f"{_OUTPUT[-1]}=")
-        if not folder and word not in ("-q", "--quiet"):
-            kept.append(word)
+    output = ("-o", "--output")
+    kept = [
+        word
+        for before, word in pairwise(["", *words])
+        if not {before, word}.intersection(output)
+        and not word.startswith("--output=")
+        and word not in ("-q", "--quiet")
+    ]
     several = (result.provenance.command_audits or 0) > 1
     if several and result.name and kept[1:2] == ["run"] and "--only" not in kept:
         kept += ["--only", result.name]
     return shlex.join(kept)
 
 
-def config_of(result: AuditResult) -> str:
+def _config(result: AuditResult) -> str:
     """Return the config in the command that made the result, for other commands; "CONFIG" if there is not one."""
-    try:
-        words = shlex.split(result.provenance.command or "")
-    except ValueError:  # anybody may have written the result file
-        words = []
-    configs = [word for word in words if word.endswith((".yaml", ".yml"))]
+    configs = [word for word in _own_command(result.provenance.command or "") if word.endswith((".yaml", ".yml"))]
     return shlex.quote(configs[0]) if len(configs) == 1 else "CONFIG"
 
 
-def saved_file(result: AuditResult) -> str:
+def _saved_file(result: AuditResult) -> str:
     """Return the result file of `dpaudit run` for a command in the config's folder, with quotation marks if needed."""
     return shlex.quote(f"{RESULTS}/{result.name}.json")
 
 
+_USELESS = {
+    RegionStatus.NONE: "The result has no rejection region to count on fresh outputs.",
+    RegionStatus.VOID: "Nothing is certified, so counting a region on fresh outputs is not useful.",
+    RegionStatus.FAR: "No counted region came near a violation, so no region is worth counting on fresh outputs.",
+}
+
+
 def replay_command(result: AuditResult) -> str:
     """Return the command that counts the region on fresh runs; "" if the result has no region worth counting."""
-    useless = region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR)
-    if result.evidence.words.again or useless:
+    if result.evidence.words.again or region_status(result) in _USELESS:
         return ""
     if result.provenance.audit is not None:
-        return f"dpaudit replay {saved_file(result)}"
+        return f"dpaudit replay {_saved_file(result)}"
     return "dpaudit replay FILE.json" if result.provenance.test is not None else ""
 
 
 def _replay(result: AuditResult) -> tuple[Span, ...]:
     if why_not := result.evidence.words.again:
         return (why_not,)
-    match region_status(result):
-        case RegionStatus.NONE:
-            return ("The result has no rejection region to count on fresh outputs.",)
-        case RegionStatus.VOID:
-            return ("Nothing is certified, so counting a region on fresh outputs is not useful.",)
-        case RegionStatus.FAR:
-            return ("No counted region came near a violation, so no region is worth counting on fresh outputs.",)
+    if useless := _USELESS.get(region_status(result)):
+        return (useless,)
     region = "the witness's region" if result.violated else "the counted region"
     counts = f" counts fresh outputs in {region} and tests these counts alone"
     if command := replay_command(result):
@@ -131,10 +124,9 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
         return words, check, *_for_maintainers(result), *_to_measure(result)
     if command := replay_command(result):
         confirm: Text = ("Confirm it on fresh runs before you report it: ", Code(command), ".")
-    elif result.evidence.once:
-        confirm = "Confirm the violation with a new run and new canaries before you report it."
     else:
-        confirm = "Confirm the violation with fresh runs before you report it."
+        runs = "a new run and new canaries" if result.evidence.once else "fresh runs"
+        confirm = f"Confirm the violation with {runs} before you report it."
     if not result.evidence.of_pairs or result.witness is None:
         return words, confirm
     return words, check, confirm, *_for_maintainers(result), *_to_measure(result)
@@ -156,12 +148,12 @@ def _to_measure(result: AuditResult) -> tuple[Text, ...]:
 def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
     if result.provenance.audit is None or not result.name:
         return ("Then find out why the datasets differ in how often outputs fall into the witness's region.",)
-    script = f"dpaudit reproduce {saved_file(result)} -o script.py"
+    script = f"dpaudit reproduce {_saved_file(result)} -o script.py"
     first: Text = ("Write a script that shows it without dpaudit, for the maintainers: ", Code(script), ".")
     name = next(iter(result.provenance.mechanism_packages or {}), "")
     if "==" not in result.provenance.audit or not name:
         return first, _KEEP
-    found = f"dpaudit bisect {config_of(result)} {shlex.quote(name)}"
+    found = f"dpaudit bisect {_config(result)} {shlex.quote(name)}"
     return first, ("Find the release that introduced the fault: ", Code(found), "."), _KEEP
 
 
@@ -194,10 +186,7 @@ def _after_doubt(result: AuditResult) -> Text:
     if any(has_code(warning, WarningCode.TOO_FEW) for warning in why):
         if advice := result.evidence.words.more:
             return f"{advice[:1].upper()}{advice[1:]}."
-        return (
-            "Raise ",
-            Code("trials:"),
-            " in the config, and audit again with another seed, or with the store of this audit. The command dpaudit "
-            "plan estimates how many runs are needed.",
-        )
+        again = " in the config, and audit again with another seed, or with the store of this audit."
+        plan = " The command dpaudit plan estimates how many runs are needed."
+        return "Raise ", Code("trials:"), again + plan
     return "Remove the cause that the verdict names, and audit again."

@@ -1,4 +1,4 @@
-"""Illustrates the verdict with two panels: the errors of the attack, and counts or bounds."""
+"""Pictures of the errors of the attack, of counts and bounds, and the certified bounds on the privacy loss."""
 
 from __future__ import annotations
 
@@ -9,15 +9,48 @@ import numpy as np
 
 from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate
-from dpaudit.text.rounding import count, lower, number
-from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Span, with_mathematics
-from dpaudit_reports.claimed import found_from, headline, label, least_found
+from dpaudit.result.values import Verdict
+from dpaudit.text.rounding import at_least, count, lower, number, percent_at_least
+from dpaudit_reports.blocks import (
+    Block,
+    Column,
+    Figure,
+    Heading,
+    Math,
+    Panel,
+    Paragraph,
+    Span,
+    Strong,
+    Table,
+    Text,
+    with_mathematics,
+)
+from dpaudit_reports.claimed import (
+    ABOVE_ALONE,
+    DELTAS,
+    Bound,
+    certified_profile,
+    epsilon_bound,
+    found_from,
+    has_band,
+    headline,
+    label,
+    least_found,
+    mu_bound,
+)
 from dpaudit_reports.figures.bars import Bar, bars_svg
-from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
+from dpaudit_reports.figures.canvas import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.residual import tradeoff_hints
-from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
-from dpaudit_reports.rates import Frequencies, RegionStatus, accounted, frequencies, intervals, region, region_status
-from dpaudit_reports.verdicts import why_void
+from dpaudit_reports.figures.tradeoff import (
+    observed,
+    point_name,
+    profile_svg,
+    small_errors_svg,
+    smallest_error,
+    tradeoff_svg,
+)
+from dpaudit_reports.rates import Frequencies, RegionStatus, frequencies, intervals, region, region_status
+from dpaudit_reports.verdicts import shows_size, why_void
 
 _ABOVE = "Nothing is known above the proven bound."
 _WOULD = (
@@ -126,7 +159,7 @@ def _point(result: AuditResult) -> str:
         return ""
     name = " Diamond: the witness" if result.violated else " Hollow diamond: a region that shows no violation"
     box = f"{name}; the sides of the rectangle are the 95\u00a0% intervals of its two errors"
-    return f"{box}, which hold whenever the audit stops." if accounted(found) else f"{box}."
+    return f"{box}, which hold whenever the audit stops." if found.counted == "later" else f"{box}."
 
 
 def _best(result: AuditResult) -> str:
@@ -155,3 +188,113 @@ def _errors_in_words(result: AuditResult) -> str:
         return f"{words} {shown} has {at}."
     least = f"The claim promises a type II error of at least {lower(1 - limit, 3)}"
     return f"{words} {shown} has {at}. {least} if the type I error is at the upper end of its 95 % interval."
+
+
+def bounds(result: AuditResult) -> tuple[Block, ...]:
+    """Return certified lower bounds and the values that the claim allows, with the claim's own parameter first."""
+    heading = Heading("Certified bounds")
+    if void := why_void(result):
+        return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
+    shown = _all_bounds(result)
+    numbers = (Column(title, align="right") for title in ("Certified", "Claim allows"))
+    curve = "The claim is false as a curve, although no single bound exceeds the claimed value. "
+    exceeding = any(bound.exceeds for bound in shown)
+    alone = curve if result.violated and not exceeding else ""
+    if exceeding and not (result.violated or result.measurement):
+        alone = f"{ABOVE_ALONE} "
+    assumption = result.evidence.words.assumption
+    assumed = f"The bounds rest on an assumption that was not tested: {assumption}. " if assumption else ""
+    return (
+        heading,
+        Table((Column("Privacy parameter", grow=1), *numbers), tuple(map(_row, shown))),
+        Paragraph(
+            f"{alone}{_together(result)} with {percent_at_least(result.confidence)} confidence. {assumed}Nothing is "
+            "assumed about the noise. These are lower bounds on the privacy loss: 0 means that nothing could be "
+            "certified, not that the loss is 0. The bound on μ refers to Gaussian curves and is not a bound on ε."
+            f"{' ▲ marks a bound above the claimed value.' if exceeding else ''}",
+            quiet=True,
+        ),
+    )
+
+
+def _all_bounds(result: AuditResult) -> tuple[Bound, ...]:
+    everywhere = (mu_bound(result), *(epsilon_bound(result, delta) for delta in DELTAS))
+    if (first := headline(result)) is None:
+        return everywhere
+    return (first, *(b for b in everywhere if (b.symbol, b.delta) != (first.symbol, first.delta)))
+
+
+def _together(result: AuditResult) -> str:
+    if not result.evidence.joint:
+        return "Each bound holds separately"
+    decided = result.verdict is not Verdict.INCONCLUSIVE and not result.measurement
+    return f"All bounds{' and the verdict' if decided else ''} hold together"
+
+
+def _row(bound: Bound) -> tuple[Text, ...]:
+    allowed = "no limit" if math.isinf(bound.claimed) else f"≤\u00a0{bound.claimed_text()}"
+    certified = bound.certified_text()
+    return bound.name(), (Strong(f"▲ {certified}"),) if bound.exceeds else certified, allowed
+
+
+def curves(result: AuditResult) -> tuple[Block, ...]:
+    """Return the trade-off plot on logarithmic axes, which show small errors, and the privacy profile."""
+    return (
+        Heading("Small errors and privacy profile"),
+        Figure(
+            (
+                Panel(
+                    partial(small_errors_svg, result),
+                    alt="The errors on logarithmic axes.",
+                    title="Small errors",
+                    hints=partial(tradeoff_hints, result, smallest_error(result)),
+                ),
+                Panel(partial(profile_svg, result), alt=_in_words(result), title="Privacy profile"),
+            ),
+            caption=(
+                f"Left: the same errors as on the first page, on logarithmic axes. {_band(result)}Right: at each ",
+                Math("ε"),
+                " the least ",
+                Math("δ"),
+                " for which the mechanism is ",
+                Math("(ε, δ)"),
+                "-differentially private. The claim promises that this curve stays outside the grey area. ",
+                *_certified(result),
+            ),
+        ),
+    )
+
+
+def _band(result: AuditResult) -> str:
+    if not result.bounds_valid or result.curve.alpha.size == 0:
+        return ""
+    if not has_band(result):
+        return f"{result.evidence.words.no_band} "
+    words = " This bound is weaker than the test of the claim, so it may lie above the claim's curve."
+    weaker = words if result.violated and not shows_size(result) else ""
+    return (
+        f"With {percent_at_least(result.confidence)} confidence, the mechanism's own curve lies nowhere above the "
+        f"dashed line.{weaker} "
+    )
+
+
+def _certified(result: AuditResult) -> tuple[Span, ...]:
+    if not certified_profile(result):
+        return ("Nothing could be certified about the mechanism's own profile, which may still be large.",)
+    hold = "all its steps jointly" if result.evidence.joint else "each of its steps, taken alone"
+    return (
+        "The dashed staircase shows certified bounds at a few ",
+        Math("δ"),
+        f". With {percent_at_least(result.confidence)} confidence, the mechanism's own profile lies above {hold}.",
+    )
+
+
+def _in_words(result: AuditResult) -> str:
+    words = f"The plot shows delta against epsilon. The claim {label(result.claim)} forbids the region above its curve."
+    steps = certified_profile(result)
+    if not steps:
+        return f"{words} Nothing is certified."
+    bound = headline(result)
+    digits = 4 if bound is None else bound.digits
+    corners = ", ".join(f"epsilon {at_least(epsilon, digits)} at delta {number(delta)}" for epsilon, delta in steps)
+    return f"{words} Certified: {corners}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -81,9 +82,8 @@ def _certified(result: AuditResult) -> Text:
     if bound is not None and not math.isnan(bound.certified):
         return bound.shown(bound.certified_text())
     least = None if result.violated else least_found(result)
-    return *spans_of(certified_of_claimed(result)), outcome(
-        result
-    ) if least is None else f"; found from {found_from(least)}"
+    after = outcome(result) if least is None else f"; found from {found_from(least)}"
+    return *spans_of(certified_of_claimed(result)), after
 
 
 def _keys(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> set[Key]:
@@ -129,13 +129,13 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 def tally(results: Sequence[AuditResult], unchecked: Sequence[Verdict] = ()) -> str:
     """Return how many results have each verdict, worst first, such as "▲ Violation: 2 (1 not checked)." """
-    counted = []
-    for verdict in WORST_FIRST:
-        if number := sum(result.verdict is verdict for result in results):
-            not_checked = unchecked.count(verdict)
-            note = f" ({not_checked} not checked)" if not_checked else ""
-            counted.append(f"{MARKS[verdict].sign} {MARKS[verdict].word}: {number}{note}")
-    return f"{'. '.join(counted)}."
+    words = []
+    for verdict, many in sorted(
+        Counter(one.verdict for one in results).items(), key=lambda one: WORST_FIRST.index(one[0])
+    ):
+        note = f" ({unchecked.count(verdict)} not checked)" if verdict in unchecked else ""
+        words.append(f"{MARKS[verdict].sign} {MARKS[verdict].title}: {many}{note}.")
+    return " ".join(words)
 
 
 def p_value(result: AuditResult) -> str:

@@ -12,8 +12,8 @@ from dpaudit.text.rounding import at_least, count, number, percent_at_least
 from dpaudit_reports.blocks import Block, Figure, Heading, Items, KeyValues, Panel, Paragraph, Text
 from dpaudit_reports.claimed import DELTAS, allowed_epsilon
 from dpaudit_reports.figures.bars import Bar, bars_svg
+from dpaudit_reports.figures.canvas import ATTACK, CLAIM, WITNESS
 from dpaudit_reports.figures.evidence import training_svg
-from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
 
 _DELTA = 1e-5  # usual delta of the compared epsilons, as in papers about training
 
@@ -24,8 +24,7 @@ _DESIGNS = {
     "fixed": "many runs: a fixed number of models was trained on both datasets; scores are learned",
     "step by step": "step by step: a fair coin decided before each step whether the canary joined the batch",
 }
-_MODELS = ("models on d0", "models on d1")
-_SIDES = {  # of the other designs
+_SIDES = {  # of designs in which canaries are included at random; the others train models on d0 and on d1
     "one run": ("excluded canaries", "included canaries"),
     "step by step": ("steps without canary", "steps with canary"),
 }
@@ -58,7 +57,7 @@ def training(result: AuditResult) -> tuple[Block, ...]:
     rows: tuple[tuple[str, Text], ...] = (
         ("design", _DESIGNS[record.design]),
         *((("training", printable(record.training)),) if record.training else ()),
-        ("datasets" if _SIDES.get(record.design, _MODELS) == _MODELS else "canaries", printable(record.canary)),
+        ("canaries" if record.design in _SIDES else "datasets", printable(record.canary)),
         *((("scores", _sizes(record)),) if record.edges else ()),
     )
     compared, meaning = _compared(result)
@@ -79,7 +78,7 @@ _CAPTION = (
 
 
 def _sizes(record: TrainingRecord) -> str:
-    without, included = _SIDES.get(record.design, _MODELS)
+    without, included = _SIDES.get(record.design, ("models on d0", "models on d1"))
     return f"{count(sum(record.out))} {without}, {count(sum(record.into))} {included}"
 
 
@@ -87,7 +86,7 @@ def _scores(record: TrainingRecord) -> tuple[Panel, ...]:
     if not record.edges:
         return ()
     alt = f"Two histograms of scores: {_sizes(record)}."
-    names = ("d0", "d1") if _SIDES.get(record.design, _MODELS) == _MODELS else ("without canary", "with canary")
+    names = ("without canary", "with canary") if record.design in _SIDES else ("d0", "d1")
     return (Panel(partial(training_svg, record, *names), alt=alt, title="Scores"),)
 
 
@@ -95,14 +94,12 @@ def _compared(result: AuditResult) -> tuple[tuple[Panel, ...], str]:
     if not result.bounds_valid:
         return (), "Nothing is certified, as the warnings explain."
     delta = _shown_delta(result)
-    certified, claimed = float(result.epsilon_lower(delta)), math.nan
-    if not result.measurement:
-        claimed = allowed_epsilon(result.claim, delta)
+    certified = float(result.epsilon_lower(delta))
+    claimed = math.nan if result.measurement else allowed_epsilon(result.claim, delta)
     assumed = float(result.epsilon_lower(delta, assuming="gaussian"))
-    known = [value for value in (certified, assumed, claimed) if math.isfinite(value)]
-    if not known or max(known) <= 0 or math.isinf(max(certified, assumed)):
+    reach = 1.15 * max(value for value in (certified, assumed, claimed, 0.0) if math.isfinite(value))
+    if reach == 0 or math.isinf(max(certified, assumed)):
         return (), ""
-    reach = 1.15 * max(known)
     rows = [Bar(f"certified: ε {at_least(certified)}", 0.0, certified / reach, ATTACK)]
     if assumed > certified:
         rows.append(Bar(f"certified if Gaussian: ε {at_least(assumed)}", 0.0, assumed / reach, WITNESS))
@@ -125,12 +122,13 @@ def _shown_delta(result: AuditResult) -> float:
     """Return 1e-5, or after a violation a delta at which the certified epsilon exceeds the claimed epsilon."""
     if not result.violated:
         return _DELTA
-    above = [delta for delta in (_DELTA, *DELTAS) if result.epsilon_lower(delta) > allowed_epsilon(result.claim, delta)]
-    return above[0] if above else _DELTA
+    above = (d for d in (_DELTA, *DELTAS) if result.epsilon_lower(d) > allowed_epsilon(result.claim, d))
+    return next(above, _DELTA)
 
 
 def _assumptions(result: AuditResult, record: TrainingRecord) -> tuple[str, ...]:
     listed = _ASSUMPTIONS.get(record.design, _INDEPENDENT)
+    if record.design != "one run":
+        return listed
     stated = result.evidence.words.assumption
-    about = f"Not tested: {stated}." if stated else "Canaries may depend on each other in any way."
-    return (*listed, about) if record.design == "one run" else listed
+    return *listed, f"Not tested: {stated}." if stated else "Canaries may depend on each other in any way."

@@ -1,16 +1,45 @@
-"""The verdict in words, with the counts that show a violation or the reason why the audit is inconclusive."""
+"""The verdict in words, the warnings, and six answers."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.values import OUTCOME, Verdict
-from dpaudit.text.rounding import at_most, percent_at_least
-from dpaudit_reports.blocks import Block, Callout, Heading, Items, Span, Strong, Text, flat, spans_of
-from dpaudit_reports.claimed import claim_of, headline, least_found_in_words
-from dpaudit_reports.numbers import first
-from dpaudit_reports.rates import frequencies, in_words
-from dpaudit_reports.verdicts import MARKS, assumption, confirmation, reason, shows_size, why_inconclusive
+from dpaudit.result.values import OUTCOME, PairRow, Verdict
+from dpaudit.result.words import quotation
+from dpaudit.text.printable import shortened
+from dpaudit.text.rounding import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
+from dpaudit_reports.blocks import (
+    Answers,
+    Block,
+    Callout,
+    Code,
+    Heading,
+    Items,
+    Span,
+    Strong,
+    Text,
+    first,
+    flat,
+    some_of,
+    spans_of,
+)
+from dpaudit_reports.claimed import ABOVE_ALONE, claim_of, claim_words, headline, least_found_in_words, tells
+from dpaudit_reports.rates import difference, ends, frequencies, in_words, row_of, sides
+from dpaudit_reports.sections.next_step import how_to_repeat
+from dpaudit_reports.verdicts import (
+    MARKS,
+    assumption,
+    confirmation,
+    fresh,
+    reason,
+    shows_size,
+    unseen,
+    why_inconclusive,
+    why_void,
+)
 
 
 def warnings(result: AuditResult) -> tuple[Block, ...]:
@@ -21,10 +50,10 @@ def warnings(result: AuditResult) -> tuple[Block, ...]:
     return (Heading("Warnings"), Items(tuple(shown)), *left_out) if rest else ()
 
 
-def verdict(result: AuditResult) -> tuple[Block, ...]:
+def verdict(result: AuditResult) -> tuple[Callout, ...]:
     """Return the verdict.  The verdict follows the title without a heading."""
     mark = MARKS[result.verdict]
-    word = "Measurement" if result.measurement else mark.word
+    word = "Measurement" if result.measurement else mark.title
     word = f"{word}: {_size(result)}" if result.violated else word
     words = result.evidence.words.assumption
     assumed = f" Assumed, not tested: {words}." if words else ""
@@ -99,3 +128,158 @@ def _visible(result: AuditResult) -> tuple[Span, ...]:
         *least_found_in_words(result),
         f" would have been found with 90\u00a0% probability{best}.",
     )
+
+
+def audited(result: AuditResult) -> Iterator[Span]:
+    """Yield the mechanism, the versions of its packages, its file and the source, as far as they are known."""
+    about = result.provenance
+    spans: list[Span] = []
+    if (named := about.mechanism) and named != result.name:  # a name with spaces, such as a command line, is quoted
+        spans += [", “", Code(named), "”"] if " " in named else [", ", Code(named)]
+    if packages := about.mechanism_packages:
+        shown = [f"{name} {version}" for name, version in packages.items()]
+        spans += [", which uses " if spans else ", ", some_of(shown, 8, "more, see Provenance")]
+    file = about.mechanism_file
+    # A class of the user that dpaudit calls has a name with arguments, and packages do not identify its code.
+    own = file is not None and " " in (named or "") and "-packages" not in file.path
+    if file is not None and (own or not packages):
+        spans += [", file ", Code(f"sha256:{file.sha256[:12]}…")]  # the provenance shows all digits
+    if spans:
+        yield from (f"Tested: {str(spans[0])[2:]}", *spans[1:], ".")
+    if about.source:
+        yield f" Source of the claim: {quotation(shortened(about.source).rstrip('.'))}."
+
+
+# Relations between neighbouring datasets as changes, and the recorded authors of a claim.
+_CHANGES = {"replace one": "one record replaced", "add remove": "one record added or removed"}
+_STATED = {
+    "the mechanism's own accounting": ", computed by the audited library itself",
+    "the constructor of the generator": ", the epsilon (and delta) of the constructor's arguments",
+    "the config": ", stated in the config of this audit",
+}
+
+
+def answers(result: AuditResult) -> tuple[Block, ...]:
+    """Return the questions with answers about claim, verdict, confidence, data, limits and repetition."""
+    rows = {
+        "What was claimed": claimed(result),
+        "Was it kept": _kept(result),
+        "How sure": _sure(result),
+        "On what data": data(result),
+        "What could not be seen": unseen(result),
+        "How to repeat it": how_to_repeat(result),
+    }
+    return (Answers(tuple((question, tuple(answer)) for question, answer in rows.items())),)
+
+
+def claimed(result: AuditResult) -> Iterator[Span]:
+    """Yield the claim in words, its source, and the audited code, as far as the result records them."""
+    if result.measurement:
+        yield "No claim was given. "
+    else:
+        yield from claim_words(result)
+        stated = "; the result does not record who states it"
+        if who := result.provenance.claim_stated_by:
+            stated = _STATED.get(who, f", stated by {quotation(who)}")
+        yield f"{_more(result.evidence.words.claimed)}{stated}. "
+    yield from audited(result)
+
+
+def _kept(result: AuditResult) -> Iterator[Span]:
+    words = dict(zip(Verdict, ("No.", "No violation was found.", "Unknown."), strict=True))
+    yield Strong("Nothing was tested." if result.measurement else words[result.verdict])
+    bound = headline(result) if result.bounds_valid else None
+    if not result.bounds_valid:
+        yield f" Nothing is proven: {why_void(result)}."
+    elif bound is None:
+        yield " Proven: the claim is false as a curve, although no single parameter exceeds the claimed value."
+    elif (needed := result.runs_for_size) is not None:
+        enough = f" (about {count(int(needed))} fresh runs would)" if math.isfinite(needed) else ""
+        yield from (" ", *bound.name(), f" is more than claimed; how much more is not measured{enough}.")
+    elif math.isnan(bound.certified):
+        yield f" Proven: {NOT_KNOWN}."
+    elif bound.certified == 0 and not bound.refuted:
+        yield from (" Nothing is proven about ", *bound.name(), ".")
+    else:
+        allowed = "" if result.measurement else f" (claimed: at most {bound.claimed_text()})"
+        yield from (" Proven about the privacy loss: ", *bound.shown(f"{bound.certified_text()}{allowed}"))
+        yield f"{_more(result.evidence.words.somewhere)}; no upper limit is proven."
+        if bound.exceeds and not (result.violated or result.measurement):
+            yield f" {ABOVE_ALONE}"
+    if result.violated:
+        yield _no_size(result)
+
+
+def _more(words: str) -> str:
+    return f" {words}" if words else ""
+
+
+def _no_size(result: AuditResult) -> str:
+    if not result.evidence.anytime or fresh(result):
+        return ""
+    if result.stopped_by == "evidence":
+        return " The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
+    if result.refuted_at is None:
+        return ""
+    after = spent(result.evidence, result.refuted_at)
+    return f" The claim was refuted after {after}; {result.evidence.words.went_on}."
+
+
+def _sure(result: AuditResult) -> Iterator[Span]:
+    if not result.bounds_valid:
+        yield "No statement about the claim is proven."
+        return
+    if not result.violated:
+        yield f"What is proven is {percent_at_least(result.confidence)} certain. Nothing supports the claim itself."
+        if tells(result) and not result.measurement:
+            yield f" The p-value of the claim is {p_value_words(result, at_most)}."
+        return
+    yield f"{percent_at_least(result.confidence)} confidence: a true claim would be refuted in at most "
+    yield f"{_odds(result.confidence)}, a limit set beforehand. This accounts for chance, but not for mistakes in the "
+    yield "set-up." if result.confirmation else "set-up. This report contains no confirmation on fresh runs (a replay)."
+
+
+def _odds(confidence: float) -> str:
+    """Return the probability of an error in the form "1 of 100 such audits", rounded conservatively."""
+    significance = 1 - confidence
+    if 0 < significance < 0.2:
+        return f"1 of {count(math.floor(1 / significance + 1e-6))} such audits"
+    return f"{percent_beyond(confidence)} of such audits"
+
+
+def data(result: AuditResult) -> Iterator[Span]:
+    """Yield the witness's pair with the difference in bold, and the runs; or the canaries and the guesses."""
+    evidence = result.evidence
+    if (guessed := given_scores(evidence)) is not None:
+        yield from (
+            f"{count(guessed.scores)} {evidence.words.unit}, {evidence.words.each}; ",
+            Strong(guessed.outcome),
+            ".",
+        )
+        return
+    made = spent(evidence, result.trials_used)
+    if evidence.words.data:
+        yield f"{evidence.words.data}: {made}."
+        return
+    label = result.witness.pair if result.witness is not None else ""
+    row = row_of(result, label) or (result.pairs[0] if result.pairs else None)
+    if row is None:
+        yield "No pair was tried."
+        return
+    learned, phases = result.trials_used - evidence.trials, ""
+    if len(result.pairs) == 1 and learned > 0:
+        phases = f": {count(learned)} to train the attack, {count(evidence.trials)} as evidence"
+    yield from (*_pair(result, row), f"{_spent(result)}{phases}.")
+
+
+def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
+    """Yield the two datasets, and the difference in words if their texts do not show it."""
+    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
+    if row.difference:
+        yield from ("d0 = ", Code(ends(row.d0)), " against d1, the same dataset with a difference: ")
+        yield from (Strong(quotation(row.difference)), f" ({relation}). " if relation else ". ")
+        return
+    d0, d1 = difference(row.d0, row.d1)
+    yield from ("d0 = ", *d0, " against d1 = ", *d1)
+    change = sides(result, row.label).change or _CHANGES.get(relation, relation)
+    yield f": {change}. " if change else "; the config does not state how they differ. "

@@ -16,8 +16,7 @@ from dpaudit_reports.document import document
 from dpaudit_reports.html import page
 from dpaudit_reports.sections import SECTIONS
 from dpaudit_reports.site.folder import SiteFolder, addresses
-from dpaudit_reports.site.index import badge, feed, index
-from dpaudit_reports.site.rows import Entry, worst_first
+from dpaudit_reports.site.index import Entry, badge, feed, index, worst_first
 
 TITLE = "Privacy audits"  # unless the user gives a title
 
@@ -41,7 +40,7 @@ def write(
         raise ValueError("a site needs at least one result, got none")
     site = SiteFolder.opened(folder)
     chosen = dict(zip(digests, results, strict=True))
-    named = addresses({digest: result.name for digest, result in chosen.items()}, site.manifest.addresses)
+    named = addresses({digest: result.name for digest, result in chosen.items()}, site.addresses)
     entries = worst_first([Entry(result, digest, named[digest]) for digest, result in chosen.items()])
     names = [name for entry in entries for name in (entry.page, entry.badge)]
     return site.replace(

@@ -19,9 +19,8 @@ from pathlib import Path
 from dpaudit.result.atomic_write import link_in, refuse_link, remove_placed, write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import one_line
+from dpaudit_reports.blocks import some_of
 from dpaudit_reports.html_blocks import slug_of
-from dpaudit_reports.numbers import some_of
 
 ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"
 """Pattern of the addresses that `addresses` returns."""
@@ -29,18 +28,12 @@ ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"
 
 def digest_of(result: AuditResult) -> str:
     """Return the SHA-256 hash of the result as `to_json` writes it, in hexadecimal."""
-    try:
-        return _digest(result.to_dict())
-    except RecursionError:
-        raise ValueError(f"the result {one_line(result.name)} is nested too deeply to be written") from None
+    return _digest(result.to_dict())
 
 
 def digest_of_file(file: Path) -> str:
     """Return the SHA-256 hash of the content of a result file, in hexadecimal."""
-    try:
-        return _digest(json.loads(read_foreign(file)))
-    except RecursionError:
-        raise ValueError(f"{file} is nested too deeply") from None
+    return _digest(json.loads(read_foreign(file)))
 
 
 def _digest(values: Mapping[str, object]) -> str:
@@ -62,43 +55,8 @@ def addresses(names: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, st
 
 
 MANIFEST = "dpaudit-site.json"
-_FORMAT = "dpaudit-site/1"
 _MAX_BYTES = 2**26  # of the manifest, and of a page that is compared with it; a page has some 200 kB
 _OWN = re.compile(rf"index\.html|feed\.json|{ADDRESS}\.(?:html|svg)")  # names that the manifest may list
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """The files of a site."""
-
-    files: Mapping[str, Sequence[str]]  # SHA-256 of the contents that each file may have: two while it is being written
-    addresses: Mapping[str, str]  # digest of the result by address
-
-    @classmethod
-    def read(cls, file: Path) -> Manifest:
-        """Read the manifest of a folder; without a manifest, the folder has no files of a site."""
-        if not os.path.lexists(file):
-            return cls(files={}, addresses={})
-        wrong = ValueError(f"{file} is not a manifest of dpaudit; move it away, or name another folder")
-        if file.is_symlink():
-            raise wrong
-        try:
-            values = json.loads(read_foreign(file, _MAX_BYTES))
-            if values["format"] != _FORMAT:
-                raise wrong
-            files = {name: _hashes(value) for name, value in dict(values["files"]).items()}
-            addresses = dict(values["addresses"])
-            if not all(map(_OWN.fullmatch, [*files, *(f"{address}.html" for address in addresses)])):
-                raise wrong
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise wrong from None
-        return cls(files=files, addresses=addresses)
-
-    def text(self) -> str:
-        """Return the content of the file."""
-        files = {name: hashes[0] if len(hashes) == 1 else list(hashes) for name, hashes in self.files.items()}
-        values = {"format": _FORMAT, "files": files, "addresses": dict(self.addresses)}
-        return json.dumps(values, indent=1, sort_keys=True) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +64,8 @@ class SiteFolder:
     """The folder of a site, and what earlier calls wrote there."""
 
     folder: Path
-    manifest: Manifest
+    files: Mapping[str, Sequence[str]]  # SHA-256 of the contents that each file may have: two while it is being written
+    addresses: Mapping[str, str]  # digest of the result by address
 
     @classmethod
     def opened(cls, folder: Path) -> SiteFolder:
@@ -116,7 +75,22 @@ class SiteFolder:
             raise ValueError(f"{folder} {words} a symbolic link to {os.readlink(link)}; name the real folder")
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise ValueError(f"{folder} is a file; name a folder, which will be created")
-        return cls(folder, Manifest.read(folder / MANIFEST))
+        file = folder / MANIFEST
+        if not os.path.lexists(file):
+            return cls(folder, {}, {})
+        try:
+            values = {} if file.is_symlink() else json.loads(read_foreign(file, _MAX_BYTES))
+            files, addresses = dict(values["files"]), dict(values["addresses"])
+            own = all(map(_OWN.fullmatch, [*files, *(f"{address}.html" for address in addresses)]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            own = False
+        if not own:
+            raise ValueError(f"{file} is not a manifest of dpaudit; move it away, or name another folder")
+        return cls(folder, files, addresses)
+
+    def _note(self, files: Mapping[str, Sequence[str]], addresses: Mapping[str, str]) -> None:
+        values = {"files": files, "addresses": addresses}
+        write_placed(self.folder / MANIFEST, json.dumps(values, indent=1, sort_keys=True) + "\n")
 
     def replace(
         self, names: Sequence[str], contents: Iterable[tuple[str, str]], addresses: Mapping[str, str]
@@ -126,14 +100,14 @@ class SiteFolder:
         made = list(contents)
         self.folder.mkdir(parents=True, exist_ok=True)
         refuse_link(self.folder)
-        known = {**self.manifest.addresses, **addresses}
+        known = {**self.addresses, **addresses}
         new = {name: (_hash(content),) for name, content in made}
         both = {name: (*hashes, *self._current(name)) for name, hashes in new.items()}
-        write_placed(self.folder / MANIFEST, Manifest(files={**self.manifest.files, **both}, addresses=known).text())
+        self._note({**self.files, **both}, known)
         for name, content in made:
             write_placed(self.folder / name, content)
-        notes = self._removed(sorted(self.manifest.files.keys() - new.keys()))
-        write_placed(self.folder / MANIFEST, Manifest(files=new, addresses=known).text())
+        notes = self._removed(sorted(self.files.keys() - new.keys()))
+        self._note(new, known)
         return notes
 
     def _refuse_other_files(self, names: Sequence[str]) -> None:
@@ -145,7 +119,7 @@ class SiteFolder:
             )
 
     def _is_own(self, name: str) -> bool:
-        return any(digest in self.manifest.files.get(name, ()) for digest in self._current(name))
+        return any(digest in self.files.get(name, ()) for digest in self._current(name))
 
     def _current(self, name: str) -> tuple[str, ...]:
         file = self.folder / name
@@ -165,11 +139,6 @@ class SiteFolder:
         notes = [f"removed {pages} page{'s' * (pages != 1)} of audits that are not among the results"] if pages else []
         kept = (self.folder / name for name in there if name not in own)
         return notes + [f"{file} was changed since dpaudit wrote it, so it was kept" for file in kept]
-
-
-def _hashes(value: object) -> list[str]:
-    """Return the hashes of a file in a manifest.  Earlier versions wrote null for a file that they did not complete."""
-    return [] if value is None else [value] if isinstance(value, str) else [*value]  # type: ignore[misc]
 
 
 def _hash(content: str) -> str:

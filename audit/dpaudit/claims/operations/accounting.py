@@ -11,6 +11,10 @@ trade-off function f.
 infinite.  A convolution of pessimistic estimates is a pessimistic estimate.  Omitting lines lowers f.  `with_slack`
 adds more than the remaining rounding errors.  Where delta is so small that the slack would dominate it, Chernoff's
 bound on the same distributions is used.
+
+**Private attributes.**  Any release of dp-accounting may rename them or change their meaning, and a claim computed from
+misread numbers could cause a false verdict.  So a small distribution is built first, and its attributes are compared
+with known values.
 """
 
 from __future__ import annotations
@@ -19,13 +23,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import metadata
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from dpaudit.claims.base import OneDirection
 from dpaudit.claims.envelope import SupportingLines
-from dpaudit.claims.operations.pld_library import pld_pmf, unknown_release
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
 from dpaudit.values import Foreign
@@ -40,6 +44,63 @@ _MAX_LINES = 3000  # maximum number of lines of the composed trade-off function
 _MAX_CHANGE = 5e-5  # largest change of delta, on halving the grid step, at which refinement of the grid stops
 
 
+KNOWN_VERSIONS = ">=0.4.3,<0.7"  # supported versions of dp-accounting, as in the extra `accounting` of pyproject.toml
+_INSTALL = 'pip install "dpaudit[accounting]"'
+_STEP, _START, _MASS = 0.5, -1, np.array([0.25, 0.5, 0.25])
+
+
+def pld_pmf() -> Foreign:
+    """Import `dp_accounting.pld.pld_pmf` and check that its distributions have the expected attributes."""
+    try:
+        import dp_accounting  # noqa: F401  # imported first, so that an error names the missing module
+        from dp_accounting.pld import pld_pmf
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "dp_accounting":
+            words = f"composing these claims needs dp-accounting, which is not installed: {_INSTALL}"
+            raise ImportError(words) from None
+        if (error.name or "").split(".")[0] == "dp_accounting":
+            raise unknown_release(str(error)) from error
+        raise ImportError(f"dp-accounting cannot be imported: {error}; {_INSTALL}") from error
+    try:
+        one = pld_pmf.DensePLDPmf(_STEP, _START, _MASS, 0.0, True)
+        difference = (
+            _misread(one, 1)
+            or _misread(one.to_dense_pmf(), 1)
+            or _misread(one.self_compose(2, 1e-15), 2)
+            or _misread(one.compose(one, 1e-15).compose(one, 1e-15), 3)
+        )
+    except Exception as error:  # later releases of dp-accounting may raise exceptions of any type
+        difference = f"{type(error).__name__}: {error}"
+    if difference:
+        raise unknown_release(difference)
+    return pld_pmf
+
+
+def unknown_release(difference: str) -> ImportError:
+    try:
+        version = metadata.version("dp-accounting")
+    except metadata.PackageNotFoundError:
+        version = "of an unknown version"
+    return ImportError(
+        f"dp-accounting {version} is not a release that dpaudit can read: {difference}; "
+        f"install a release {KNOWN_VERSIONS}: {_INSTALL}"
+    )
+
+
+def _misread(pmf: Foreign, count: int) -> str:
+    mass = _MASS
+    for _ in range(count - 1):
+        mass = np.convolve(mass, _MASS)
+    expected = {"_discretization": _STEP, "_lower_loss": count * _START, "_pessimistic_estimate": True}
+    for name, value in expected.items():
+        if getattr(pmf, name) != value:
+            return f"{name} is {getattr(pmf, name)!r}, expected {value!r}"
+    # the negated comparison is also true for NaN
+    if len(pmf._probs) != len(mass) or not np.abs(pmf._probs - mass).max() <= 1e-9:
+        return "_probs is not the mass of each loss"
+    return "" if abs(pmf._infinity_mass) <= 1e-9 else "_infinity_mass is not the mass of an infinite loss"
+
+
 @dataclass(frozen=True)
 class Part:
     """A mechanism that is run `count` times, described by its privacy profiles in both directions."""
@@ -49,13 +110,21 @@ class Part:
     count: int
 
     def reversed(self) -> Part:
-        """Return the same mechanism with the datasets d0 and d1 exchanged."""
         return Part(self.backward, self.forward, self.count)
 
     @cached_property
     def reach(self) -> float:
         """The privacy loss in nats at which the grid of this mechanism ends."""
-        return max(_reach_of(direction, _TAIL / self.count) for direction in (self.forward, self.backward))
+
+        def end(direction: OneDirection) -> float:
+            level = _at(direction, math.inf) * (1 + 1e-9) + _TAIL / self.count
+            low, high = 0.0, 2.0**-30
+            while _at(direction, high) > level and high < 1e6:
+                low, high = high, 2 * high
+            found = bisect(lambda epsilon: _at(direction, epsilon) <= level, inside=high, outside=low, steps=30).inside
+            return min(found, direction.max_privacy_loss)
+
+        return max(end(self.forward), end(self.backward))
 
     @cached_property
     def variance(self) -> float:
@@ -76,8 +145,7 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
         return SupportingLines(np.zeros(1), np.ones(1))
     bound = sum(part.count * part.forward.max_privacy_loss for part in parts)
     ends = [(bound, never)] if bound < math.inf else []
-    # A mechanism of tiny total variation is not convolved.  The composed delta is at most the delta of the other
-    # mechanisms plus this total variation.
+    # a mechanism of tiny total variation is not convolved, but adds this variation to delta
     tiny = [part.count * _at(part.forward, 0.0) < _NOTHING for part in parts]
     added = math.fsum(part.count * _at(part.forward, 0.0) for part, is_tiny in zip(parts, tiny, strict=True) if is_tiny)
     parts = [part for part, is_tiny in zip(parts, tiny, strict=True) if not is_tiny]
@@ -95,10 +163,8 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
 def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     """Return the profile of the composition of all mechanisms, and the step of the grid on which it was computed.
 
-    The initial grid step changes the standard deviation of the total loss by a factor of at most 1 +- 1e-4, unless this
-    grid would have too many points.  The step is halved until halving changes delta by less than 5e-5 at every grid
-    point.  The grid has at most 2^19 points for one mechanism and about 2^23 points for the total loss.  The largest
-    loss of a mechanism is a grid point, because this loss often has positive probability.
+    At first, the grid changes the standard deviation of the total loss by a factor of at most 1 +- 1e-4, unless it
+    would have too many points.  The largest loss of a mechanism, which often has positive probability, is on the grid.
     """
     reach = max(part.reach for part in parts)
     times = sum(part.count for part in parts)
@@ -161,18 +227,14 @@ def _tangents(profile: SupportingLines) -> SupportingLines:
 def with_slack(delta: Array) -> Array:
     """Add a slack to delta that exceeds the rounding errors of a mass function and of its convolutions.
 
-    The slack is min(1e-7, 1e-10 + delta / 1000).  For up to 10^6 compositions, the slack exceeds the measured
-    differences from exact profiles.  In the tail of the loss, the Fourier transform causes errors of 1e-13.  For larger
-    delta, the errors are smaller than the amount by which discretisation raises delta.
+    For up to 10^6 compositions, it exceeds the measured differences from exact profiles.  In the tail of the loss, the
+    Fourier transform causes errors of 1e-13; elsewhere errors are smaller than what discretisation adds to delta.
     """
     return np.minimum(delta + np.minimum(1e-7, 1e-10 + 1e-3 * delta), 1.0)
 
 
 def _total(parts: Sequence[Part], step: float) -> SupportingLines:
-    """Return the profile of the sum of all privacy losses.
-
-    Finite losses are convolved, and the probability of an infinite loss is added last.
-    """
+    """Return the profile of the sum of all privacy losses; the probability of an infinite loss is added last."""
     library = pld_pmf()
     pmf, log_finite = None, 0.0
     with np.errstate(all="ignore"):  # dp-accounting's Chernoff bounds overflow where they exceed 1
@@ -189,12 +251,8 @@ def _total(parts: Sequence[Part], step: float) -> SupportingLines:
 
 
 def _self_composed(pmf: Foreign, times: int) -> Foreign:
-    """Return the law of the sum of `times` independent privacy losses, computed in stages.
-
-    dp-accounting truncates a sum of losses by 40 Chernoff bounds.  If the sum has a much wider range than its terms,
-    these bounds are poor, and the Fourier transform would be much too long.  Therefore each stage adds so few terms
-    that its sum is not much wider than one term.
-    """
+    """Return the law of the sum of `times` independent privacy losses, in stages not much wider than a term."""
+    # dp-accounting truncates a sum by 40 Chernoff bounds, which are poor if it has a much wider range than its terms
     if times == 1:
         return pmf
     mass = np.maximum(pmf._probs, 0.0)
@@ -230,9 +288,7 @@ def _profile_of(pmf: Foreign) -> SupportingLines:
 
 
 def _masses(part: Part, step: float) -> tuple[int, Array, float]:
-    """Discretise the privacy loss of a mechanism by the method "connect the dots".
-
-    Returns the index of the first grid point, the masses under Q from this point on, and the mass at infinity.
+    """Return the index of the first grid point, the masses under Q from this point on, and the mass at infinity.
 
     The mass at a grid point is e^epsilon times the change of slope of the chords of delta(e^epsilon).  Masses at
     negative losses are computed from the profile of the reverse direction, which has relative precision there.
@@ -257,17 +313,7 @@ def _masses_of_direction(direction: OneDirection, step: float, points: int) -> t
     return np.where(mass > rounding, mass, 0.0), delta, fall
 
 
-def _reach_of(direction: OneDirection, tail: float) -> float:
-    level = _at(direction, math.inf) * (1 + 1e-9) + tail
-    low, high = 0.0, 2.0**-30
-    while _at(direction, high) > level and high < 1e6:
-        low, high = high, 2 * high
-    end = bisect(lambda epsilon: _at(direction, epsilon) <= level, inside=high, outside=low, steps=30).inside
-    return min(end, direction.max_privacy_loss)
-
-
 def _spread(parts: Sequence[Part]) -> float:
-    """Return an approximate standard deviation of the total privacy loss, given that the loss is finite."""
     total = 0.0
     for part in parts:
         total += part.variance
@@ -284,8 +330,7 @@ def _chernoff(parts: Sequence[Part], step: float) -> SupportingLines:
     The bound is delta(s) <= m_inf + E[e^(u L); L finite] e^(-u s) u^u / (1 + u)^(1 + u).
 
     Here L is the total loss and m_inf is the probability of an infinite loss.  The bound follows from (1 - e^-x)_+ <=
-    e^(ux) u^u / (1 + u)^(1 + u).  The bound is evaluated only for delta below 1e-7, where the slack of the convolution
-    is not negligible.
+    e^(ux) u^u / (1 + u)^(1 + u).  It is evaluated only for delta below 1e-7, where the slack is not negligible.
     """
     u = np.geomspace(0.05, 1e4, 90) / max(_spread(parts), step)
     log_moment, log_finite = np.zeros_like(u), 0.0

@@ -46,10 +46,7 @@ def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Enve
 
 
 def _profile_at(loss: Array, log_mass: Array, slopes: Array) -> SupportingLines:
-    """Return delta(s), the sum over losses l > s of (1 - e^(s - l)) mass(l).
-
-    Losses and slopes s are in decreasing order.
-    """
+    """Return delta(s), the sum over losses l > s of (1 - e^(s - l)) mass(l); losses and slopes s decrease."""
     q = np.exp(log_mass)
     above = np.cumsum(q)
     # The sum of e^(-l) mass(l) is accumulated in logarithms, because e^(-l) may overflow.
@@ -92,22 +89,13 @@ def compose(*claims: TradeoffFunction) -> TradeoffFunction:
 
 @operation
 def repeated(claim: TradeoffFunction, n: int) -> TradeoffFunction:
-    """Compose n mechanisms that all satisfy the same claim.
-
-    Each mechanism may depend on the outputs of earlier mechanisms; see `compose`.
-
-    Returns:
-        The claim of the composed mechanism.
-    """
+    """Compose n mechanisms that all satisfy the same claim; see `compose`."""
     return _simplified([(claim, count("n", n))])
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Composition(TradeoffFunction):
-    """A composition of claims with multiplicities.
-
-    The claims are sorted, so that equal compositions are equal objects.
-    """
+    """A composition of claims with multiplicities, sorted, so that equal compositions are equal objects."""
 
     name: ClassVar[str] = "compose"
     _parts: tuple[tuple[TradeoffFunction, int], ...]
@@ -164,10 +152,7 @@ class Composition(TradeoffFunction):
         return self._mass + (1 - self._mass) * self._core.delta(epsilon)
 
     def mu(self) -> float:
-        """Return an upper bound of mu.
-
-        The bound is at most sqrt(sum of the squared mus), because G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}.
-        """
+        """Return an upper bound: at most sqrt(sum of the squared mus), as G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}."""
         if self._mass > 0:
             return math.inf
         bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
@@ -209,7 +194,9 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
             # parts that fail this condition are omitted, because their outputs do not depend on the data
             if float(part.delta(0.0)) > 0 or part.mu() > 0:
                 counts[part] = counts.get(part, 0) + n * times
-    _check_relations(counts)
+    relations = {claim.relation for claim in counts if isinstance(claim, Subsampled)} - {"unspecified"}
+    if len(relations) > 1:
+        raise ValueError(f"claims about different relations cannot be composed, got {' and '.join(sorted(relations))}")
     singles = [((closed, 1) if n > 1 and (closed := c._repeated(n)) else (c, n)) for c, n in counts.items()]
     parts: list[tuple[TradeoffFunction, int]] = []
     for claim, n in sorted(singles, key=lambda part: str(part[0])):
@@ -219,7 +206,11 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
                 break
         else:
             parts.append((claim, n))
-    mass = _revealed(masses)
+    # the probability that at least one output identifies the dataset; that of one output is unchanged, so that
+    # `parse_claim(str(claim)) == claim`
+    log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
+    single = len(masses) == 1 and masses[0][1] == 1
+    mass = masses[0][0] if single else min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
     if not parts:
         return ApproxDP(epsilon=0.0, delta=mass) if mass else PureDP(0.0)
     claim, n = parts[0]
@@ -229,23 +220,6 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
         if isinstance(claim, PureDP):
             return ApproxDP(epsilon=claim.max_privacy_loss(), delta=mass)
     return Composition(tuple(parts), mass)
-
-
-def _revealed(masses: list[tuple[float, int]]) -> float:
-    """Return 1 - prod (1 - mass)^times, the probability that at least one output identifies the dataset.
-
-    If there is only one mass, it is returned unchanged, so that `parse_claim(str(claim)) == claim`.
-    """
-    if len(masses) == 1 and masses[0][1] == 1:
-        return masses[0][0]
-    log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
-    return min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
-
-
-def _check_relations(claims: Iterable[TradeoffFunction]) -> None:
-    relations = {claim.relation for claim in claims if isinstance(claim, Subsampled)} - {"unspecified"}
-    if len(relations) > 1:
-        raise ValueError(f"claims about different relations cannot be composed, got {' and '.join(sorted(relations))}")
 
 
 def _revealing(mass: float) -> ApproxDP:

@@ -47,26 +47,18 @@ class PairCurve:
     @overload
     def beta(self, alpha: npt.ArrayLike) -> Array: ...
     def beta(self, alpha: npt.ArrayLike) -> Array | float:
-        """Return the least type II error of any attack on this pair with type I error `alpha`."""
         values = np.asarray(alpha, dtype=np.float64)
         flat = values.ravel()
-        found = self._inverse(flat) if self.backward else self.forward(flat)
+        if self.backward:  # the inverse of the curve, rounded up, so that the stated power is rounded down
+            ends = np.zeros_like(flat), np.ones_like(flat)
+            found = bisect_each(lambda t: _forward(self.truth, t) > flat, *ends, steps=_STEPS).outside
+        else:
+            found = _forward(self.truth, flat)
         beta = np.clip(found.reshape(values.shape), 0.0, 1.0 - values)
         return float(beta) if np.ndim(alpha) == 0 else beta
 
-    def forward(self, alpha: Array) -> Array:
-        """Return the curve of the pair in which d1 is the dataset with the additional record."""
-        return _forward(self.truth, alpha)
 
-    def _inverse(self, alpha: Array) -> Array:
-        """Return the inverse of `forward`, rounded up, so that the stated power is rounded down."""
-        return bisect_each(
-            lambda t: self.forward(t) > alpha, np.zeros_like(alpha), np.ones_like(alpha), steps=_STEPS
-        ).outside
-
-
-Curve = TradeoffFunction | PairCurve
-"""The trade-off function of one pair of datasets (d0, d1)."""
+Curve = TradeoffFunction | PairCurve  # the trade-off function of one pair of datasets (d0, d1)
 
 
 @kept(256)

@@ -53,10 +53,7 @@ def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Symmetrized(PolygonalClaim):
-    """The claim max(f, f inverse); Dong, Roth & Su 2022, Prop. 2.
-
-    Every line below f or f inverse lies below the maximum.
-    """
+    """The claim max(f, f inverse); Dong, Roth & Su 2022, Prop. 2."""
 
     name: ClassVar[str] = "symmetrized"
     _claim: TradeoffFunction
@@ -81,10 +78,7 @@ RELATIONS = ("unspecified", "add_remove", "replace_one")
 
 @operation
 def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
-    """Amplify a claim by subsampling: the mechanism runs on a random sample of the records.
-
-    The docstring of the module states the sampling schemes, the curves and their sources.
-    """
+    """Amplify a claim by subsampling: the mechanism runs on a random sample, as the module describes."""
     rate = probability("rate", rate)
     if relation not in RELATIONS:
         meant = relation_meant(relation, RELATIONS)
@@ -110,10 +104,7 @@ def subsamplings(claim: TradeoffFunction) -> int:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Subsampled(TradeoffFunction):
-    """The claim C_p(f) of a subsampled mechanism.
-
-    In compositions with the relation "add_remove", f_p and its inverse are used instead.
-    """
+    """The claim C_p(f) of a subsampled mechanism; compositions with "add_remove" use f_p and its inverse instead."""
 
     name: ClassVar[str] = "subsampled"
     _claim: TradeoffFunction
@@ -140,10 +131,7 @@ class Subsampled(TradeoffFunction):
         return self._rate * self._base.beta(alpha) + (1 - self._rate) * (1 - alpha)
 
     def _curve(self, alpha: Array) -> Array:
-        """Return C_p(f): f_p up to the fixed point, followed by a line of slope -1 and by the inverse of f_p.
-
-        The inverse of f_p is computed by bisection on log beta, and rounded down.
-        """
+        """Return C_p(f): f_p up to the fixed point, a line of slope -1, and the inverse of f_p, rounded down."""
         fixed = self._fixed_point
         # the line of slope -1 that touches f_p at the fixed point
         middle = 1 - self._rate * self._base.delta(0.0) - alpha
@@ -207,11 +195,7 @@ class Subsampled(TradeoffFunction):
         return loss if loss == math.inf else float(self._sampled(np.array([loss]))[0])
 
     def slopes(self) -> Array:
-        """Return the log-slopes of the base claim after subsampling, and the log-slope 0.
-
-        Each corner of the base claim remains a corner.  The middle part of C_p(f) is a line of slope -1, i.e. of
-        log-slope 0.
-        """
+        """Return the log-slopes of the base claim after subsampling, and 0, the log-slope of the middle of C_p(f)."""
         return np.unique(np.concatenate([[0.0], self._sampled(self._base.slopes())]))
 
     def _sampled(self, epsilon: Array) -> Array:

@@ -32,8 +32,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpaudit.claims import CLAIMS, OPERATIONS, TradeoffFunction, parse_claim
-from dpaudit.claims.short_forms import ALSO, written_out
 from dpaudit.claims.tabulated import NO_CLAIM
+from dpaudit.claims.text import ALSO, written_out
 
 MAX_WHOLE = 1_000_000
 """The largest n and k that is tried; rounding errors of compositions are measured up to this number."""

@@ -11,8 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-MODULE = "diffprivlib"
-"""The top-level module of the library."""
+MODULE = "diffprivlib"  # the top-level module of the library
 
 _HOMES = ("mechanisms", "tools", "models")
 _READ = (
@@ -27,8 +26,7 @@ _RELEASED = {
     "PCA": ("mean_", "components_", "singular_values_"),
     "StandardScaler": ("mean_", "var_"),
 }
-MODELS = tuple(_RELEASED)
-"""Models whose released attributes are known."""
+MODELS = tuple(_RELEASED)  # models whose released attributes are known
 
 SUPERVISED = ("GaussianNB", "LogisticRegression", "LinearRegression")
 """Models that learn from records with a target, which is the last value of each record."""
@@ -41,7 +39,6 @@ def with_tuples(arguments: JsonObject) -> JsonObject:
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Make a mechanism or a model, or bind the arguments of a tool."""
     name = call.rpartition(".")[2]
     arguments = with_tuples(arguments or {})
     for home in _HOMES:
@@ -52,7 +49,6 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about an object that `called` may have made."""
     found: JsonObject = {"version": metadata.version("diffprivlib")}
     if isinstance(made, functools.partial):
         keywords = {name: _plain(value) for name, value in made.keywords.items()}

@@ -11,14 +11,12 @@ if TYPE_CHECKING:
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
 
-MODULE = "opendp"
-"""The top-level module of the library."""
+MODULE = "opendp"  # the top-level module of the library
 
 _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "combinators", "meas", "trans", "comb")
 # Other public functions of OpenDP free memory or read objects, and a config may not call them.
 CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
-CHAIN = "chain"
-"""A call of a config that chains transformations and a measurement; see `called`."""
+CHAIN = "chain"  # a call of a config that chains transformations and a measurement; see `called`
 
 TUPLES = ("bounds", "d_in", "d_out")  # arguments that OpenDP accepts as tuples only
 _PROFILE = [i / 16 for i in range(161)]  # epsilons at which a privacy profile is read
@@ -32,7 +30,6 @@ def enable() -> None:
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Call a constructor of OpenDP with arguments from a config."""
     enable()
     if call == CHAIN:
         return _chained(arguments)
@@ -41,15 +38,12 @@ def called(call: str, arguments: Foreign) -> Foreign:
         raise LookupError(f"opendp {metadata.version('opendp')} has no constructor {call}")
     if isinstance(arguments, list):
         return make(*map(_built, arguments))
-    return make(**_named(arguments or {}))
-
-
-def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
-    """Make the objects that named arguments stand for."""
-    return {
-        name: tuple(map(_built, value)) if name in TUPLES and isinstance(value, list) else _built(value)
-        for name, value in arguments.items()
-    }
+    return make(
+        **{
+            name: tuple(map(_built, value)) if name in TUPLES and isinstance(value, list) else _built(value)
+            for name, value in (arguments or {}).items()
+        }
+    )
 
 
 def _chained(arguments: Foreign) -> Foreign:
@@ -76,7 +70,6 @@ def _chained(arguments: Foreign) -> Foreign:
 
 
 def _constructor(name: str) -> Callable[..., Foreign] | None:
-    """Return the constructor with this name; None if the name is not that of a constructor of the release."""
     if not isinstance(name, str) or not CONSTRUCTOR.fullmatch(name):
         return None
     for home in _HOMES:
@@ -101,7 +94,6 @@ def _built(value: Foreign) -> Foreign:
 
 
 def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
-    """Return plain facts about a measurement."""
     if not hasattr(measurement, "input_metric"):
         return {**_facts_from_types(measurement, d_in), "name": _name(measurement)}
     metric = _text(measurement.input_metric, "metric")
@@ -112,7 +104,7 @@ def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
         "domain": _text(measurement.input_domain, "domain"),
         "metric": metric,
         "measure": measure,
-        "d_in": _plain(d_in),
+        "d_in": d_in if isinstance(d_in, (int, float, str)) else list(d_in) if isinstance(d_in, tuple) else repr(d_in),
         "d_out": _loss(d_out),
         "hints": _hints(measurement),
         "name": _name(measurement),
@@ -144,7 +136,6 @@ def _distance(measurement: Foreign, metric: str, d_in: Foreign) -> Foreign:
 
 
 def _loss(d_out: Foreign) -> Foreign:
-    """Return a privacy loss as plain values; a curve becomes a list of its points."""
     if isinstance(d_out, tuple):
         return [_loss(d_out[0]), d_out[1]]
     if hasattr(d_out, "delta"):
@@ -156,26 +147,18 @@ def _loss(d_out: Foreign) -> Foreign:
 
 def _frame(domain: Foreign) -> JsonObject:
     """Return the columns of a data frame, and its margins, which state what is known about its groups."""
-    columns = {}
-    for name in domain.columns:
-        series = domain.get_series_domain(name)
-        columns[name] = [repr(series.element_domain), bool(series.nullable)]
+    series = {name: domain.get_series_domain(name) for name in domain.columns}
+    columns = {name: [repr(one.element_domain), bool(one.nullable)] for name, one in series.items()}
     margins = []
     for text in re.findall(r"\{([^}]*)\}", repr(domain).partition("margins=")[2]):
         by = re.findall(r'"([^"]*)"', text)
         margin = domain.get_margin(by)
         invariant = getattr(margin, "invariant", None) or getattr(margin, "public_info", None)
-        lengths = [getattr(margin, name, None) for name in ("max_length", "max_partition_length")]
-        groups = [getattr(margin, name, None) for name in ("max_groups", "max_num_partitions")]
-        margins.append(
-            {
-                "by": by,
-                "max_length": next((length for length in lengths if length is not None), None),
-                "max_groups": next((number for number in groups if number is not None), None),
-                "public": invariant is not None,
-                "fixed_lengths": invariant == "lengths",
-            }
-        )
+        found = {"by": by, "public": invariant is not None, "fixed_lengths": invariant == "lengths"}
+        for limit, former in (("max_length", "max_partition_length"), ("max_groups", "max_num_partitions")):
+            new = getattr(margin, limit, None)
+            found[limit] = getattr(margin, former, None) if new is None else new
+        margins.append(found)
     return {"columns": columns, "margins": margins}
 
 
@@ -214,15 +197,7 @@ def _name(measurement: Foreign) -> str:
     return " >> ".join(name for name in names if name != "measurement") or "measurement"
 
 
-def _plain(value: Foreign) -> Foreign:
-    """Return a distance as plain values; other objects, such as the bounds of a data frame, become text."""
-    if isinstance(value, (int, float, str)):
-        return value
-    return list(value) if isinstance(value, tuple) else repr(value)
-
-
 def sample(made: Foreign, dataset: Dataset, n: int, release: Callable[..., Foreign] | None = None) -> list[Output]:
-    """Invoke the measurement n times."""
     if "LazyFrame" in str(made.input_carrier_type):
         polars = import_module("polars")
         columns = _frame(made.input_domain)["columns"]
@@ -232,7 +207,6 @@ def sample(made: Foreign, dataset: Dataset, n: int, release: Callable[..., Forei
 
 
 def _dtype(element: str) -> str:
-    """Return the name of the data type of polars for the debug text of a column's domain."""
     kind = element.partition("T=")[2].rstrip(")") or element
     if kind in ("String", "str"):
         return "String"
@@ -241,7 +215,6 @@ def _dtype(element: str) -> str:
 
 
 def _output(release: Foreign) -> Output:
-    """Return a release as plain values."""
     if hasattr(release, "collect"):
         frame = release.collect()
         return {name: frame[name].to_list() for name in frame.columns}
@@ -249,11 +222,7 @@ def _output(release: Foreign) -> Output:
 
 
 def _facts_from_types(measurement: Foreign, d_in: Foreign) -> JsonObject:
-    """Return the facts about a measurement on one bit by a release whose measurements have no domain and no metric.
-
-    Such releases have only types.  For one bit they are unambiguous: its distances are 0 and 1, and a privacy loss that
-    is one number is the epsilon of pure differential privacy.
-    """
+    """Return the facts about a measurement on one bit by a release whose measurements have no domain and no metric."""
     types = (measurement.input_carrier_type, measurement.input_distance_type, measurement.output_distance_type)
     release = metadata.version("opendp")
     if tuple(map(str, types)) != ("bool", "u32", "f64"):

@@ -9,12 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-MODULE = "pydp"
-"""The top-level module of the library."""
+MODULE = "pydp"  # the top-level module of the library
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Bind the arguments of an algorithm."""
     module = import_module("pydp.algorithms.laplacian")
     if call.startswith("_") or not hasattr(module, call):
         raise LookupError(f"python-dp {metadata.version('python-dp')} has no algorithm {call}")
@@ -22,7 +20,6 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about an algorithm."""
     algorithm = made()
     found: JsonObject = dict(made.keywords)
     found.update(epsilon=algorithm.epsilon, delta=algorithm.delta, name=made.func.__name__)
@@ -31,6 +28,5 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
 
 
 def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
-    """Make the algorithm once, and run it n times."""
     algorithm = made()
     return [algorithm.quick_result(list(dataset)) for _ in range(n)]

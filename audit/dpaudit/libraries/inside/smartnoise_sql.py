@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-MODULE = "snsql"
-"""The top-level module of the library."""
+MODULE = "snsql"  # the top-level module of the library
 
 _TYPES = {"int": "int64", "float": "float64", "string": "object", "boolean": "object", "datetime": "object"}
 
@@ -26,7 +25,6 @@ class Query:
         (self.table,) = tables.values()
 
     def columns(self) -> Iterator[tuple[str, JsonObject]]:
-        """Yield the name and the description of each column."""
         for name, described in self.table.items():
             if isinstance(described, dict):
                 yield name, described
@@ -43,12 +41,10 @@ class Query:
 
 
 def called(call: str, arguments: Foreign) -> Query:
-    """Return a query."""
     return Query(call, **(arguments or {}))
 
 
 def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a query."""
     epsilon, delta = made.reader({}).get_privacy_cost(made.query)
     users = [name for name, described in made.columns() if described.get("private_id")]
     return {
@@ -65,6 +61,5 @@ def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
 
 
 def sample(made: Query, dataset: Dataset, n: int) -> list[Output]:
-    """Make a reader, and execute the query n times."""
     reader = made.reader(dataset)
     return [[tuple(row) for row in reader.execute(made.query)[1:]] for _ in range(n)]

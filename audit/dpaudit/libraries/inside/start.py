@@ -47,7 +47,6 @@ class Called:
         self.libraries = (self._made.library if library == "synthesizer" else self._inside.MODULE,)
 
     def facts(self) -> JsonObject:
-        """Return the facts about the object."""
         found: JsonObject = self._inside.facts(self._made, self._d_in)
         return found
 

@@ -21,11 +21,9 @@ _misfit = import_module("dpaudit.mechanisms.misfit")
 KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
 """The keys of `arguments` about the generator and its tables."""
 
-SEARCH = ("relation", "most", "out_of_domain")
-"""The keys of `arguments` about the pairs."""
+SEARCH = ("relation", "most", "out_of_domain")  # the keys of `arguments` about the pairs
 
-TABLES = ("frame", "rows", "columns")
-"""The forms of a table."""
+TABLES = ("frame", "rows", "columns")  # the forms of a table
 
 
 class Generator:
@@ -59,7 +57,6 @@ class Generator:
 
     @property
     def name(self) -> str:
-        """The name of the class or function."""
         return str(getattr(self.make, "__name__", type(self.make).__name__))
 
     def prepared(self, dataset: Dataset) -> Foreign:
@@ -70,12 +67,7 @@ class Generator:
         return columns if self.table == "columns" else import_module("pandas").DataFrame(columns)
 
     def run(self, dataset: Dataset) -> Output:
-        """Make a new object, fit it to a dataset, and return a synthetic table.
-
-        If `fit` or `sample` raises an exception, the exception is the output, because an analyst sees it.  The same
-        exceptions are outcomes as with `failures="outcome"`, which include SystemExit.  A lack of memory, of
-        disk space or of file handles is no output: it depends on earlier runs, whatever the dataset.
-        """
+        """Make a new object, fit it to a dataset, and return a synthetic table."""
         made, table = self.make(**_own(self.arguments)), self.prepared(dataset)
         further, asked = _own(self.fit_arguments), _own(self.sample_arguments)
         try:
@@ -104,7 +96,6 @@ def _own(value: Foreign) -> Foreign:
 
 
 def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
-    """Return a generator."""
     check_call(call)
     given = dict(arguments or {})
     check_keys(given)
@@ -169,7 +160,6 @@ def _module(name: str, beside: str) -> Foreign:
 
 
 def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a generator."""
     thing = made.make(**_own(made.arguments))
     problems: list[str] = []
     epsilon = _parameter(made, thing, "epsilon", problems)
@@ -186,11 +176,7 @@ def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
 
 
 def _parameter(made: Generator, thing: object, name: str, problems: list[str]) -> float | None:
-    """Return epsilon or delta: of the arguments, of the attributes of the object, or of the defaults of the signature.
-
-    A delta that is missed turns a right claim into a wrong one.  So a value that is no number is a problem, and so is
-    an argument with a similar name, such as `target_delta`.
-    """
+    """Return epsilon or delta, of the arguments, of the attributes of the object, or of the defaults."""
     defaults = _defaults(made.make)
     if made.make is not type(thing):  # a function may pass any value to the class
         defaults = {**dict.fromkeys(_defaults(type(thing))), **defaults}
@@ -246,7 +232,6 @@ def _version(module: str) -> str:
 
 
 def sample(made: Generator, dataset: Dataset, n: int) -> list[Output]:
-    """Fit and sample n times."""
     return [_copied(made.run(dataset)) for _ in range(n)]
 
 

@@ -13,12 +13,9 @@ from importlib import import_module, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
 
-MODULE = "tmlt"
-"""The top-level module of the library."""
+MODULE = "tmlt"  # the top-level module of the library
 
 _PACKAGE = "tmlt.core"
 _HOMES = (
@@ -44,13 +41,15 @@ _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
 
 def called(call: str, arguments: Foreign) -> Foreign:
-    """Call a constructor of Tumult Core with arguments from a config."""
     make = _constructor(call)
     if make is None:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
     if isinstance(arguments, list):
         return make(*map(_built, arguments))
-    return make(**_named(arguments or {}))
+    named = {_checked(name): _built(value) for name, value in (arguments or {}).items()}
+    if isinstance(chosen := named.get("noise_mechanism"), str):  # it names a member of an enumeration
+        named["noise_mechanism"] = import_module("tmlt.core.measurements.aggregations").NoiseMechanism[chosen]
+    return make(**named)
 
 
 def _checked(text: str) -> str:
@@ -76,14 +75,6 @@ def _constructor(name: str) -> Foreign:
     return None
 
 
-def _named(arguments: Mapping[str, Foreign]) -> JsonObject:
-    """Make the objects that named arguments stand for; one of them names a member of an enumeration."""
-    found = {_checked(name): _built(value) for name, value in arguments.items()}
-    if isinstance(chosen := found.get("noise_mechanism"), str):
-        found["noise_mechanism"] = import_module("tmlt.core.measurements.aggregations").NoiseMechanism[chosen]
-    return found
-
-
 def _built(value: Foreign) -> Foreign:
     if isinstance(value, list):
         return [_built(part) for part in value]
@@ -96,7 +87,6 @@ def _built(value: Foreign) -> Foreign:
 
 
 def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
-    """Return plain facts about a measurement."""
     if isinstance(d_in, str):
         _checked(d_in)
     return {
@@ -142,7 +132,6 @@ def _metric(metric: Foreign) -> JsonObject:
 
 
 def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
-    """Return the bounds and thresholds that the measurement was built with."""
     found: set[float] = set()
     if id(item) in seen or not depth:
         return found
@@ -162,13 +151,11 @@ def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
 
 
 def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
-    """Call the measurement n times."""
     given = _carried(dataset, made.input_domain)
     return [_output(made(given)) for _ in range(n)]
 
 
 def _carried(dataset: Dataset, domain: Foreign) -> Foreign:
-    """Convert a dataset of plain values to the carrier type of the domain."""
     described = _domain(domain)
     if described["kind"] in ("integer", "float"):
         return domain.carrier_type(dataset)

@@ -174,7 +174,6 @@ class StepByStep:
 
 
 def _as_strong(claim: TradeoffFunction, own: TradeoffFunction) -> bool:
-    """Whether a claim is at least as strong as the trainer's claim `own`."""
     try:
         return claim == own or not violates(claim, own)
     except ImportError:  # the composition of the trainer's claim needs the extra `accounting`

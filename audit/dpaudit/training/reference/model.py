@@ -61,11 +61,7 @@ class Model:
             raise ValueError(f"spare must be a whole number >= 0, got {self.spare!r}")
 
     def checked(self, start: npt.ArrayLike) -> Array:
-        """Return the weights of one model, (P,).
-
-        Raises:
-            ValueError: If the number of weights does not match the model.
-        """
+        """Return the weights of one model, (P,); raise ValueError if their number does not match the model."""
         weights = numbers("start", start)
         if weights.shape != (self.parameters,):
             raise ValueError(f"start must have {self.parameters} weights, got shape {weights.shape}")
@@ -101,14 +97,9 @@ class Model:
         return weights
 
     def forward(self, weights: Array, features: Array) -> tuple[list[Array], Array]:
-        """Compute the inputs of each layer, and the logits.
+        """Return the inputs of each layer, (inputs, n) or (m, inputs, n), and the logits, (m, classes, n).
 
-        Args:
-            weights: Weights of m models, (m, P).
-            features: (n, d) if all models see the same examples, otherwise (m, n, d).
-
-        Returns:
-            The inputs of each layer, (inputs, n) or (m, inputs, n), and the logits, (m, classes, n).
+        The features are (n, d) if all models see the same examples, and otherwise (m, n, d).
         """
         inputs = []
         signal = np.swapaxes(features, -1, -2)
@@ -122,16 +113,9 @@ class Model:
         return inputs, signal
 
     def backward(self, weights: Array, inputs: list[Array], logits: Array, labels: Integers) -> list[Array]:
-        """Compute the derivatives of each example's loss with respect to the outputs of each layer, (m, outputs, n).
+        """Return the derivatives of each example's loss with respect to the outputs of each layer, (m, outputs, n).
 
-        The gradient with respect to the weights of a layer is the outer product of this derivative and the inputs of
-        the layer.
-
-        Args:
-            weights: Weights of m models, (m, P).
-            inputs: From `forward`.
-            logits: From `forward`.
-            labels: (n,) or (m, n).
+        `forward` returns inputs and logits; labels are (n,) or (m, n).
         """
         signal = np.exp(logits - logits.max(axis=1, keepdims=True))
         signal /= signal.sum(axis=1, keepdims=True)
@@ -146,13 +130,7 @@ class Model:
         return signals
 
     def losses(self, weights: Array, features: Array, labels: npt.NDArray[np.int64]) -> Array:
-        """Compute the cross-entropy loss of each example, (m, n), in nats.
-
-        Args:
-            weights: Weights of m models, (m, P).
-            features: (n, d).
-            labels: (n,).
-        """
+        """Compute the cross-entropy loss of each example, (m, n), in nats."""
         logits = self.forward(weights, features)[1]
         most = logits.max(axis=1, keepdims=True)
         total = np.log(np.exp(logits - most).sum(axis=1)) + most[:, 0]
@@ -182,9 +160,7 @@ class PerExample:
     """The gradients of the examples in one batch of each of m models.
 
     In arrays over all examples, the examples of `signals` come before the Dirac records.  A gradient that is not
-    finite, or that has a norm above 10^200, is replaced by 0 before clipping, so that the norm of a clipped gradient is
-    at most `clip`.  The same holds for an example with large features (`MOST`), because its rounding errors would
-    depend on other examples.
+    finite, has a norm above 10^200, or is that of an example with large features (`MOST`) is replaced by 0.
     """
 
     signals: list[Array]  # for each layer (m, outputs, n)
@@ -214,9 +190,7 @@ class PerExample:
 
     def _scaled_norms(self) -> Array:
         """Return the norm of each example's gradient without squares that overflow or underflow, (m, n)."""
-        layers = []
-        for signal, inputs in zip(self.signals, self.inputs, strict=True):
-            layers.append(_norm(signal) * _norm(inputs))
+        layers = [_norm(signal) * _norm(inputs) for signal, inputs in zip(self.signals, self.inputs, strict=True)]
         return _norm(np.stack(layers, axis=-2))
 
     def scales(self, clip: float) -> Array:

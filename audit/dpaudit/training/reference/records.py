@@ -100,7 +100,6 @@ def unshared(first: Records, second: Records) -> tuple[int, int]:
 
 
 def _contents(data: Records) -> Iterator[tuple[bytes | float, int]]:
-    """Yield the contents of each record."""
     for features, label in zip(data.features + 0.0, data.labels.tolist(), strict=True):  # -0.0 becomes 0.0
         yield features.tobytes(), label
     yield from zip(data.sizes.tolist(), data.diracs.tolist(), strict=True)
@@ -160,7 +159,6 @@ class Poisson:
             raise ValueError(f"the sampling probability must lie in (0, 1], got {self.probability!r}")
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
-        """Yield for each step which of n records are in the batch of each model, (m, n)."""
         while True:
             yield np.array([rng.random(n) < self.probability for rng in rngs]).reshape(len(rngs), n)
 
@@ -188,7 +186,6 @@ class Shuffled:
             )
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
-        """Yield for each step which of n records are in the batch of each model, (m, n)."""
         part = np.repeat(np.arange(self.parts), [len(a) for a in np.array_split(np.arange(n), self.parts)])
         while True:
             assigned = np.array([rng.permutation(part) for rng in rngs]).reshape(len(rngs), n)

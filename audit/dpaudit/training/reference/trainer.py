@@ -27,14 +27,8 @@ class State:
     rngs: list[np.random.Generator]  # one for each model
     carried: Array | None = None  # values that an algorithm keeps from step to step, such as momentum
 
-    @classmethod
-    def of(cls, keys: AnyArray) -> State:
-        """Return the state before the first step."""
-        return cls(keys, streams(keys))
-
 
 def keys_of(rng: np.random.Generator, models: int) -> AnyArray:
-    """Draw the keys of the models' streams, (models, 2)."""
     return rng.integers(0, 2**64, size=(models, 2), dtype=np.uint64)
 
 
@@ -86,14 +80,9 @@ class Trainer:
     def claim(self) -> TradeoffFunction:
         """A claim that this training satisfies in real numbers if a record is added or removed.
 
-        Computed gradients have small rounding errors.  The rounding error of a large gradient may depend on the other
-        records, which would violate the claim.  Therefore a gradient is replaced by 0 if features or weights are large
-        (`Records`).
-
-        The low-order bits of the released floats depend on the sum to which the noise was added, so an attack on these
-        bits (`float_bits`) can refute the claim.  Other attacks test the distribution of the noise.
-
-        `training.claim` states other claims, such as the claim for a replaced record.
+        A gradient is replaced by 0 if features or weights are large (`Records`), because its rounding error could
+        depend on the other records.  The low-order bits of the released floats depend on the sum to which the noise was
+        added, so an attack on these bits (`float_bits`) can refute the claim.  `training.claim` states other claims.
 
         Raises:
             ValueError: If batches are shuffled, because there is no claim for shuffled batches.
@@ -121,13 +110,7 @@ class Trainer:
         )
 
     def gradients(self, weights: Array, records: Records, taken: Flags) -> PerExample:
-        """Compute the gradient of each example in the batch of each model.
-
-        Args:
-            weights: Weights of m models, (m, P).
-            records: All records.
-            taken: Which records are in the batch of each model, (m, n).
-        """
+        """Compute the gradient of each example in the batch `taken`, (m, n), of each model, for weights (m, P)."""
         n = len(records.labels)
         features, labels = records.features.reshape(n, self.model.sizes[0]), records.labels
         chosen = taken[:, :n]
@@ -195,7 +178,7 @@ class Run:
 
     def __init__(self, trainer: Trainer, records: Records, keys: AnyArray) -> None:
         _check(trainer, records)
-        self.trainer, self.records, self.state = trainer, records, State.of(keys)
+        self.trainer, self.records, self.state = trainer, records, State(keys, streams(keys))
         start = trainer.model.initial() if trainer.start is None else np.asarray(trainer.start, dtype=np.float64)
         self.start = np.tile(start, (len(keys), 1))  # (m, P)
         self.weights = self.start.copy()
@@ -206,11 +189,7 @@ class Run:
         self._batches = trainer.sampling.batches(len(records), self.state.rngs)
 
     def step(self, guests: Records = NOBODY) -> None:
-        """Make one step.
-
-        Args:
-            guests: Further records that are in the batch of this step, for every model.
-        """
+        """Make one step; the guests are further records in the batch of this step, for every model."""
         taken = next(self._batches)
         self.taken += taken
         records = self.records

@@ -1,8 +1,4 @@
-"""Finds signs that an audit of training proves nothing.
-
-Models may have diverged, runs may depend on each other, there may be too few scores, or the training ignores its
-dataset.
-"""
+"""Finds signs that an audit of training proves nothing: diverged models, dependent runs, too few scores, no effect."""
 
 from __future__ import annotations
 
@@ -122,20 +118,15 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
 def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...]:
     """Return the sign that runs take their seeds from a common pool; if they do, no guarantee holds.
 
-    The sign is a set of repeated values that lie on no grid and never occur on the other dataset.  The order of the
-    runs does not matter.  Independent continuous scores never repeat.  Independent scores such as an accuracy may
-    repeat, but then they usually lie on a grid, or some of them occur on both datasets.  The sign is a strong suspicion
-    (`engine.pools`), not a test with a level.
+    Independent continuous scores never repeat.  Others, such as an accuracy, usually lie on a grid if they repeat, or
+    occur on both datasets.  The sign is a strong suspicion (`engine.pools`), not a test with a level.
     """
-    sides, datasets = [list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1)
-    found = pool_words(sides, datasets)
-    if not found:
-        return ()
+    found = pool_words([list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1))
     words = (
         f"{found}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
         "training has no noise"
     )
-    return (Reason(words, WarningCode.DEPENDENT),)
+    return (Reason(words, WarningCode.DEPENDENT),) if found else ()
 
 
 def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:
@@ -166,11 +157,7 @@ def _columns(outputs: AnyArray) -> Array:
 
 
 def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
-    """Return a warning if two models on one dataset have the same output, other than nan.
-
-    Equal outputs alone do not prove a shared seed, because scores such as an accuracy have few values.  The function
-    `dependent` tests the order of the outputs.
-    """
+    """Return a warning if two models on one dataset have the same output, other than nan."""
     for side, outputs in enumerate((outputs0, outputs1)):
         first: dict[Hashable, int] = {}
         again = []
@@ -224,7 +211,6 @@ def enough_equal(claim: TradeoffFunction | None, most: int) -> int:
 
 
 def equal_outputs(outputs0: AnyArray, outputs1: AnyArray) -> bool:
-    """Return whether models on both datasets, trained with equal seeds, have equal outputs."""
     return np.array_equal(outputs0, outputs1, equal_nan=outputs0.dtype.kind == "f")
 
 

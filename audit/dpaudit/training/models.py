@@ -21,11 +21,10 @@ from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolv
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.settings.audit import AuditSettings
-from dpaudit.training.designs.checks import equal_outputs
+from dpaudit.training.checks import equal_outputs
 from dpaudit.values import RawOutputs
 
-PROBES = 2
-"""Minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted."""
+PROBES = 2  # minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted
 
 _TOGETHER = 16  # models on each dataset in one call of `train.sample`; random streams depend on this value
 _EXECUTION = ExecutionSettings()
@@ -74,9 +73,6 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
 
     If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
     `compared` models are trained on each dataset.
-
-    If `train` is a function and this process trains all models, runs on d0 and on d1 alternate.  Then two consecutive
-    runs that share a seed are on different datasets, and `coupling` detects them.
     """
     parts = {"design": "many runs", "models": f"{2 * each:,}"}
     with opened(train, [pair], seed, settings, parts) as store:
@@ -93,11 +89,7 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
 def opened(
     train: object, pairs: Sequence[Pair], seed: int, settings: AuditSettings, parts: Mapping[str, str]
 ) -> Iterator[Store | None]:
-    """Open the store of a training audit; yield None if the settings name no store.
-
-    The store counts the exceptions of the `with` block, because repeating a failed training selects outputs.  It counts
-    SystemExit too, but no interruption, such as KeyboardInterrupt.
-    """
+    """Open the store of a training audit; yield None if the settings name no store."""
     if settings.store is None:
         yield None
         return
@@ -156,10 +148,7 @@ def _probed(
 def _blocks(
     sampler: Sampler, each: int, progress: Callable[[TrainingProgress], None] | None
 ) -> tuple[RawOutputs, RawOutputs]:
-    """Return the outputs of all models that count.
-
-    Neither the outputs nor the usable blocks of a store depend on the number of processes.
-    """
+    """Return the outputs of all models that count."""
     size = _TOGETHER if members.samples(resolved(sampler.mechanism)) else sampler.workers
     kept = 0 if sampler.store is None else sampler.store.trials.get(_MODELS, 0)
     outputs: tuple[list[object], list[object]] = ([], [])
@@ -176,7 +165,6 @@ def _blocks(
 
 
 def _report(progress: Callable[[TrainingProgress], None] | None, made: int, each: int, kept: int, began: float) -> None:
-    """Report that `made` of `each` models on both datasets are trained, and that the store held `kept` of them."""
     if progress is not None:
         seconds = (time.perf_counter() - began) / (2 * (made - kept)) if made > kept else math.nan
         progress(TrainingProgress(models=2 * made, allowed=2 * each, seconds_per_model=seconds))
