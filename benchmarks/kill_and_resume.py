@@ -67,7 +67,7 @@ def command(folder: Path, output: str, *options: str) -> list[str]:
 def found(folder: Path, output: str) -> dict[str, Any]:
     values: dict[str, Any] = json.loads((folder / output / "killed.json").read_text())
     outputs = values["environment"]["outputs"]  # most other values depend on the time of the audit
-    values["warnings"] = [words for words in values["warnings"] if "from a store" not in words]
+    values["warnings"] = [one for one in values["warnings"] if "from a store" not in one["text"]]
     return {"outputs": outputs} | {
         key: value for key, value in values.items() if key not in ("elapsed_s", "environment")
     }

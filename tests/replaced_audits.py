@@ -15,10 +15,10 @@ from typer.testing import CliRunner, Result
 from dpaudit.cli import one_audit, sweep_cells
 from dpaudit.cli.app import app
 from dpaudit.engine.audit import Progress
-from dpaudit.engine.verdict import DROPPED
 from dpaudit.mechanisms import MechanismError
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.text.reasons import Reason, WarningCode
 
 from .reports import sample
 from .simulated_library import simulated_library
@@ -79,7 +79,7 @@ class Audits:
         if result.verdict is Verdict.VIOLATION:
             changed["stopped_by"] = "evidence"
         elif kind == "dropped":
-            changed.update(verdict=Verdict.INCONCLUSIVE, warnings=(f"a run failed; {DROPPED}",))
+            changed.update(verdict=Verdict.INCONCLUSIVE, warnings=(Reason("a run failed", WarningCode.FAILURE),))
         p_value = next((p for start, p in self.p_values.items() if name.startswith(start)), 1.0)
         if result.verdict is Verdict.NO_VIOLATION:
             changed["p_value"] = p_value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
+import pickle
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -18,7 +20,7 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS
 from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.evidence import SequentialEvidence
-from dpaudit.text.reasons import About, Reason, is_about, nothing_holds
+from dpaudit.text.reasons import Reason, WarningCode, has_code, nothing_holds
 from dpaudit_reports.verdicts import reason, why_inconclusive, why_void
 
 PAIRS = [Pair([0], [1]), Pair([0], [2])]
@@ -245,7 +247,7 @@ def test_a_reason_from_a_file_is_quoted() -> None:
     assert reason(back) == 'The file states: “the auditors found " no violation”.'
     void = dataclasses.replace(back, bounds_valid=False, mu_lower=0.0, p_value=1.0)
     assert why_void(void) == 'the file states: “the auditors found " no violation”'
-    signs = (f"{words}: no guarantee holds, since trials must be independent",)
+    signs = (Reason(words, WarningCode.DEPENDENT),)
     dependent = AuditResult.from_dict(dataclasses.replace(void, warnings=signs).to_dict())
     assert reason(dependent).startswith('The file states: “the auditors found " no violation')
 
@@ -302,28 +304,25 @@ def of(mechanism: Callable[..., float], trials: int = 400) -> Callable[[], Audit
     return lambda: audit(mechanism, "pure(epsilon=1)", PAIR, attacks="median_clipped", trials=trials, seed=2)
 
 
-CASES: list[tuple[Callable[[], AuditResult], About]] = [
-    (few, About.TOO_FEW),
-    (few_guesses, About.TOO_FEW),
-    (of(interrupted), About.INTERRUPTION),
-    (of(failing), About.FAILURE),
-    (of(legacy, 60), About.GLOBAL_STATE),
-    (of(Walk(), 100), About.DEPENDENT),
+CASES: list[tuple[Callable[[], AuditResult], WarningCode]] = [
+    (few, WarningCode.TOO_FEW),
+    (few_guesses, WarningCode.TOO_FEW),
+    (of(interrupted), WarningCode.INTERRUPTION),
+    (of(failing), WarningCode.FAILURE),
+    (of(legacy, 60), WarningCode.HARMLESS),
+    (of(Walk(), 100), WarningCode.DEPENDENT),
 ]
 
 
-@pytest.mark.parametrize(("make", "about"), CASES, ids=lambda case: getattr(case, "name", ""))
-def test_a_warning_is_about_the_same_when_it_is_read_back(make: Callable[[], AuditResult], about: About) -> None:
+@pytest.mark.parametrize(("make", "code"), CASES, ids=lambda case: getattr(case, "name", ""))
+def test_a_warning_has_the_same_code_when_it_is_read_back(make: Callable[[], AuditResult], code: WarningCode) -> None:
     result = make()
     again = AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
     assert again.warnings == result.warnings
-    assert any(is_about(warning, about) for warning in result.warnings)
+    assert any(has_code(warning, code) for warning in result.warnings)
     for fresh, read in zip(result.warnings, again.warnings, strict=True):
-        assert isinstance(fresh, Reason)
-        assert not isinstance(read, Reason)
-        assert [is_about(fresh, one) for one in About if one is not About.OTHER] == [
-            is_about(read, one) for one in About if one is not About.OTHER
-        ]
+        assert Reason.of(fresh).code is Reason.of(read).code
+        assert (Reason.of(fresh).foreign, Reason.of(read).foreign) == (False, True)
     assert why_inconclusive(again) == why_inconclusive(result)
     assert reason(again).startswith("The file states: “" if reason(result) else "")
     fresh_words = dataclasses.replace(again, warnings=result.warnings)  # only the quotation of a reason differs
@@ -332,11 +331,20 @@ def test_a_warning_is_about_the_same_when_it_is_read_back(make: Callable[[], Aud
 
 def test_the_words_of_an_exception_do_not_say_why_an_audit_ended() -> None:
     result = of(misleading)()
-    assert [is_about(warning, About.FAILURE) for warning in result.warnings] == [True]
+    assert [has_code(warning, WarningCode.FAILURE) for warning in result.warnings] == [True]
     assert not any(map(nothing_holds, result.warnings))
     assert why_inconclusive(result) == result.warnings
 
 
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda reason: pickle.loads(pickle.dumps(reason))])
+def test_a_copy_of_a_warning_keeps_its_code(again: Callable[[Reason], Reason]) -> None:
+    reason = Reason("runs repeat", WarningCode.DEPENDENT, foreign=True)
+    found = again(reason)
+    assert found == "runs repeat: no guarantee holds, since trials must be independent"
+    assert (found.sign, found.code, found.foreign) == (reason.sign, reason.code, reason.foreign)
+
+
 def test_a_result_writes_plain_text() -> None:
-    warnings = few().to_dict()["warnings"]
-    assert {type(warning) for warning in warnings} == {str}
+    (warning,) = few().to_dict()["warnings"]
+    assert warning["code"] == "too few"
+    assert type(warning["text"]) is str

@@ -217,7 +217,7 @@ def test_the_command_line_continues_only_with_the_value_anyway(command: Callable
     assert done.exit_code == 0
     assert "these parts differ: content of the mechanism" in done.stderr
     saved = json.loads((tmp_path / "out" / "noise.json").read_text())
-    assert any("these parts differ: content of the mechanism" in warning for warning in saved["warnings"])
+    assert any("these parts differ: content of the mechanism" in one["text"] for one in saved["warnings"])
     report = command("report", "out/noise.json")
     assert "these parts differ: content of the mechanism" in " ".join(report.stdout.split())
 

@@ -19,7 +19,7 @@ from dpaudit import (
     audit,
     plan,
 )
-from dpaudit.text.reasons import concerns_verdict
+from dpaudit.text.reasons import WarningCode, has_code
 
 from .test_config_mistakes import CONFIG, python
 
@@ -45,7 +45,7 @@ def test_a_quiet_run_shows_the_warnings_that_concern_its_verdict(tmp_path: Path,
     (warning,) = done.stderr.splitlines()
     assert "no attack predicted the dataset of new outputs clearly better than a guess" in warning
     result = AuditResult.from_json(tmp_path / "dpaudit-results" / "noise.json")
-    (harmless,) = (words for words in result.warnings if not concerns_verdict(words))
+    (harmless,) = (words for words in result.warnings if has_code(words, WarningCode.HARMLESS))
     assert "changes its dataset in place" in harmless
 
 

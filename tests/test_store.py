@@ -33,7 +33,7 @@ def comparable(result: AuditResult) -> dict[str, Any]:
     values = result.to_dict()
     values["environment"] = values["environment"]["outputs"]
     del values["elapsed_s"]
-    values["warnings"] = [words for words in values["warnings"] if "come from a store of" not in words]
+    values["warnings"] = [one for one in values["warnings"] if "come from a store of" not in one["text"]]
     return values
 
 

@@ -200,7 +200,7 @@ def test_constructors_that_are_missing_or_end_the_process_do_not_end_the_sweep(
     simulated_library(monkeypatch, tmp_path, text)
     done = swept("--time", "2s")
     assert done.exit_code == 3
-    assert "1 cell: python-dp 1.1.5 has no algorithm Missing (Missing-1.1.5)" in prose(done.stdout)
+    assert "1 cell: LookupError: python-dp 1.1.5 has no algorithm Missing (Missing-1.1.5)" in prose(done.stdout)
     assert len(audits.rounds) >= 2
     reasons = {cell["constructor"]: cell["reason"] for cell in written()["cells"]}
     assert "SystemExit" in reasons["Exits"]

@@ -82,7 +82,7 @@ def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tm
     ]
     assert [(cell["rounds"], cell["trials"]) for cell in found["cells"]] == [(2, 90)] * 2
     result = json.loads((tmp_path / f"{found['cells'][0]['name']}.json").read_text())
-    assert any("30 of the 90 runs per dataset come from a store" in words for words in result["warnings"])
+    assert any("30 of the 90 runs per dataset come from a store" in one["text"] for one in result["warnings"])
 
 
 def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(

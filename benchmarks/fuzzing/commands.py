@@ -193,7 +193,7 @@ class Terminal(Target):
             environment = values["environment"]
             environment |= {"audit": _CONFIG, "config": "c.yaml", "folder": str(folder), "source": "a paper"}
             environment |= {"note": "text", "command": "dpaudit run c.yaml"}
-            values["warnings"] = [*values["warnings"], "a warning"]
+            values["warnings"] = [*values["warnings"], {"code": "other", "text": "a warning"}]
             AuditResult.from_dict(values)
 
     def attempt(self, rng: Random) -> str:

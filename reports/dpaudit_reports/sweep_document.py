@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import one_line, shortened
-from dpaudit.text.reasons import FromFile, quoted
+from dpaudit.text.reasons import Reason, quoted
 from dpaudit.text.rounding import lower, percent_at_most, upper
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 from dpaudit_reports.blocks import (
@@ -91,21 +90,12 @@ def refuted_words(cell: SweptCell) -> str:
     return one_line(f"{values_of(cell)}: {cell.certified}{p_value}, {cell.trials:,} runs, {cell.name}.json")
 
 
-def short_reason(reason: str) -> str:
-    """Shorten a reason for a report: without the call that a message repeats, and with a maximum length."""
-    text = re.sub(r"\\n +.*", "", one_line(reason))
-    text = re.sub(r"^(?:calling|loading) .*? raised (?=[A-Z]\w*(?:Error|Exception)?\b)", "", text)
-    text = re.sub(r"^[\d,]+ runs per dataset are (too few to see any violation).*", r"the runs are \1", text)
-    text = re.sub(r"^start\.py:\w+ \(with [^)]*\) raised ", "", text)
-    return shortened(re.sub(r"^LookupError: ", "", text).strip() or "the reason was not recorded")
-
-
 def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
     """Return one sentence for each reason why cells have no verdict, the most frequent reason first."""
     groups: dict[str, list[str]] = {}
     for cell in sweep.of(state):
-        short = short_reason(cell.reason)
-        words = quoted(short) if isinstance(cell.reason, FromFile) else short
+        words = shortened(one_line(cell.reason).strip() or "the reason was not recorded")
+        words = quoted(words) if Reason.of(cell.reason).foreign else words
         groups.setdefault(words, []).append(cell.name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return [f"{_cells(len(names))}: {reason.rstrip('.')} ({some_of(names, 4)})" for reason, names in ordered]

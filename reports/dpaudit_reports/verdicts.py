@@ -10,7 +10,7 @@ from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import quotation
-from dpaudit.text.reasons import About, FromFile, is_about, nothing_holds, quoted, sign
+from dpaudit.text.reasons import Reason, WarningCode, has_code, nothing_holds, quoted
 from dpaudit.text.rounding import at_least, at_most, percent_at_most, upper
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports.blocks import Math, Span, bare
@@ -54,7 +54,7 @@ def shows_size(result: AuditResult) -> bool:
     return fresh(result) is not None and result.runs_for_size is None
 
 
-_STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
+_STOPPED = {"failure": WarningCode.FAILURE, "interruption": WarningCode.INTERRUPTION}
 
 
 def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
@@ -63,8 +63,8 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
         return ()
     if found := tuple(filter(nothing_holds, result.warnings)):
         return found
-    for about in (_STOPPED.get(result.stopped_by), About.TOO_FEW):
-        if about and (found := tuple(warning for warning in result.warnings if is_about(warning, about))):
+    for code in (_STOPPED.get(result.stopped_by), WarningCode.TOO_FEW):
+        if code and (found := tuple(warning for warning in result.warnings if has_code(warning, code))):
             return found
     return result.warnings[-1:]
 
@@ -74,14 +74,14 @@ def reason(result: AuditResult) -> str:
     found = why_inconclusive(result)
     if _foreign(found):
         return f"{_capital(quoted('; '.join(found)))}."
-    signs = [sign(warning) for warning in found if nothing_holds(warning)]
+    signs = [Reason.of(warning).sign for warning in found if nothing_holds(warning)]
     if signs:
         return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
     return " ".join(f"{_capital(warning).rstrip('.')}." for warning in found)
 
 
 def _foreign(warnings: tuple[str, ...]) -> bool:
-    return any(isinstance(warning, FromFile) for warning in warnings)
+    return any(Reason.of(warning).foreign for warning in warnings)
 
 
 def _capital(words: str) -> str:
@@ -143,7 +143,7 @@ def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
         return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
     others = f"Larger ones may have been missed, too, with {result.evidence.words.others}, or with another curve. "
     words = "" if short else assumption(result)
-    best = (f"The best case, which may not hold: {words.removeprefix('if ')}. ",) if words else ()
+    best = (f"This size holds in the best case only: {words}. ",) if words else ()
     return "Violations smaller than ", *least_found_in_words(result), f" may have been missed. {others}", *best
 
 

@@ -57,7 +57,7 @@ def test_a_command_of_a_config_forges_no_line(folder: Path, command: Command) ->
 def test_a_result_forges_no_line(folder: Path, command: Command) -> None:
     command("run", "c.yaml", "--no-pdf", "-q")
     values = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
-    for key, text in {"name": HOSTILE, "claim": HOSTILE, "warnings": [HOSTILE]}.items():
+    for key, text in {"name": HOSTILE, "claim": HOSTILE, "warnings": [{"code": "other", "text": HOSTILE}]}.items():
         (folder / "r.json").write_text(json.dumps(values | {key: text}))
         is_clean(command("report", "r.json").output)
 
@@ -135,7 +135,7 @@ def test_an_error_quotes_a_part_of_a_long_line_of_stderr() -> None:
 @pytest.mark.parametrize("key", [pytest.param("pairs", marks=pytest.mark.slow), "attacks", "warnings"])
 def test_a_report_shows_a_part_of_very_many_entries_and_says_so(key: str) -> None:
     values = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), trials=60, seed=0, confidence=0.95).to_dict()
-    values[key] = (["a warning"] if key == "warnings" else values[key][:1]) * 2_000
+    values[key] = ([{"code": "other", "text": "a warning"}] if key == "warnings" else values[key][:1]) * 2_000
     text = dpaudit_reports.to_html([AuditResult.from_dict(values)])
     assert f"These are the first {MAX_ENTRIES} of 2,000 {key}" in text
     assert len(text) < 500_000

@@ -17,6 +17,7 @@ from dpaudit import Pair, audit
 from dpaudit.result.evidence import FixedEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.text.reasons import Reason, WarningCode
 from dpaudit_reports.blocks import Block, Document, Figure
 from dpaudit_reports.document import document
 from dpaudit_reports.sections import SECTIONS
@@ -91,5 +92,5 @@ def dependent() -> AuditResult:
         p_value=1.0,
         e_value=1.0,
         mu_lower=0.0,
-        warnings=("attack x was dropped", f"{signs}: no guarantee holds, since trials must be independent"),
+        warnings=("attack x was dropped", Reason(signs, WarningCode.DEPENDENT)),
     )

@@ -18,6 +18,7 @@ from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
+from dpaudit.text.reasons import Reason, WarningCode
 
 ENVIRONMENT: dict[str, Any] = {
     "dpaudit": "0.1.0",
@@ -166,7 +167,7 @@ def inconclusive() -> AuditResult:
         mu_lower=0.0,
         warnings=(
             "the mechanism raised ZeroDivisionError on run 61; the trials before it were kept",
-            "60 trials are too few to see even a violation five times as large as the claim",
+            Reason("60 trials are too few to see even a violation five times the claim", WarningCode.TOO_FEW),
         ),
     )
 

@@ -20,6 +20,7 @@ import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import encodable, printable
+from dpaudit.text.reasons import Reason, WarningCode
 from dpaudit.text.signs import NO_RESULT, SIGNS
 from dpaudit_reports.formats import FORMATS, rendered
 from dpaudit_reports.formats.facts import Audited, Run, Screen
@@ -253,7 +254,9 @@ def test_junit_satisfies_both_schemas() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("width", [80, None])
 def test_foreign_text_is_harmless_in_every_format(form: str, width: int | None) -> None:
-    warned = dataclasses.replace(sample.inconclusive(), name=HOSTILE, warnings=(f"too few to see {HOSTILE}",))
+    warned = dataclasses.replace(
+        sample.inconclusive(), name=HOSTILE, warnings=(Reason(f"too few to see {HOSTILE}", WarningCode.TOO_FEW),)
+    )
     run = Run(audits=[*everything(HOSTILE).audits, audited(warned)], together=HOSTILE)
     text = rendered(form, run, Screen(width=width))
     assert printable(text) == text  # no control character but line breaks, and no change of direction

@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
+from dpaudit.cli.sweep_cells import facts_of
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit_reports import sweep_report, to_pdf
 from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg
 from dpaudit_reports.formats.facts import Screen
-from dpaudit_reports.sweep_document import matrix, rows_of, share_of, short_reason
+from dpaudit_reports.sweep_document import matrix, rows_of, share_of
 from dpaudit_reports.terminal import document_text
+
+from . import sample
 
 STATES = {
     "v": CellState.VIOLATION,
@@ -126,17 +129,5 @@ def test_the_first_axis_goes_from_left_to_right() -> None:
     assert list(map(len, matrix(wide))) == [PER_LINE, 1]
 
 
-@pytest.mark.parametrize(
-    ("reason", "short"),
-    [
-        (
-            "calling dpaudit.libraries.inside.start:Called with params {} raised LookupError: opendp 0.1 has no x",
-            "opendp 0.1 has no x",
-        ),
-        ("start.py:Called (with opendp==0.1) raised TypeError: no nan", "TypeError: no nan"),
-        ("1,200 runs per dataset are too few to see any violation of f", "the runs are too few to see any violation"),
-        ("", "the reason was not recorded"),
-    ],
-)
-def test_reasons_are_short(reason: str, short: str) -> None:
-    assert short_reason(reason) == short
+def test_cells_with_too_few_runs_have_one_reason() -> None:
+    assert facts_of(sample.inconclusive())["reason"] == "the runs are too few to see any violation"

@@ -12,6 +12,7 @@ import pytest
 from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
+from dpaudit.text.reasons import Reason, WarningCode
 from dpaudit_reports import rates
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
@@ -147,7 +148,11 @@ def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
 @pytest.mark.parametrize(
     ("stopped_by", "warnings", "reason"),
     [
-        ("trials", ("30 runs per dataset are too few to see gaussian(mu=1.1)", "x"), "30 runs per dataset are too few"),
+        (
+            "trials",
+            (Reason("30 runs per dataset are too few to see gaussian(mu=1.1)", WarningCode.TOO_FEW), "x"),
+            "30 runs per dataset are too few",
+        ),
         ("trials", ("attack x was dropped", "d0 and d1 are equal"), "d0 and d1 are equal."),
     ],
 )

@@ -64,12 +64,9 @@ def _configs() -> list[tuple[str, str]]:
 def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
     """Pair each name with the first line of its docstring, in the names that users of configs type."""
     names = {getattr(thing, "__name__", name): name for name, thing in things.items()}
-    rows = []
-    for name, thing in things.items():
-        line = (thing.__doc__ or "").strip().split("\n")[0]
-        line = re.sub(r"\b(\w+)(?=\()|(?<=`)(\w+)(?=`)", lambda found: names.get(found[0], found[0]), line)
-        rows.append((name, re.sub(r"(?:(?<=\.)|;) +(?:\w*Error\b|see the module).*", "", line)))
-    return rows
+    lines = {name: (thing.__doc__ or "").strip().split("\n")[0] for name, thing in things.items()}
+    written = re.compile(r"\b(\w+)(?=\()|(?<=`)(\w+)(?=`)")
+    return [(name, written.sub(lambda found: names.get(found[0], found[0]), line)) for name, line in lines.items()]
 
 
 def list_code(planned: Iterable[PlannedAudit]) -> None:

@@ -16,7 +16,6 @@ from dpaudit.cli.progress import EventLog, log_result, numbered, progress_bar
 from dpaudit.config import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.engine.next_cell import Round
-from dpaudit.engine.verdict import DROPPED
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.own_process import exits_refused
 from dpaudit.mechanisms.raised import message_of, of_machine, raised
@@ -24,7 +23,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.store import StoreRefused
 from dpaudit.text.masking import masked
-from dpaudit.text.reasons import About, is_about
+from dpaudit.text.reasons import WarningCode, has_code
 from dpaudit.values import Foreign
 
 _clock = time.monotonic
@@ -78,7 +77,7 @@ def make(task: Task, options: RunOptions, promise: Promise, log: EventLog, *, sh
     began = _clock()
     try:
         result = _with_provenance(_audited(task, options, log, shown=shown), task.planned, promise)
-        interrupted = any(is_about(warning, About.INTERRUPTION) for warning in result.warnings)
+        interrupted = any(has_code(warning, WarningCode.INTERRUPTION) for warning in result.warnings)
         found = Outcome(end=End.INTERRUPTED if interrupted else End.RESULT, result=result)
         if task.part is not None and result.stopped_by == "interruption" and not failed(result):
             found = Outcome(end=End.INTERRUPTED)  # the store has all its blocks
@@ -94,13 +93,13 @@ def make(task: Task, options: RunOptions, promise: Promise, log: EventLog, *, sh
 
 def failed(result: AuditResult) -> bool:
     """Whether a failed run ended the trials of a pair."""
-    return any(DROPPED in warning for warning in result.warnings)
+    return any(has_code(warning, WarningCode.FAILURE) for warning in result.warnings)
 
 
 def _failure(error: BaseException, options: RunOptions) -> Outcome:
     """Explain in an exception's handler why an audit has no result."""
     if isinstance(error, NotReady):
-        return Outcome(end=End.NOT_READY, reason=error.reason)
+        return Outcome(end=End.NOT_READY, reason=error.cause)
     known = isinstance(error, MechanismError | ValueError) or of_machine(error) or not isinstance(error, Exception)
     if not known:
         return Outcome(end=End.BROKEN, reason=report_internal_error(error, options.output, debug=options.debug))

@@ -18,7 +18,7 @@ from dpaudit.cli.terminal import keep_stdout, say
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.own_process import foreign_error_state
-from dpaudit.mechanisms.raised import message_of, raised
+from dpaudit.mechanisms.raised import in_words, message_of, raised
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
@@ -32,9 +32,10 @@ _PATIENCE = 10.0  # seconds after which the command names the mechanism that is 
 class NotReady(Refused):
     """The audits cannot start, e.g. because a mechanism does not load."""
 
-    def __init__(self, *problems: str, reason: str = "") -> None:
+    def __init__(self, *problems: str, reason: str = "", cause: str = "") -> None:
         super().__init__(*problems)
         self.reason = reason or str(self)
+        self.cause = cause or self.reason  # the reason without what differs between audits of one kind
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], options: RunOptions) -> Promise:
@@ -144,4 +145,12 @@ def load(planned: PlannedAudit, options: RunOptions) -> tuple[Foreign, TradeoffF
     except Exception as error:
         print_traceback(options.debug)
         reason = message_of(error) if isinstance(error, MechanismError | ValueError) else raised(error)
-        raise NotReady(f"{place}: {reason}", reason=reason) from None
+        raise NotReady(f"{place}: {reason}", reason=reason, cause=_cause(error)) from None
+
+
+def _cause(error: BaseException) -> str:
+    """Return the exception of the user's code behind a MechanismError, in words; "" if there is none."""
+    behind = error.__cause__ if isinstance(error, MechanismError) else None
+    if behind is None:
+        return ""
+    return _cause(behind) or (message_of(behind) if isinstance(behind, MechanismError) else in_words(behind))

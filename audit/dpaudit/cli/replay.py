@@ -118,12 +118,13 @@ def replay(
 
 def _signed(found: Replay) -> str:
     """Return the text of a replay; its first and last lines begin with the signs of the old and the new verdict."""
+    from dpaudit.engine.replay_outcome import lines_of
     from dpaudit.result.values import Verdict
     from dpaudit.text.signs import SIGNS
 
     fresh = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
     fresh = fresh if found.conclusive else Verdict.INCONCLUSIVE
-    lines = str(found).split("\n")
+    lines = lines_of(found)
     lines[0] = f"{SIGNS[found.result.verdict.value].sign} {lines[0]}"
     lines[-1] = f"{SIGNS[fresh.value].sign} {lines[-1]}"
     return "\n".join(lines)

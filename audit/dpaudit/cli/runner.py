@@ -30,7 +30,7 @@ from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.text.printable import joined, one_line
-from dpaudit.text.reasons import concerns_verdict
+from dpaudit.text.reasons import WarningCode, has_code
 
 
 class Policy(Protocol):
@@ -170,7 +170,7 @@ class Runner:
         """Print a result's warnings; if no violation was found, --quiet hides those that do not concern the verdict."""
         quiet = self.options.quiet
         for warning in result.warnings:
-            if not quiet or result.verdict is not Verdict.NO_VIOLATION or concerns_verdict(warning):
+            if not quiet or result.verdict is not Verdict.NO_VIOLATION or not has_code(warning, WarningCode.HARMLESS):
                 say(f"{task.planned.address}: {joined(warning) if quiet else warning}")
 
 

@@ -30,11 +30,11 @@ from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import ALL_CORES, cores
 from dpaudit.text.printable import joined, one_line, shortened
-from dpaudit.text.reasons import FromFile
+from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable
-from dpaudit_reports.verdicts import reason
+from dpaudit_reports.verdicts import reason, why_inconclusive
 
 _clock = time.monotonic
 
@@ -232,10 +232,11 @@ def _without_result(cell: Cell) -> SweptCell:
 def facts_of(result: AuditResult) -> dict[str, Foreign]:
     """Return the fields of a record that depend on the result only."""
     place, bound = ranges(result), headline(result)
+    few = any(has_code(why, WarningCode.TOO_FEW) for why in why_inconclusive(result))  # one reason for many cells
     known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
     return {
         "state": CellState(result.verdict.value),
-        "reason": joined(reason(result)),
+        "reason": "the runs are too few to see any violation" if few else joined(reason(result)),
         "trials": result.trials_used,
         "p_value": result.p_value,
         "claim": result.claim.label,
@@ -291,7 +292,7 @@ def _resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, 
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             row.closed = cell.closed
             if row.closed:
-                row.has(None, closed=True, reason=FromFile(cell.reason))  # so that reports quote it
+                row.has(None, closed=True, reason=Reason(cell.reason, foreign=True))
             continue
         try:
             result = AuditResult.from_json(file)

@@ -42,7 +42,6 @@ from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.sampling.store import Store, StoreError, StoreRefused, seed_of
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
-from dpaudit.text.reasons import Reason
 
 _CHANCE_NATS = 1.0
 # If the best attack on a mechanism at the limit of its claim gains fewer nats, attacks may fail to learn it.
@@ -285,7 +284,7 @@ def _hinted(result: AuditResult) -> AuditResult:
         "no attack predicted the dataset of new outputs clearly better than a guess, and the certified bound on mu is "
         "0: check that the outputs depend on the dataset"
     )
-    return dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))
+    return dataclasses.replace(result, warnings=(*result.warnings, words))
 
 
 def _about_bits(result: AuditResult) -> AuditResult:
@@ -302,4 +301,4 @@ def _about_bits(result: AuditResult) -> AuditResult:
         "reveal the dataset even if the noise has the claimed distribution; to test the distribution alone, audit with "
         "attacks=median_clipped"
     )
-    return dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))
+    return dataclasses.replace(result, warnings=(*result.warnings, words))

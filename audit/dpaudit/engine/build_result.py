@@ -34,7 +34,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
 from dpaudit.settings.audit import POWER, Confirm
-from dpaudit.text.reasons import About, Reason
+from dpaudit.text.reasons import Reason, WarningCode
 
 # factors by which `_Fixed.enough` multiplies the number of trials
 _TIMES: tuple[int, ...] = tuple(2**k for k in range(1, 14))
@@ -280,14 +280,14 @@ def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Seq
     """Add the facts about power: whether the audit could have detected some violation, and the one in `detect`."""
     if ruling(facts).verdict is not Verdict.NO_VIOLATION:
         return facts  # the power would not change the verdict
-    few = f"{facts.trials} runs per dataset are {About.TOO_FEW.value}"
+    few = f"{facts.trials} runs per dataset are too few to see"
     if not detectable.claim:
-        too_few = Reason(f"{few} any violation of {asked.claim.label}{_enough(asked, method)}", About.TOO_FEW)
+        too_few = Reason(f"{few} any violation of {asked.claim.label}{_enough(asked, method)}", WarningCode.TOO_FEW)
         return dataclasses.replace(facts, too_few=too_few)
     if asked.detect is None or all(method.margin(law) >= 0 for law in pair_laws(asked.detect)):
         return facts
     missed = f"{few} {asked.detect.label} with {POWER:.0%} probability{_enough(asked, method)}"
-    return dataclasses.replace(facts, detect_missed=Reason(missed, About.TOO_FEW))
+    return dataclasses.replace(facts, detect_missed=Reason(missed, WarningCode.TOO_FEW))
 
 
 def _enough(asked: Asked, method: _Sequential | _Fixed) -> str:

@@ -26,7 +26,7 @@ from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
-from dpaudit.text.reasons import About, Reason
+from dpaudit.text.reasons import Reason, WarningCode
 from dpaudit.values import Output
 from dpaudit.values.content import key
 
@@ -128,7 +128,7 @@ class Collector:
                 f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim was tested "
                 "on successful runs only (use failures: outcome to audit the failures as well)"
             )
-            found.append(Reason(words, About.RETRIED))
+            found.append(Reason(words, WarningCode.RETRIED))
         return found
 
     @property
@@ -148,14 +148,14 @@ class Collector:
     def dependence(self) -> list[Reason]:
         """Return why the guarantee does not hold; the tests on all pairs together have the level `SUSPICIOUS`."""
         if self.void:
-            return [Reason.that(self.void, About.VOID)]
+            return [Reason(self.void, WarningCode.VOID)]
         found: list[str] = []
         for pair in range(len(self.learners)):
             signs = dict.fromkeys(self._signs(pair, SUSPICIOUS / len(self.learners)))
             found += [f"{words} (pair {self.sampler.pairs[pair]})" for words in signs]
-        return [Reason.that(sign, About.DEPENDENT) for sign in found]
+        return [Reason(sign, WarningCode.DEPENDENT) for sign in found]
 
-    def untested(self, compared: int | None) -> list[Reason]:
+    def untested(self, compared: int | None) -> list[str]:
         """Return a warning if pairs, except the one `compared` between processes, have too few runs for a test."""
         pairs, runs = self.sampler.pairs, [len(memories[0].first) for memories in self._memories]
         few = [pairs[index] for index, made in enumerate(runs) if 0 < made < MIN_OUTPUTS and index != compared]
@@ -163,7 +163,7 @@ class Collector:
             return []
         where = f"pair {few[0]}" if len(few) == 1 else f"{len(few)} of {len(pairs)} pairs, the first is {few[0]}"
         words = "no test checked whether runs are independent: fewer than"
-        return [Reason.of(f"{words} {MIN_OUTPUTS} runs per dataset ({where})")]
+        return [f"{words} {MIN_OUTPUTS} runs per dataset ({where})"]
 
     def _signs(self, pair: int, significance: float) -> list[str]:
         """Test whether runs of a pair are dependent; outputs and scores each get half of the significance."""

@@ -16,7 +16,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.values import AttackRow
 from dpaudit.sampling.streams import stream
-from dpaudit.text.reasons import About, Reason
+from dpaudit.text.reasons import Reason, WarningCode
 
 SHARE = 1 / 3  # share of the outputs from which the score is learned
 _GROWTH = 1.3  # factor by which the number of outputs that were learned from grows with each block
@@ -59,7 +59,7 @@ def learned_scores(
     if not learner.ready:
         raise ValueError("no attack could learn a score from the outputs; give scores that are numbers")
     scores0, scores1 = learner.score_counted(*rest)
-    void = (Reason.that(learner.void, About.VOID),) if learner.void else ()
+    void = (Reason(learner.void, WarningCode.VOID),) if learner.void else ()
     return Learned(scores0, scores1, attack_rows([learner]), void)
 
 

@@ -46,7 +46,7 @@ from dpaudit.result.values import Curve, Detectable, History, PairRow
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
-from dpaudit.text.reasons import About, Reason
+from dpaudit.text.reasons import Reason, WarningCode
 
 
 class OnlineAudit:
@@ -285,7 +285,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
     needed = enough_trials(
         audit._bets, audit._tested, largest_violation(audit.claim), confidence=audit.confidence, coin_selected=True
     )
-    few = f"{audit.steps} steps are {About.TOO_FEW.value} any violation of {audit.claim.label}"
+    few = f"{audit.steps} steps are too few to see any violation of {audit.claim.label}"
     few += would_do(needed, "steps", revealing=True)
     notes = [f"{audit.steps:,} steps; a fair coin chose the dataset of each"]
     if audit._unreadable:
@@ -298,8 +298,8 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
             refuted=audit.refuted,
             measured=True,
             void=bool(audit._void),
-            dependent=(Reason.that(audit._void, About.VOID),) if audit._void else (),
-            too_few="" if least.claim else Reason(few, About.TOO_FEW),
+            dependent=(Reason(audit._void, WarningCode.VOID),) if audit._void else (),
+            too_few="" if least.claim else Reason(few, WarningCode.TOO_FEW),
             notes=(*notes, *learner.warnings),
         )
     )

@@ -21,7 +21,6 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.result.training import TrainingRecord, histograms
 from dpaudit.sampling.identity import Identity, public
-from dpaudit.text.reasons import Reason
 from dpaudit.text.version import __version__
 
 _FOR_DATA = ("numpy", "scipy", "pandas", "polars")  # packages that most mechanisms use, and that are rarely audited
@@ -112,4 +111,4 @@ def with_training(result: AuditResult, mechanism: object, pairs: Sequence[Pair])
     )
     ask: Any = getattr(mechanism, "doubts", None)
     found = [f"{words} (pair {pair})" for pair in pairs for words in ask(pair.d0, pair.d1)] if callable(ask) else []
-    return replace(result, training=record, warnings=(*map(Reason.of, found), *result.warnings))
+    return replace(result, training=record, warnings=(*found, *result.warnings))

@@ -76,73 +76,81 @@ class Replay:
 
     def __repr__(self) -> str:
         return (
-            f"<Replay of {self.result.name!r}: {self._conclusion().partition(':')[0].lower()}, "
+            f"<Replay of {self.result.name!r}: {self._conclusion()[0].lower()}, "
             f"p <= {upper(self.p_value, under=self.level)}, {self.counts.n0:,} runs per dataset, seed {self.seed}>"
         )
 
     def __str__(self) -> str:
-        witness = self.result.witness
-        assert witness is not None
-        rows = [("in the result", witness.counts), ("fresh", self.counts)]
-        alpha = self.counts.false_positives / max(1, self.counts.n0)
-        allowed = 1 - float(self.result.claim.symmetrized().beta(alpha))
-        looked = f" and {self.looks} interim analyses" if self.looks > 1 else ""
-        lines = [
-            f"{self.result.name}: {self.result.verdict.value}, {self.result.claim.label}",
-            f"  pair {witness.pair}, attack {witness.attack}",
-            f"  region: {witness.region}",
-            *(f"  {name:<14s} {_row(counts)}" for name, counts in rows),
-            f"  at a rate of {percent(alpha)} under d0, the claim allows at most {percent_at_most(allowed)} under d1",
-            f"  fresh p-value: p <= {upper(self.p_value, under=self.level)}, corrected for two replays{looked} "
-            f"({self.counts.n0:,} runs per dataset after {self.learned_from:,} to learn from, seed {self.seed})",
-            *(f"  the result contradicts itself: {words}" for words in self.contradictions),
-            *(f"  the result differs from its {self.origin}: {words}" for words in self.differences),
-            *([f"  {self.unchecked}"] if self.unchecked else []),
-            *(f"  warning: {words}" for words in (*self.changes, *self.warnings)),
-            self._conclusion(),
-        ]
-        return "\n".join(one_line(line.replace("\u00a0", " ")) for line in lines)
+        return "\n".join(lines_of(self))
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook displays: the conclusion, and then the other lines of `str`."""
-        lines = [line.strip() for line in str(self).splitlines()]
-        return facts_html(lines[-1], (), lines[:-1])
+        *lines, conclusion = map(str.strip, lines_of(self))
+        return facts_html(conclusion, (), lines)
 
-    def _conclusion(self) -> str:
+    def _conclusion(self) -> tuple[str, str]:
+        """Return the conclusion in short, and the rest of its sentences."""
         if self.contradictions:
-            return "The evidence does not reproduce: the result contradicts its own counts."
+            return "The evidence does not reproduce", ": the result contradicts its own counts."
         if self.differences:
-            return f"No conclusion: the replay ran the {self.origin}, whose claim differs from that of the result."
+            return "No conclusion", f": the replay ran the {self.origin}, whose claim differs from that of the result."
         if not self.valid:
-            return "No conclusion: the fresh runs failed or depended on each other; see the warnings."
+            return "No conclusion", ": the fresh runs failed or depended on each other; see the warnings."
         if self.changes and self.refuted:
             return (
-                "Fresh runs refute the claim, but the replay may have run other code than the audit; see the warnings."
+                "Fresh runs refute the claim",
+                ", but the replay may have run other code than the audit; see the warnings.",
             )
         if not self.result.violated:
-            return (
-                "Fresh runs refute the claim, although the result did not refute it."
-                if self.refuted
-                else "Fresh runs do not refute the claim, either."
-            )
+            if self.refuted:
+                return "Fresh runs refute the claim", ", although the result did not refute it."
+            return "Fresh runs do not refute the claim", ", either."
         if self.changes:
             return (
-                "Not confirmed: fresh runs do not refute the claim, but the replay may have run other code than the "
-                "audit; see the warnings."
+                "Not confirmed",
+                ": fresh runs do not refute the claim, but the replay may have run other code than the audit; see the "
+                "warnings.",
             )
         if self.refuted:
-            return f"Confirmed: fresh runs refute the claim again (required: p <= {lower(self.level, 2)})."
+            return "Confirmed", f": fresh runs refute the claim again (required: p <= {lower(self.level, 2)})."
         if math.isinf(self.runs_needed):
             return (
-                "Not confirmed: fresh runs show no sign of the violation.  The verdict may have been a false alarm, or "
-                "the attack found a different region this time.  A new audit with another seed can decide."
+                "Not confirmed",
+                ": fresh runs show no sign of the violation.  The verdict may have been a false alarm, or the attack "
+                "found a different region this time.  A new audit with another seed can decide.",
             )
         needed = round(self.runs_needed)
         return (
-            f"Not confirmed yet: p <= {lower(self.level, 2)} is required.  About {needed:,} fresh runs per dataset "
-            f"would decide: dpaudit replay FILE --trials {needed}, or --extend to double the runs until they decide.  "
-            "The p-values of these two replays allow for each other; a third one would not count."
+            "Not confirmed yet",
+            f": p <= {lower(self.level, 2)} is required.  About {needed:,} fresh runs per dataset would decide: "
+            f"dpaudit replay FILE --trials {needed}, or --extend to double the runs until they decide.  The p-values "
+            "of these two replays allow for each other; a third one would not count.",
         )
+
+
+def lines_of(replay: Replay) -> list[str]:
+    """Return the lines of `str`: the first states the verdict of the result, the last the conclusion."""
+    witness = replay.result.witness
+    assert witness is not None
+    rows = [("in the result", witness.counts), ("fresh", replay.counts)]
+    alpha = replay.counts.false_positives / max(1, replay.counts.n0)
+    allowed = 1 - float(replay.result.claim.symmetrized().beta(alpha))
+    looked = f" and {replay.looks} interim analyses" if replay.looks > 1 else ""
+    lines = [
+        f"{replay.result.name}: {replay.result.verdict.value}, {replay.result.claim.label}",
+        f"  pair {witness.pair}, attack {witness.attack}",
+        f"  region: {witness.region}",
+        *(f"  {name:<14s} {_row(counts)}" for name, counts in rows),
+        f"  at a rate of {percent(alpha)} under d0, the claim allows at most {percent_at_most(allowed)} under d1",
+        f"  fresh p-value: p <= {upper(replay.p_value, under=replay.level)}, corrected for two replays{looked} "
+        f"({replay.counts.n0:,} runs per dataset after {replay.learned_from:,} to learn from, seed {replay.seed})",
+        *(f"  the result contradicts itself: {words}" for words in replay.contradictions),
+        *(f"  the result differs from its {replay.origin}: {words}" for words in replay.differences),
+        *([f"  {replay.unchecked}"] if replay.unchecked else []),
+        *(f"  warning: {words}" for words in (*replay.changes, *replay.warnings)),
+        "".join(replay._conclusion()),
+    ]
+    return [one_line(line.replace("\u00a0", " ")) for line in lines]
 
 
 def level_of(result: AuditResult) -> float:

@@ -43,7 +43,7 @@ from dpaudit.result.values import MEASUREMENT, AttackRow, Counts, Curve, Detecta
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
-from dpaudit.text.reasons import About, Reason
+from dpaudit.text.reasons import Reason, WarningCode
 
 GIVEN = AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user")
 
@@ -264,7 +264,7 @@ def _result(
             notes=(*counted.notes, *filter(None, [hardly])),
             ignored=() if mu_lower > 0 else counted.ignored,
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
-            too_few="" if found_least.claim else Reason(few, About.TOO_FEW),
+            too_few="" if found_least.claim else Reason(few, WarningCode.TOO_FEW),
         )
     )
     valid = found.bounds_valid

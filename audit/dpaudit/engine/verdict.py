@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpaudit.result.values import StoppedBy, Verdict
-from dpaudit.text.reasons import About, Reason
-
-DROPPED = "the pair was dropped"
-"""Words of the warning that a failure ended the trials of one pair."""
+from dpaudit.text.reasons import Reason, WarningCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +93,7 @@ def ruling(facts: Facts) -> Ruling:
         verdict=verdict,
         bounds_valid=facts.complete and not facts.dependent and not facts.doubts,
         stopped_by=stopped_by,
-        reasons=tuple(map(Reason.of, (*_reported(facts), *last))),
+        reasons=(*_reported(facts), *last),
     )
 
 
@@ -120,9 +117,9 @@ def _reported(facts: Facts) -> tuple[str, ...]:
     failures: tuple[str, ...] = ()
     if facts.failure:
         kept = f"; the {facts.trials} runs per dataset before it are kept" if facts.trials else ""
-        failures = (Reason(f"{facts.failure}{kept}", About.FAILURE),)
+        failures = (Reason(f"{facts.failure}{kept}", WarningCode.FAILURE),)
     elif facts.dropped:
-        failures = tuple(f"{failure}; {DROPPED}" for failure in facts.dropped)
+        failures = tuple(Reason(f"{one}; the pair was dropped", WarningCode.FAILURE) for one in facts.dropped)
     words = f"interrupted after {facts.trials} of {facts.allowed} runs per dataset"
-    interrupted = Reason(words, About.INTERRUPTION)
+    interrupted = Reason(words, WarningCode.INTERRUPTION)
     return (*facts.notes, *failures, *facts.side_effects, *([interrupted] if facts.interrupted else []))

@@ -177,5 +177,5 @@ def answer_of(child: Child, request: dict[str, object], timeout: float | None, a
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
     if "error" in found:
         lines = "".join(f"\n    {line}" for line in found["traceback"].splitlines())
-        raise child.failed(f"raised {found['error']}{lines}")
+        raise child.failed(f"raised {found['error']}{lines}") from MechanismError(found["error"])
     return found

@@ -58,7 +58,6 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.histograms import is_whole, sha256
 from dpaudit.result.values import Counts
-from dpaudit.text.reasons import FromFile
 from dpaudit.text.rounding import upper
 from dpaudit.values import Json, JsonObject
 
@@ -112,7 +111,7 @@ class Confirmation:
             processes=int(values["processes"]),
             counts=counts,
             p_value=p_value,
-            reason=FromFile(str(values["reason"])),
+            reason=str(values["reason"]),
         )
 
 

@@ -28,7 +28,7 @@ from dpaudit.result.values import (
     Verdict,
     Witness,
 )
-from dpaudit.text.reasons import FromFile
+from dpaudit.text.reasons import Reason, WarningCode
 from dpaudit.values import Foreign, Json, JsonObject, Parameters
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
@@ -55,6 +55,11 @@ class _History(_Columns):
     log_e: list[float]
 
 
+class _Warning(BaseModel):
+    code: WarningCode
+    text: str  # without the consequence that the code implies
+
+
 class _ResultFile(BaseModel):
     name: str
     verdict: Verdict
@@ -74,7 +79,7 @@ class _ResultFile(BaseModel):
     evidence: JsonObject
     pairs: tuple[PairRow, ...]
     attacks: tuple[AttackRow, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[_Warning, ...]
     environment: JsonObject
     elapsed_s: float = Field(ge=0, allow_inf_nan=False)
     bounds_valid: bool
@@ -110,8 +115,18 @@ def read(values: Json) -> Parameters:
             trials=np.array(file.history.trials, dtype=np.int64), log_e=np.array(file.history.log_e, dtype=np.float64)
         ),
         "provenance": Provenance.read(file.environment),
-        "warnings": tuple(map(FromFile, file.warnings)),
+        "warnings": tuple(Reason(one.text, one.code, foreign=True) for one in file.warnings),
     }
+
+
+def written(fields: Parameters) -> JsonObject:
+    """Return the plain values that `read` reads, from the fields of an `AuditResult` by name."""
+    values = {"environment" if name == "provenance" else name: value for name, value in fields.items()}
+    values["environment"] = fields["provenance"].environment
+    values["evidence"] = fields["evidence"].to_json()
+    values["warnings"] = tuple(map(Reason.of, fields["warnings"]))
+    absent = {name for name in ("training", "bounds") if not values[name]}
+    return {"format": FORMAT, **plain({name: value for name, value in values.items() if name not in absent})}
 
 
 def _check(file: _ResultFile) -> None:
@@ -147,6 +162,8 @@ def plain(value: Foreign) -> Json:
             return value.value
         case TradeoffFunction():
             return str(value)
+        case Reason():
+            return {"code": value.code.value, "text": value.sign}
         case str():
             return str(value)
         case bool() | int() | None:

@@ -33,7 +33,7 @@ from dpaudit.result.values import (
 )
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import About, is_about
+from dpaudit.text.reasons import WarningCode, has_code
 from dpaudit.text.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
 from dpaudit.values import Json, JsonObject
 
@@ -51,8 +51,7 @@ class AuditResult(Shown):
     claim: TradeoffFunction
     confidence: float
     method: str
-    # p-value of the claim; for a sequential audit, 1 / maximum wealth, which is valid at any stopping time
-    p_value: float
+    p_value: float  # of the claim; for a sequential audit, 1 / maximum wealth, which is valid at any stopping time
     # e-value of the claim, which has expectation <= 1 if the claim is true, and may be inf.  The e-value of a
     # sequential audit is the final wealth.  If the mechanism failed, the e-value is at most 1, because the wealth just
     # before a failure is not an e-value.
@@ -60,8 +59,7 @@ class AuditResult(Shown):
     trials_used: int  # number of runs made on each dataset, including those that were only used to train attacks
     trials_allowed: int  # maximum number of runs on each dataset
     stopped_by: StoppedBy = "trials"
-    # number of runs on each dataset when the claim was refuted; None if it was not refuted
-    refuted_at: int | None = None
+    refuted_at: int | None = None  # number of runs on each dataset when the claim was refuted, if it was refuted
     mu_lower: float  # certified lower bound on mu: the mechanism is not mu-GDP for any mu below the bound
     curve: Curve
     witness: Witness | None
@@ -73,11 +71,9 @@ class AuditResult(Shown):
     warnings: tuple[str, ...]
     provenance: Provenance  # versions, machine, seed, date, mechanism and config of the audit
     elapsed_s: float  # duration of the audit in seconds
-    # False if runs were dependent, or if the audit made fewer trials than planned; otherwise True
-    bounds_valid: bool = True
+    bounds_valid: bool = True  # False if runs were dependent, or if the audit made fewer trials than planned
     training: TrainingRecord | None = None  # design and scores of an audit of training; None for other audits
-    # confidence for which verdict, bounds and curve were computed, retained by `dataclasses.replace`
-    _computed_at: float | None = None
+    _computed_at: float | None = None  # confidence of verdict, bounds and curve, retained by `dataclasses.replace`
     _bounds: dict[float, float] = field(init=False, default_factory=dict)
     _assumed: dict[tuple[float, str | Family], AssumedBound] = field(init=False, default_factory=dict)
 
@@ -175,14 +171,10 @@ class AuditResult(Shown):
 
     def to_dict(self) -> JsonObject:
         """Return the result as plain JSON values."""
-        from dpaudit.result.files import plain
+        from dpaudit.result.files import written  # see `from_dict`
 
-        left_out = {"training"} if self.training is None else set()
-        public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name not in left_out)
-        names = ("environment" if name == "provenance" else name for name in public)
-        values = {name: getattr(self, name) for name in names}
-        stated = {"bounds": rows} if (rows := self.bounds) else {}  # for other readers: the evidence implies them
-        return {"format": FORMAT, **plain(values | stated | {"evidence": self.evidence.to_json()})}
+        public = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_")}
+        return written({**public, "bounds": self.bounds})  # other readers get bounds, which the evidence implies
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
@@ -217,7 +209,7 @@ class AuditResult(Shown):
         epsilon-DP, each of the two probabilities differs between neighbours by a factor of at most e^epsilon.  So the
         runs that succeed are 2 epsilon-DP, and need not be better.
         """
-        retried = any(is_about(warning, About.RETRIED) for warning in self.warnings)
+        retried = any(has_code(warning, WarningCode.RETRIED) for warning in self.warnings)
         words = " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
         return words if retried else ""
 
@@ -244,7 +236,7 @@ class AuditResult(Shown):
         rows = self.bounds_at(delta)
         runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
         if not rows:
-            lines.append(f"  {runs} in {took}; {certified_words(self)}")
+            lines.append(f"  {runs} in {took}; {'certified: ' * self.bounds_valid}{certified_words(self)}")
         elif self.measurement or isinstance(self.claim, PureDP | ApproxDP):
             lines.append(f"  {runs}; the audit took {took}")
         else:
@@ -265,7 +257,8 @@ class AuditResult(Shown):
             )
             if seen.needed:
                 lines.append(f"  {seen.needed}")
-        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in warnings)])
+        lines += [f"  warning: {words}" for words in warnings]
+        return "\n".join(map(one_line, lines))
 
     @property
     def runs_for_size(self) -> float | None:
@@ -316,8 +309,8 @@ def certified_words(result: AuditResult) -> str:
         return "nothing is certified"
     if isinstance(result.claim, PureDP | ApproxDP):
         delta = float(result.claim.parameters.get("delta", 0.0))
-        return f"certified: epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
-    return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
+        return f"epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
+    return f"mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
 
 
 def allowed_rate(result: AuditResult) -> float:

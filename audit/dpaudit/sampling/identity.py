@@ -28,8 +28,7 @@ from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.version import __version__
 
 _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
-_KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
-_NOT_COMPARED = ", without what cannot be compared: "
+_KEYED = "scrypt:"  # prefix of the parts that hide a secret; messages and results never show the hash
 # Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
 # scores for the same canaries and the same coins.
 _MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
@@ -45,6 +44,12 @@ class Secret:
         """Return a keyed hash that is slow to compute, so that nobody can guess short values in bulk."""
         found = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=_SCRYPT_COST, r=8, p=1)
         return f"{_KEYED}{found[:32].hex()}"
+
+
+class Partial(str):
+    """A part that leaves out objects of some types, which cannot be compared."""
+
+    types: str
 
 
 Identity = Mapping[str, str | Secret]
@@ -106,7 +111,7 @@ def _of_params(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str 
     params = None if mechanism.params is None else dict(mechanism.params)
     public = masked_values(params)
     found: dict[str, str | Secret] = {"batched": str(mechanism.batched)}
-    found["params"] = f"{brief(public)} {_text(fingerprint(public))}"
+    found["params"] = _text(fingerprint(public), f"{brief(public)} ")
     return found if public == params else {**found, "secrets in params": Secret(fingerprint(params).sha256)}
 
 
@@ -122,15 +127,19 @@ def _files_and_packages(source: Source) -> dict[str, str]:
     }
 
 
-def _text(found: Fingerprint) -> str:
-    without = f"{_NOT_COMPARED}{', '.join(sorted(found.not_compared))}" if found.not_compared else ""
-    return f"sha256 {found.sha256}{without}"
+def _text(found: Fingerprint, before: str = "") -> str:
+    text = f"{before}sha256 {found.sha256}"
+    if not found.not_compared:
+        return text
+    types = ", ".join(sorted(found.not_compared))
+    partial = Partial(f"{text}, without what cannot be compared: {types}")
+    partial.types = types
+    return partial
 
 
 def not_compared(parts: Identity) -> list[str]:
     """Return, for each part that could not be compared completely, the part and the types of objects in it."""
-    split = [(name, text.partition(_NOT_COMPARED)[2]) for name, text in public(parts).items()]
-    return [f"{name} ({types})" for name, types in split if types]
+    return [f"{name} ({part.types})" for name, part in parts.items() if isinstance(part, Partial)]
 
 
 def uncertain(parts: Sequence[str]) -> str:
@@ -174,11 +183,17 @@ def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = 
 
 def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the differences between the identity in a result and the identity of a mechanism with one of its pairs."""
-    now = {name.removesuffix(" of pair 1"): text for name, text in now.items()}
-    code = {name: text for name, text in recorded.items() if " of pair " not in name}
-    numbers = [name.removeprefix("d0 of pair ") for name in recorded if name.startswith("d0 of pair ")]
-    pairs = [{part: recorded.get(f"{part} of pair {one}", "") for part in ("relation", "d0", "d1")} for one in numbers]
+    first, number = _named(1), 1
+    now, code, pairs = {first.get(name, name): text for name, text in now.items()}, dict(recorded), []
+    while (names := _named(number)).keys() & code.keys():
+        pairs.append({part: code.pop(name, "") for name, part in names.items()})
+        number += 1
     return min((in_words({**code, **one}, now, "in the result") for one in pairs or [{}]), key=len)
+
+
+def _named(number: int) -> dict[str, str]:
+    """Return the parts of an identity about a pair, with their names without the number of the pair."""
+    return {f"{part} of pair {number}": part for part in ("relation", "d0", "d1")}
 
 
 def _shown(text: object, secret: str) -> str:

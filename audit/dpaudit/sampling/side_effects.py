@@ -15,7 +15,7 @@ import numpy as np
 
 from dpaudit.mechanisms.own_process import copies, current_folder, end_copy, exits_refused
 from dpaudit.mechanisms.protocol import OUTSIDE, REPORTED
-from dpaudit.text.reasons import About, Reason
+from dpaudit.text.reasons import Reason, WarningCode
 
 _SPARE_HANDLES = 8  # writing a result, its PDF and a table needs fewer
 
@@ -40,22 +40,22 @@ class SideEffects:
 
     def words(self) -> list[str]:
         """Return one sentence for each side effect that an auditor should know."""
-        found: list[str] = []
+        harmless = []
         if self.lines:
             first = f"{self.first_line!r}"
-            found.append(
+            harmless.append(
                 f"the mechanism printed {self.lines:,} lines to stdout, which went to stderr; the first line: {first}"
             )
         if self.moved_to:
-            found.append(f"the mechanism changed the working directory to {self.moved_to}; dpaudit restored it")
+            harmless.append(f"the mechanism changed the working directory to {self.moved_to}; dpaudit restored it")
         if self.legacy_randomness:
-            words = (
+            harmless.append(
                 "the mechanism uses global random state instead of its rng argument: the same seed may give other "
                 "outputs next time"
             )
-            found.append(Reason(words, About.GLOBAL_STATE))
         if self.changed:
-            found.append(f"the mechanism changes its dataset in place ({self.changed}); every run got a fresh copy")
+            harmless.append(f"the mechanism changes its dataset in place ({self.changed}); every run got a fresh copy")
+        found: list[str] = [Reason(words, WarningCode.HARMLESS) for words in harmless]
         if self.forked:
             found.append(
                 "the mechanism forks, and copies of this process returned from a run; each copy was ended at once, and "
@@ -66,7 +66,7 @@ class SideEffects:
                 f"worker processes died or could not return their outputs ({self.lost} times), and these runs were "
                 "retried: the audit covers only runs that do not end their worker process"
             )
-            found.append(Reason(words, About.RETRIED))
+            found.append(Reason(words, WarningCode.RETRIED))
         if self.clock == REPORTED:
             found.append(
                 "the program measured its running times, and reads only the dataset of the run: the size of a dataset "

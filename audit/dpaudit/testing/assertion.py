@@ -26,7 +26,7 @@ from dpaudit.testing.effort import Effort, described, sought_of, violations_of
 from dpaudit.testing.messages import SLOW, inconclusive, known_violation, no_answer, violation
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
-from dpaudit.text.reasons import About, Reason, is_about
+from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.values import Foreign
 
 
@@ -148,7 +148,7 @@ def _outcome(
 ) -> AuditResult | Exception:
     """Record an audit that has ended, and return its result, or the exception for a violation or a missing verdict."""
     missed = not effort.shows(result.trials_used)
-    if missed and (stated or is_about(result.warnings[-1] if result.warnings else "", About.TOO_FEW)):
+    if missed and (stated or any(has_code(last, WarningCode.TOO_FEW) for last in result.warnings[-1:])):
         result = _too_few(result, effort)
     if allowance.node:
         seed = allowance.settings.seed
@@ -176,7 +176,7 @@ def _outcome(
         "other": effort.others() if result.elapsed_s > SLOW else {},
         "outputs": list(outputs),
         "repeats": repeats,
-        "warnings": [str(words) for words in result.warnings],
+        "warnings": list(map(str, result.warnings)),
         "chain": dataclasses.asdict(after),
     }
     allowance.add(record)
@@ -198,11 +198,11 @@ def _too_few(result: AuditResult, effort: Effort) -> AuditResult:
     if result.verdict is Verdict.NO_VIOLATION:
         sought = described(effort.detect)
         words = f"{result.trials_used:,} runs per dataset are too few to see a mechanism that is {sought}"
-        few = Reason(words, About.TOO_FEW)
+        few = Reason(words, WarningCode.TOO_FEW)
         result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
     if result.verdict is Verdict.INCONCLUSIVE:
         words = f"trials={effort.planned} would detect this mechanism with probability 99.9 % if the attack is optimal"
-        result = dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))
+        result = dataclasses.replace(result, warnings=(*result.warnings, words))
     return result
 
 

@@ -17,7 +17,7 @@ from dpaudit.result.model import AuditResult, certified_words, size_words, witne
 from dpaudit.testing.baseline import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import About, is_about
+from dpaudit.text.reasons import WarningCode, has_code
 from dpaudit.text.rounding import lower, percent_at_least, upper
 from dpaudit.text.signs import SIGNS
 
@@ -28,7 +28,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, fol
     """Describe a violation, and write its files to a folder.  Without a baseline, `chain` is None."""
     lines = [
         f"VIOLATION of {result.claim.label}",
-        f"  certified  {certified_words(result).removeprefix('certified: ')}",
+        f"  certified  {certified_words(result)}",
         *(f"             {words}" for words in size_words(result)),
         f"  evidence   p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= "
         f"{lower(significance, 2)}; {result.trials_used:,} runs per dataset",
@@ -66,7 +66,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
 
 def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
     """Describe an audit without a verdict, and write its files.  Signs of dependent runs come first, with advice."""
-    signs = [warning for warning in result.warnings if is_about(warning, About.DEPENDENT)]
+    signs = [warning for warning in result.warnings if has_code(warning, WarningCode.DEPENDENT)]
     advice = (
         "what to do: independent runs appear dependent only once in 10^9 audits, so look for state that one run passes "
         "to the next (a cache, a generator that is reset, or a counter), or try another --dpaudit-seed"

@@ -1,8 +1,4 @@
-"""Subjects of warnings, for code that acts on a warning.
-
-A warning of an audit is a `Reason`: text with a subject.  Result files store only the text, from which only this module
-finds the subject again.
-"""
+"""Warnings of an audit: words for people, and a code for whatever acts on a warning."""
 
 from __future__ import annotations
 
@@ -10,79 +6,60 @@ import enum
 from typing import Self
 
 
-class About(enum.Enum):
-    """The subject of a warning.  The value is part of the text of every warning about the subject."""
+class WarningCode(enum.Enum):
+    """What a warning means for a verdict, an exit code, a report or a next step."""
 
-    DEPENDENT = "no guarantee holds, since trials must be independent"
-    VOID = "no guarantee holds for what was counted"  # an attack made the scores worthless
-    FAILURE = "before it "  # the mechanism failed, and the audit stopped
-    INTERRUPTION = "interrupted"
-    TOO_FEW = "too few to see"  # too few runs or guesses to detect the violation in question
-    RETRIED = "retried: the "  # failed runs were retried, so the claim was tested on the runs that succeeded
-    GLOBAL_STATE = "global random state"  # the mechanism uses the global random state
-    OTHER = ""
+    DEPENDENT = "dependent"  # runs depend on each other, so no guarantee holds
+    VOID = "void"  # an attack made the scores worthless, so no guarantee holds
+    FAILURE = "failure"  # the mechanism failed, and the trials of a pair or of all pairs ended
+    INTERRUPTION = "interruption"
+    TOO_FEW = "too few"  # too few runs or guesses to detect the violation in question
+    RETRIED = "retried"  # failed runs were retried, so the claim was tested on the runs that succeeded
+    HARMLESS = "harmless"  # a side effect that was undone, or that only affects exact repetition
+    OTHER = "other"
 
 
-_HARMLESS = (
-    "the mechanism printed ",
-    "the mechanism changed the working directory ",
-    "the mechanism changes its dataset in place ",
-    "the mechanism uses global random state ",
-)
-"""Beginnings of the warnings that concern neither the validity nor the meaning of a verdict."""
+_CONSEQUENCES = {
+    WarningCode.DEPENDENT: ": no guarantee holds, since trials must be independent",
+    WarningCode.VOID: ": no guarantee holds for what was counted",
+}
 
 
 class Reason(str):
-    """The text of a warning, with its subject as the attribute `about`."""
+    """A warning: what was observed, followed by the consequence that its code implies.
 
-    about: About
+    A warning that is plain text has the code `OTHER`.
+    """
 
-    def __new__(cls, words: str, about: About) -> Self:
-        reason = super().__new__(cls, words)
-        reason.about = about
+    sign: str  # what was observed, without the consequence
+    code: WarningCode
+    foreign: bool  # whether a file states it, which anybody may have written; reports quote it
+
+    def __new__(cls, sign: str, code: WarningCode = WarningCode.OTHER, foreign: bool = False) -> Self:
+        reason = super().__new__(cls, sign + _CONSEQUENCES.get(code, ""))
+        reason.sign, reason.code, reason.foreign = sign, code, foreign
         return reason
 
-    def __getnewargs__(self) -> tuple[str, About]:  # type: ignore[override]  # used by copy and pickle
-        return str(self), self.about
+    def __getnewargs__(self) -> tuple[str, WarningCode, bool]:  # type: ignore[override]  # used by copy and pickle
+        return self.sign, self.code, self.foreign
 
     @classmethod
     def of(cls, words: str) -> Self:
-        """Return `words` if this text is a `Reason`; otherwise a `Reason` with these words about `About.OTHER`."""
-        return words if isinstance(words, cls) else cls(words, About.OTHER)
-
-    @classmethod
-    def that(cls, sign: str, about: About) -> Self:
-        """Combine an observation with its consequence: "SIGN: CONSEQUENCE"."""
-        return cls(f"{sign}: {about.value}", about)
+        """Return a warning as a `Reason`."""
+        return words if isinstance(words, cls) else cls(words)
 
 
-class FromFile(str):
-    """The text of a warning in a result file, which anybody may have written.  Reports quote such a text."""
+def has_code(warning: str, *codes: WarningCode) -> bool:
+    """Return whether the code of a warning is one of `codes`."""
+    return Reason.of(warning).code in codes
+
+
+def nothing_holds(warning: str) -> bool:
+    """Return whether a warning states that the counts prove nothing."""
+    return has_code(warning, WarningCode.DEPENDENT, WarningCode.VOID)
 
 
 def quoted(words: str) -> str:
     """Return foreign words as a quotation."""
     plain = words.replace("”", '"').rstrip(".")
     return f"the file states: “{plain}”"
-
-
-def is_about(warning: str, about: About) -> bool:
-    """Return whether a warning has the given subject."""
-    if isinstance(warning, Reason):
-        return warning.about is about
-    return about is not About.OTHER and about.value in warning
-
-
-def concerns_verdict(warning: str) -> bool:
-    """Whether a warning concerns a verdict, rather than side effects that dpaudit undid or exact repetition."""
-    return not warning.startswith(_HARMLESS)
-
-
-def nothing_holds(warning: str) -> bool:
-    """Return whether a warning states that the counts prove nothing."""
-    return is_about(warning, About.DEPENDENT) or is_about(warning, About.VOID)
-
-
-def sign(warning: str) -> str:
-    """Return the observation of a warning without its consequence."""
-    return warning.split(": no guarantee holds")[0]

@@ -23,7 +23,7 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import Design, TrainingRecord, histograms, numbers
-from dpaudit.text.reasons import About, Reason, is_about
+from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.values.content import key
 
 _MAX_TESTED = 4000  # maximum number of runs on each dataset that are tested for dependence, as in `audit`
@@ -47,7 +47,7 @@ def described(
     edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
     words = training_words(train)
     record = TrainingRecord(design=design, training=words, canary=canary, edges=edges, out=first, into=second)
-    return dataclasses.replace(result, warnings=(*map(Reason.of, found), *result.warnings), training=record)
+    return dataclasses.replace(result, warnings=(*found, *result.warnings), training=record)
 
 
 def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
 
 def too_few(result: AuditResult, given: int, what: str, independence: Independence) -> tuple[str, ...]:
     """If no scores could have refuted the claim, return a warning that states the number of scores that could."""
-    if not any(is_about(warning, About.TOO_FEW) for warning in result.warnings):
+    if not any(has_code(warning, WarningCode.TOO_FEW) for warning in result.warnings):
         return ()
     fewest = fewest_scores(result.claim, independence=independence, confidence=result.confidence)
     if fewest is not None and fewest <= given:  # the numbers of both sides differ too much
@@ -105,14 +105,14 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
             f"all {len(side):,} outputs on d{at} are {shown(side[0])}" for at, side in enumerate(sides)
         )
         words = f"{constants}, so runs share a seed, or the training has no noise"
-        return (Reason.that(words, About.DEPENDENT),)
+        return (Reason(words, WarningCode.DEPENDENT),)
     keys = [[key(output) for output in side[:_MAX_TESTED]] for side in sides]
     columns0, columns1 = (_columns(side[:_MAX_TESTED]) for side in sides)
     found = [f"{words}, on d0" for words in dependence(keys[0], columns0, _SHARE)]
     found += [f"{words}, on d1" for words in dependence(keys[1], columns1, _SHARE)]
     found += coupling(columns0, columns1, _SHARE) + coupling(columns0[1:], columns1[:-1], _SHARE)
     found += _stretches(keys[0], keys[1], _SHARE)
-    return tuple(Reason.that(words, About.DEPENDENT) for words in dict.fromkeys(found))
+    return tuple(Reason(words, WarningCode.DEPENDENT) for words in dict.fromkeys(found))
 
 
 def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
         f"{found}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
         "training has no noise"
     )
-    return (Reason.that(words, About.DEPENDENT),) if found else ()
+    return (Reason(words, WarningCode.DEPENDENT),) if found else ()
 
 
 def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:

@@ -172,8 +172,7 @@ def _report(progress: Callable[[TrainingProgress], None] | None, made: int, each
 
 def _check(outcome: Outcome, where: str = "") -> None:
     if outcome.failure:
-        advice = ".  If the model diverges, return nan" if outcome.failure.startswith("raised") else ""
-        raise MechanismError(f"the training {outcome.failure}{where}{advice}")
+        raise MechanismError(f"the training {outcome.failure}{where}.  If the model diverges, return nan")
 
 
 def _arrays(first: RawOutputs, second: RawOutputs) -> tuple[AnyArray, AnyArray]:

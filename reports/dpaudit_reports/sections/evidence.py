@@ -35,6 +35,7 @@ from dpaudit_reports.blocks import (
     Strong,
     Table,
     Text,
+    bare,
     first,
 )
 from dpaudit_reports.figures.evidence import distributions_svg, evidence_svg, witness_scores
@@ -141,15 +142,12 @@ def _caption(threshold: str, confidence: float) -> tuple[Span, ...]:
 
 
 def _by_p_value(result: AuditResult) -> str:
-    limit = at_least(float(1 - Fraction(repr(result.confidence))), 3).partition("\u00a0")[2]
+    limit = bare(at_least(float(1 - Fraction(repr(result.confidence))), 3))
     p_value = p_value_words(result, at_most)
     return (
         "This audit tested the claim once, after a number of runs that was fixed beforehand. So its evidence did not "
         f"grow step by step. The p-value of the claim is {p_value}; a p-value of at most {limit} refutes the claim."
     )
-
-
-_UNUSED = "not used: "  # prefix of the note of an unused attack, before the reason
 
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
@@ -160,8 +158,8 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     if not result.attacks:
         return heading, Paragraph("No attack was tried.", quiet=True)
     shown, left_out = first(result.attacks, "attacks")
-    used = sorted((row for row in shown if not row.note.startswith(_UNUSED)), key=lambda row: -row.weight)
-    unused = [row for row in shown if row.note.startswith(_UNUSED)]
+    unused = [row for row in shown if row.note and not row.weight and math.isnan(row.log_loss)]
+    used = sorted((row for row in shown if row not in unused), key=lambda row: -row.weight)
     noted = any(row.note for row in used)
     numbers = (Column(title, align="right") for title in ("Weight", "Log loss", "Seconds"))
     columns = Column("Attack", grow=2), *numbers, *((Column("Note", grow=3),) if noted else ())
@@ -175,7 +173,7 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     return (
         heading,
         *((table,) if used else ()),
-        *((Paragraph(f"Not used: {_by_reason(unused)}."),) if unused else ()),
+        *((Paragraph(f"Never used: {_by_reason(unused)}."),) if unused else ()),
         *left_out,
         *((Paragraph(_MEANING, quiet=True),) if used else ()),
     )
@@ -191,8 +189,7 @@ _MEANING = (
 def _by_reason(rows: list[AttackRow]) -> str:
     named: dict[str, list[str]] = {}
     for row in rows:
-        reason = " or ".join(part.removeprefix(_UNUSED) for part in row.note.split("; "))
-        named.setdefault(reason, []).append(row.name)
+        named.setdefault(row.note, []).append(row.name)
     return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in named.items())
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from dpaudit.result import RESULTS
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.reasons import About, is_about, nothing_holds
+from dpaudit.text.reasons import WarningCode, has_code, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Span, Text
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.verdicts import fresh, why_inconclusive
@@ -183,11 +183,10 @@ def _after_doubt(result: AuditResult) -> Text:
         return "Correct the failure that the verdict names, and audit again."
     if result.stopped_by == "interruption":
         return "Run the audit again, without interruption."
-    if any(is_about(warning, About.TOO_FEW) for warning in why):
+    if any(has_code(warning, WarningCode.TOO_FEW) for warning in why):
         if advice := result.evidence.words.more:
             return f"{advice[:1].upper()}{advice[1:]}."
-        known = any("would do" in warning for warning in result.warnings)
-        plan = "" if known else " The command dpaudit plan estimates how many runs are needed."
-        again = f" in the config, and audit again with another seed, or with the store of this audit.{plan}"
-        return "Raise ", Code("trials:"), again
+        again = " in the config, and audit again with another seed, or with the store of this audit."
+        plan = " The command dpaudit plan estimates how many runs are needed."
+        return "Raise ", Code("trials:"), again + plan
     return "Remove the cause that the verdict names, and audit again."
