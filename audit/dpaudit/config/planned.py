@@ -21,7 +21,6 @@ from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.modules import imported_from
-from dpaudit.mechanisms.own_process import only_this_process
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import in_words
@@ -234,8 +233,7 @@ class PlannedAudit:
         if self.config.mechanism.library is not None:
             return mechanism, checked(self._read.claim)
         try:
-            with only_this_process():
-                claim = members.claim(found)
+            claim = members.claim(found)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # includes SystemExit

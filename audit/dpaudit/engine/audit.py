@@ -32,7 +32,7 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.fingerprint import same_content
-from dpaudit.mechanisms.own_process import own_error_state
+from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult

@@ -21,7 +21,6 @@ from dpaudit.libraries.inside.synthesizer import SEARCH, TABLES, check_call, che
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.limits import RunTimeout, timeout_after
 from dpaudit.mechanisms.misfit import is_standard
-from dpaudit.mechanisms.own_process import only_this_process
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
@@ -131,7 +130,7 @@ def check_fits(mechanism: Foreign, pair: Pair) -> None:
     outputs: list[Foreign] = []
     for dataset in (pair.d0, pair.d1):
         try:
-            with contextlib.chdir("."), only_this_process(), timeout_after(mechanism.timeout) as timeout:
+            with contextlib.chdir("."), timeout_after(mechanism.timeout) as timeout:
                 outputs += timeout(loaded.sample, copy.deepcopy(dataset), 1, np.random.default_rng(0))
         except KeyboardInterrupt:
             raise

@@ -1,4 +1,4 @@
-"""Limits the time and the memory of foreign code.
+"""Limits the time and the memory of foreign code, and keeps numpy's error state for it.
 
 A timeout in this process uses SIGALRM, so it works only in the main thread of a POSIX system.  It cannot interrupt code
 that is stuck in a compiled library.  Such code should run in another process: as a command, or with `requires:`.
@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.worker import limit_memory
@@ -33,6 +35,9 @@ _PATIENCE = 3  # number of interruptions at intervals of `_GRACE`; later interru
 _SECONDS_BETWEEN = 1e-4  # mean interval between later interruptions, in seconds
 _SHELL = "/bin/sh"
 _LIMITED = 'ulimit -v "$1" || exit 126; shift; exec "$@"'
+
+_DEFAULT: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # of numpy
+_foreign: dict[str, Any] = _DEFAULT
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -167,3 +172,37 @@ def limited_command(
         raise PermissionError(13, "Permission denied", program)
     first = found if program.startswith("-") else program  # the shell would read a leading "-" as an option
     return [_SHELL, "-c", _LIMITED, _SHELL, str(memory // 1024), first, *command[1:]]
+
+
+def current_folder() -> str:
+    """Return the working directory, which foreign code may change or remove."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return "a folder that no longer exists"
+
+
+@contextmanager
+def own_error_state() -> Iterator[None]:
+    """Use numpy's default error state inside the `with` block.  A state that the caller has set is for foreign code."""
+    global _foreign
+    before, given = _foreign, np.geterr()
+    _foreign = before if given == _DEFAULT else {**given}
+    try:
+        with np.errstate(**_DEFAULT):
+            yield
+    finally:
+        _foreign = before
+
+
+@contextmanager
+def foreign_error_state() -> Iterator[None]:
+    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end."""
+    global _foreign
+    limit = sys.getrecursionlimit()
+    with np.errstate(**_foreign):
+        try:
+            yield
+        finally:
+            _foreign = {**np.geterr()}
+            sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))  # writing a result needs some depth

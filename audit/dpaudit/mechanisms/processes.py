@@ -34,48 +34,6 @@ Finished = Callable[[bytearray, int], int]
 """A function of a buffer and of the size it had before, which returns the size of the answer, or 0 if incomplete."""
 
 
-_SCRIPT = """
-trap '' HUP INT QUIT TERM
-groups=' '
-while read -r what group; do
-    case $what in
-        watch) groups="$groups$group ";;
-        leave) groups="${groups%% "$group" *} ${groups#* "$group" }";;
-    esac
-done
-for group in $groups; do kill -s KILL -- "-$group" 2> /dev/null; done
-"""
-
-
-class _Guardian:
-    """A shell that kills the programs of this process if the process dies without ending them, e.g. by `kill -9`.
-
-    The shell reads their process groups from a pipe, which ends when this process ends for any reason.  It runs in a
-    separate session, so that neither Ctrl-C nor a closed terminal stops it.  A fork of this process starts another one.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
-        self._shell: subprocess.Popen[bytes] | None = None
-
-    def write(self, what: str, group: int) -> None:
-        """Watch a group, or leave it before its leader is reaped, because the number may then be used again."""
-        with self._lock, contextlib.suppress(OSError):  # a system may have no /bin/sh
-            ended = self._shell is None or self._owner != os.getpid() or self._shell.poll() is not None
-            if ended and what == "watch":
-                pipe, null, self._owner = subprocess.PIPE, subprocess.DEVNULL, os.getpid()
-                command = ["/bin/sh", "-c", _SCRIPT]
-                self._shell = subprocess.Popen(
-                    command, stdin=pipe, stdout=null, stderr=null, bufsize=0, start_new_session=True
-                )
-            if self._shell is not None and self._owner == os.getpid() and self._shell.stdin is not None:
-                self._shell.stdin.write(f"{what} {group}\n".encode())
-
-
-_guardian = _Guardian()
-
-
 class Child:
     """One running program.
 
@@ -119,7 +77,6 @@ class Child:
             )
         except OSError as error:
             raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
-        _guardian.write("watch", self._process.pid)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
         self._stdin, self._stdout, self._errors = map(_opened, streams)
 
@@ -256,7 +213,6 @@ class Child:
             self._process.wait(patience)
         with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills all children in the group
             os.killpg(self._process.pid, signal.SIGKILL)
-        _guardian.write("leave", self._process.pid)
         self._process.wait()
         if not self._errors.closed:
             self._read_stderr()

@@ -15,9 +15,15 @@ from pathlib import Path
 from types import ModuleType
 
 from dpaudit.mechanisms import members, worker
-from dpaudit.mechanisms.limits import RunTimeout, advice, memory_limited, timeout_after
+from dpaudit.mechanisms.limits import (
+    RunTimeout,
+    advice,
+    current_folder,
+    foreign_error_state,
+    memory_limited,
+    timeout_after,
+)
 from dpaudit.mechanisms.misfit import checked_file, misfit, object_named
-from dpaudit.mechanisms.own_process import current_folder, foreign_error_state, only_this_process
 from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.raised import raised
 from dpaudit.text.masking import masked_values
@@ -47,7 +53,6 @@ class PythonMechanism:
                 foreign_error_state(),
                 memory_limited(self.memory),
                 timeout_after(self.timeout) as timeout,
-                only_this_process(),
             ):
                 return timeout(self._load)
         except KeyboardInterrupt:

@@ -78,7 +78,6 @@ class _Loaded:
             raise TypeError(f"{address} {problem}")
         self.found = found
         self.many: Callable[..., Foreign] | None = getattr(found, "sample", found if batched else None)
-        self._process = os.getpid()
         self.changed: bool | None = None  # whether the runs of this request changed the dataset; None before the check
 
     def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
@@ -86,7 +85,7 @@ class _Loaded:
         if self.many is None:
             return [self._run(dataset, rng) for _ in range(n)]
         given = _copied(dataset)
-        outputs = _counted(self._call(self.many, given, n, rng), n)
+        outputs = _counted(self.many(given, n, rng), n)
         self._look(dataset, given)
         if isinstance(outputs, (list, tuple)):
             _refuse_shared(outputs)
@@ -97,7 +96,7 @@ class _Loaded:
     def _run(self, dataset: Dataset, rng: object) -> Output:
         """Make one run on a new copy of the dataset.  The output is copied, as the mechanism may change it later."""
         given = _copied(dataset)
-        output = _copied(self._call(self.found, given, rng))
+        output = _copied(self.found(given, rng))
         self._look(dataset, given)
         return output
 
@@ -109,10 +108,7 @@ class _Loaded:
         gc.disable()  # start and duration of collections depend on the size of the dataset
         began = perf_counter()
         try:
-            if self.many is None:
-                found = self._call(self.found, copies[index], rng)
-            else:
-                found = self._call(self.many, copies[index], 1, rng)
+            found = self.found(copies[index], rng) if self.many is None else self.many(copies[index], 1, rng)
             answer["seconds"] = perf_counter() - began
         except BaseException as error:
             answer["seconds"] = perf_counter() - began
@@ -126,14 +122,6 @@ class _Loaded:
                 gc.enable()
         self._look(datasets[index], copies[index])
         return answer
-
-    def _call(self, mechanism: Callable[..., Foreign], *arguments: Foreign) -> Foreign:
-        """Call a mechanism.  If the mechanism forks and both processes leave it, the copy ends."""
-        try:
-            return mechanism(*arguments)
-        finally:
-            if os.getpid() != self._process:
-                os._exit(0)
 
     def _look(self, dataset: Dataset, given: Dataset) -> None:
         if self.changed is None:
@@ -268,7 +256,6 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until the stream of requests ends."""
     loaded: _Loaded | None = None
-    process = os.getpid()
     while True:
         body = wire.received(requests)
         if body is None:
@@ -279,8 +266,6 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             answer = wire.frame({"error": f"the dataset or the parameters could not be read: {error}", "traceback": ""})
         else:
             answer, loaded = _answer(request, loaded)
-            if os.getpid() != process:  # a copy that the mechanism made by forking must not answer, too
-                os._exit(0)
         answers.write(answer)
         answers.flush()
 

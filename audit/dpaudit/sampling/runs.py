@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,7 +12,6 @@ import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
 from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
-from dpaudit.mechanisms.own_process import end_copy, only_this_process
 from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
@@ -114,7 +112,6 @@ class Runs:
         called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
         clock = time.perf_counter
         began = seconds = 0.0
-        getpid, process = os.getpid, os.getpid()
         for run, first in enumerate(streams, self.start):
             for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
                 error = None
@@ -135,8 +132,6 @@ class Runs:
                     raise
                 except BaseException as raised:
                     seconds, error = clock() - began, raised
-                if getpid() != process:
-                    end_copy()
                 if (run < _FIRST_RUNS or not run & (run - 1)) and self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if error is None:
@@ -170,8 +165,7 @@ class Runs:
         for run in range(self.start, self.stop):
             rng = stream(self.seed, "batch", self.pair, self.side, run)
             try:
-                with only_this_process():
-                    found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
+                found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -191,8 +185,7 @@ class Runs:
             dataset = self.dataset.copy()
             side_effects.failed += 1  # decremented if the call returns n outputs
             try:
-                with only_this_process():
-                    outputs = timeout(mechanism.sample, dataset, n, rng)
+                outputs = timeout(mechanism.sample, dataset, n, rng)
                 # A mechanism in another process reports a changed dataset.  In this process, the copy shows the change.
                 if members.changed_dataset(mechanism) or self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from dpaudit.mechanisms.own_process import foreign_error_state
+from dpaudit.mechanisms.limits import foreign_error_state
 
 
 class _Key(ISpawnableSeedSequence):
