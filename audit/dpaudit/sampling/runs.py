@@ -11,12 +11,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
+from dpaudit.mechanisms.copies import (
+    IMMUTABLE,
+    NotCopyable,
+    UnusableOutputs,
+    copier,
+    detached,
+    immutable,
+    refuse_shared,
+)
 from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
 from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
+from dpaudit.mechanisms.wire import differ
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
-from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, UnusableOutputs, detached, detached_batch
 from dpaudit.sampling.side_effects import SideEffects, watched
 from dpaudit.sampling.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
@@ -24,6 +33,50 @@ from dpaudit.settings.limits import check_memory
 from dpaudit.values import Foreign, Output, RawOutputs
 
 _FIRST_RUNS = 8  # changes of the dataset are checked after these, and later after runs whose index is a power of 2
+
+
+class Dataset:
+    """A dataset that is copied for each run.  A mechanism never gets the original.
+
+    Attributes:
+        value: The dataset, which the caller must not change.
+        copy: A function that returns a new copy; it is chosen once, so that copying a short list takes little time.
+        fixed: Whether the dataset is immutable.  In this case, `copy` returns the dataset itself.
+    """
+
+    def __init__(self, value: object) -> None:
+        """Copy a dataset."""
+        self.__setstate__((detached(value),))
+
+    def changed(self, given: object) -> bool:
+        """Whether the copy `given` certainly differs from the dataset."""
+        return not self.fixed and differ(self.value, given)
+
+    def __getstate__(self) -> object:
+        return (self.value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
+
+    def __setstate__(self, state: tuple[Foreign]) -> None:
+        (self.value,) = state
+        self.copy: Callable[[], Foreign] = copier(self.value)
+        self.fixed = immutable(self.value)
+
+
+def detached_batch(outputs: Foreign) -> RawOutputs:
+    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
+    if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
+        return outputs.copy(order="K")
+    if not isinstance(outputs, (list, tuple)) and not (type(outputs) is np.ndarray and outputs.ndim == 1):
+        whole: RawOutputs = detached(outputs)
+        return whole
+    if IMMUTABLE.issuperset(map(type, outputs)):
+        return outputs.copy() if isinstance(outputs, np.ndarray) else list(outputs)
+    refuse_shared(outputs)
+    copies = [detached(output) for output in outputs]
+    if not isinstance(outputs, np.ndarray):
+        return copies
+    array = np.empty(len(copies), dtype=object)
+    array[:] = copies
+    return array
 
 
 @contextmanager

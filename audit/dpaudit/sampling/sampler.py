@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.mechanisms import members
+from dpaudit.mechanisms.copies import NotCopyable, immutable, plain
 from dpaudit.mechanisms.limits import advice
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
-from dpaudit.sampling.detached import Dataset, NotCopyable, immutable, plain
-from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, limited_here, made, resolved
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made, resolved
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import kept_global_randomness, stream

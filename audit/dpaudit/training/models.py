@@ -15,9 +15,8 @@ from dpaudit.mechanisms import MechanismError, members
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.pairs.pair import Pair
-from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.identity import of_code_and_data, with_settings
-from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolved
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, made, resolved
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.settings.audit import AuditSettings
