@@ -17,7 +17,6 @@ from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.config.pair_models import is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
-from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.modules import imported_from
@@ -233,7 +232,7 @@ class PlannedAudit:
         if self.config.mechanism.library is not None:
             return mechanism, checked(self._read.claim)
         try:
-            claim = members.claim(found)
+            claim = getattr(found, "claim", None)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # includes SystemExit

@@ -9,7 +9,7 @@ from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.limits import check_supported
 from dpaudit.mechanisms.misfit import misfit
 from dpaudit.mechanisms.protocol import Batched, MechanismError
@@ -112,9 +112,10 @@ def check_mechanism(mechanism: object) -> None:
 def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFunction) -> None:
     """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`."""
     found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
-    for pair in pairs:
+    check = getattr(found, "check_neighbours", None)
+    for pair in pairs if callable(check) else ():
         try:
-            members.check_neighbours(found, pair.d0, pair.d1, claim)
+            check(pair.d0, pair.d1, claim)
         except ValueError as error:
             raise ValueError(f"{error} (pair {pair})") from None
         except Exception as error:

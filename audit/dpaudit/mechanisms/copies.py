@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from dpaudit.values import Foreign, Output
+    from dpaudit.values import Foreign, Output, RawOutputs
 
 
 class NotCopyable(Exception):
@@ -115,6 +115,24 @@ def _holds_mutable_cells(frame: Foreign) -> bool:
     columns = [frame[name] for name in frame.columns] if hasattr(frame, "columns") else [frame]
     objects = [column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False)]
     return not all(immutable(cell) for column in objects for cell in column)
+
+
+def detached_batch(outputs: Foreign) -> RawOutputs:
+    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
+    if type(outputs) is numpy.ndarray and not outputs.dtype.hasobject:
+        return outputs.copy(order="K")
+    if not isinstance(outputs, (list, tuple)) and not (type(outputs) is numpy.ndarray and outputs.ndim == 1):
+        whole: RawOutputs = detached(outputs)
+        return whole
+    if IMMUTABLE.issuperset(map(type, outputs)):
+        return outputs.copy() if isinstance(outputs, numpy.ndarray) else list(outputs)
+    refuse_shared(outputs)
+    copies = [detached(output) for output in outputs]
+    if not isinstance(outputs, numpy.ndarray):
+        return copies
+    array = numpy.empty(len(copies), dtype=object)
+    array[:] = copies
+    return array
 
 
 def refuse_shared(outputs: Iterable[Output]) -> None:

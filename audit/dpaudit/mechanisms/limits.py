@@ -12,14 +12,12 @@ from __future__ import annotations
 import os
 import random
 import resource
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,8 +31,6 @@ _MAX_SECONDS = 1e6  # seconds (11 days), because timers have a maximum
 _GRACE = 0.1  # seconds between the first interruptions, so that the code can clean up
 _PATIENCE = 3  # number of interruptions at intervals of `_GRACE`; later interruptions are far more frequent
 _SECONDS_BETWEEN = 1e-4  # mean interval between later interruptions, in seconds
-_SHELL = "/bin/sh"
-_LIMITED = 'ulimit -v "$1" || exit 126; shift; exec "$@"'
 
 _DEFAULT: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # of numpy
 _foreign: dict[str, Any] = _DEFAULT
@@ -126,9 +122,9 @@ def timeout_after(seconds: float | None) -> Iterator[Timeout]:
 
 def check_supported() -> None:
     """Check that this system enforces memory limits."""
-    if sys.platform != "linux" or not os.access(_SHELL, os.X_OK) or not os.path.exists("/proc/self/statm"):
+    if sys.platform != "linux" or not os.path.exists("/proc/self/statm"):
         raise MechanismError(
-            f"memory limits need Linux with /proc and {_SHELL}, and this system ({sys.platform}) does not enforce "
+            f"memory limits need Linux with /proc, and this system ({sys.platform}) does not enforce "
             "them: remove `memory`, or run the audit on Linux, for example in a container"
         )
 
@@ -156,22 +152,6 @@ def memory_limited(memory: int | None) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def limited_command(
-    command: Sequence[str], memory: int, *, cwd: Path | None, env: Mapping[str, str] | None
-) -> list[str]:
-    """Return a command by which a shell sets a limit, and then replaces itself by the program."""
-    check_supported()
-    program = command[0]
-    path = (env or {}).get("PATH", os.environ.get("PATH"))
-    found = str((cwd or Path()).absolute() / program) if "/" in program else shutil.which(program, path=path)
-    if found is None or not os.path.exists(found):
-        raise FileNotFoundError(2, "No such file or directory", program)
-    if not os.access(found, os.X_OK) or os.path.isdir(found):
-        raise PermissionError(13, "Permission denied", program)
-    first = found if program.startswith("-") else program  # the shell would read a leading "-" as an option
-    return [_SHELL, "-c", _LIMITED, _SHELL, str(memory // 1024), first, *command[1:]]
 
 
 def current_folder() -> str:

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import re
+import resource
 import selectors
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
-from dpaudit.mechanisms.limits import advice, limited_command
+from dpaudit.mechanisms.limits import advice, check_supported
 from dpaudit.mechanisms.protocol import MechanismError
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
@@ -63,8 +64,8 @@ class Child:
         self._hint = hint
         pipe = subprocess.PIPE
         try:
-            if memory is not None and not limited:
-                command = limited_command(command, memory, cwd=cwd, env=env)
+            if memory is not None:
+                check_supported()
             self._process = subprocess.Popen(
                 list(command),
                 stdin=pipe,
@@ -75,6 +76,8 @@ class Child:
                 env=None if env is None else {**os.environ, **env},
                 start_new_session=True,
             )
+            if memory is not None and not limited:
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (memory, memory))
         except OSError as error:
             raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
         streams = self._process.stdin, self._process.stdout, self._process.stderr

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from dpaudit.mechanisms import members, worker
+from dpaudit.mechanisms import worker
 from dpaudit.mechanisms.limits import (
     RunTimeout,
     advice,
@@ -24,7 +24,7 @@ from dpaudit.mechanisms.limits import (
     timeout_after,
 )
 from dpaudit.mechanisms.misfit import checked_file, misfit, object_named
-from dpaudit.mechanisms.protocol import Batched, MechanismError
+from dpaudit.mechanisms.protocol import Batched, MechanismError, samples
 from dpaudit.mechanisms.raised import raised
 from dpaudit.text.masking import masked_values
 from dpaudit.text.spelling import nearest
@@ -98,7 +98,7 @@ class PythonMechanism:
                 raise MechanismError(words) from error
         if problem := misfit(found, self.batched):
             raise MechanismError(f"{self.address} {problem}")
-        return Batched(found) if self.batched and not members.samples(found) else found
+        return Batched(found) if self.batched and not samples(found) else found
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}

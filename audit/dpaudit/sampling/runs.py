@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism
 from dpaudit.mechanisms.copies import (
     IMMUTABLE,
     NotCopyable,
     UnusableOutputs,
     copier,
     detached,
+    detached_batch,
     immutable,
-    refuse_shared,
 )
 from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
-from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError
+from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError, samples
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
 from dpaudit.mechanisms.wire import differ
@@ -59,24 +59,6 @@ class Dataset:
         (self.value,) = state
         self.copy: Callable[[], Foreign] = copier(self.value)
         self.fixed = immutable(self.value)
-
-
-def detached_batch(outputs: Foreign) -> RawOutputs:
-    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
-    if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
-        return outputs.copy(order="K")
-    if not isinstance(outputs, (list, tuple)) and not (type(outputs) is np.ndarray and outputs.ndim == 1):
-        whole: RawOutputs = detached(outputs)
-        return whole
-    if IMMUTABLE.issuperset(map(type, outputs)):
-        return outputs.copy() if isinstance(outputs, np.ndarray) else list(outputs)
-    refuse_shared(outputs)
-    copies = [detached(output) for output in outputs]
-    if not isinstance(outputs, np.ndarray):
-        return copies
-    array = np.empty(len(copies), dtype=object)
-    array[:] = copies
-    return array
 
 
 @contextmanager
@@ -149,11 +131,11 @@ class Runs:
         ):
             if self.execution.run_by_run and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
                 outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
-            elif members.samples(mechanism) and not self.execution.run_by_run:
+            elif samples(mechanism) and not self.execution.run_by_run:
                 outcome = self._together(mechanism, timeout, side_effects)
             else:
                 outcome = self._one_by_one(mechanism, timeout, side_effects)
-        side_effects.moved_to = side_effects.moved_to or members.moved_to(self.mechanism)
+        side_effects.moved_to = side_effects.moved_to or str(getattr(self.mechanism, "moved_to", ""))
         return replace(outcome, side_effects=side_effects)
 
     def _one_by_one(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
@@ -161,7 +143,7 @@ class Runs:
         side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
-        one = _one_run_of(mechanism) if members.samples(mechanism) else mechanism
+        one = _one_run_of(mechanism) if samples(mechanism) else mechanism
         called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
         clock = time.perf_counter
         began = seconds = 0.0
@@ -226,7 +208,7 @@ class Runs:
                 why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
                 return Outcome(outputs, f"{why} on run {run} of d{self.side}{self._why(error)}")
             side_effects.clock = found.clock if timed else ""
-            if members.changed_dataset(mechanism):
+            if getattr(mechanism, "changed_dataset", False):
                 side_effects.changed = f"d{self.side}"
             output = found.output if found.raised is None else Raised(*found.raised)
             outputs.append(Timed(output, found.seconds) if timed else output)
@@ -240,11 +222,11 @@ class Runs:
             try:
                 outputs = timeout(mechanism.sample, dataset, n, rng)
                 # A mechanism in another process reports a changed dataset.  In this process, the copy shows the change.
-                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):
+                if getattr(mechanism, "changed_dataset", False) or self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
-                    if members.shares_calls(mechanism):
+                    if self._shares_calls:
                         outcome = Outcome(as_alone(outcome.outputs), types=types_of(outcome.outputs))
                     side_effects.failed -= 1
                     return outcome
@@ -303,6 +285,12 @@ class Runs:
         yield first
         for attempt in range(1, self.execution.attempts):
             yield stream(self.seed, "again", self.pair, self.side, run, attempt)
+
+    @property
+    def _shares_calls(self) -> bool:
+        """Whether several outputs may come from one call of the user's code, so that numpy may give them one type."""
+        mechanism = resolved(self.mechanism)  # the process of an environment may call a function once for each run
+        return mechanism.calls_many if isinstance(mechanism, IsolatedMechanism) else samples(mechanism)
 
     @property
     def _again(self) -> str:

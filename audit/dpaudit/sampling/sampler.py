@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.mechanisms import members
 from dpaudit.mechanisms.copies import NotCopyable, immutable, plain
 from dpaudit.mechanisms.limits import advice
+from dpaudit.mechanisms.protocol import samples
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
@@ -182,7 +182,7 @@ class Sampler:
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
         # Every call has a separate stream, so blocks may be cut anywhere between calls.
         size = max(1, -(-(stop - start) // (2 * self.workers)))
-        if members.samples(resolved(self.mechanism)) and not self.execution.run_by_run:
+        if samples(resolved(self.mechanism)) and not self.execution.run_by_run:
             size = CHUNK
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
