@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import random
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -247,16 +245,3 @@ def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
     usual = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
     assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
     assert seen == {"raise", "ignore"}
-
-
-def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: Path) -> None:
-    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
-        sys.setrecursionlimit(len(inspect.stack(0)) + 30)
-        return float(dataset[0] + rng.normal())
-
-    before = sys.getrecursionlimit()
-    try:
-        audit(mechanism, CLAIM, PAIR, **FAST).to_json(tmp_path / "r.json")
-        assert sys.getrecursionlimit() == before
-    finally:
-        sys.setrecursionlimit(before)

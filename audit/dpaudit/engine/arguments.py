@@ -113,7 +113,9 @@ def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFu
     """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`."""
     found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
     check = getattr(found, "check_neighbours", None)
-    for pair in pairs if callable(check) else ():
+    if not callable(check):
+        return
+    for pair in pairs:
         try:
             check(pair.d0, pair.d1, claim)
         except ValueError as error:

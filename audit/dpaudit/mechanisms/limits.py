@@ -102,19 +102,12 @@ def timeout_after(seconds: float | None) -> Iterator[Timeout]:
         return
     if threading.current_thread() is not threading.main_thread():
         raise ValueError("timeout works only in the main thread; run the audit there, or without timeout")
-    timeout, began, hook = Timeout(seconds), time.monotonic(), sys.unraisablehook
-
-    def only_others(unraisable: sys.UnraisableHookArgs) -> None:
-        if not issubclass(unraisable.exc_type, RunTimeout):  # an interruption may occur inside a `__del__`
-            hook(unraisable)
-
+    timeout, began = Timeout(seconds), time.monotonic()
     theirs, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     before = signal.signal(signal.SIGALRM, timeout.interrupt)
-    sys.unraisablehook = only_others
     try:
         yield timeout
     finally:
-        sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before)
         if theirs:
             signal.setitimer(signal.ITIMER_REAL, max(1e-3, theirs - (time.monotonic() - began)), interval)
@@ -179,10 +172,8 @@ def own_error_state() -> Iterator[None]:
 def foreign_error_state() -> Iterator[None]:
     """Use the error state that foreign code has set last, and restore dpaudit's own state at the end."""
     global _foreign
-    limit = sys.getrecursionlimit()
     with np.errstate(**_foreign):
         try:
             yield
         finally:
             _foreign = {**np.geterr()}
-            sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))  # writing a result needs some depth

@@ -221,11 +221,6 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
     return [Outcome([], why)] * len(tasks)
 
 
-def made_in_one_process(runs: Runs) -> Outcome:
-    """Make runs in this process, or in one worker process if the memory of the runs is limited."""
-    return _elsewhere([runs], jobs=1)[0] if limited_here(runs) else runs()
-
-
 def _joined(parts: list[Outcome]) -> Outcome:
     """Join outcomes in order, up to the first failure."""
     whole: list[RawOutputs] = []
