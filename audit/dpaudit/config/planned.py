@@ -21,7 +21,7 @@ from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.modules import imported_from
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism, resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
@@ -223,7 +223,7 @@ class PlannedAudit:
             mechanism = replace(mechanism, lock=self.lock)
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
-        found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+        found = resolved(mechanism)
         if self._generates:
             for pair in self.pairs[:1]:
                 check_fits(mechanism, pair)

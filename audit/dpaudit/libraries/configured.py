@@ -23,7 +23,7 @@ from dpaudit.mechanisms.limits import RunTimeout, timeout_after
 from dpaudit.mechanisms.misfit import is_standard
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism, resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
@@ -126,7 +126,7 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
 def check_fits(mechanism: Foreign, pair: Pair) -> None:
     """Refuse a generator that cannot be fitted to either table of a pair."""
     library = importlib.import_module(f"dpaudit.libraries.{GENERATORS}")
-    loaded = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+    loaded: Foreign = resolved(mechanism)
     outputs: list[Foreign] = []
     for dataset in (pair.d0, pair.d1):
         try:

@@ -142,3 +142,8 @@ def module_key(path: Path) -> str:
     """Return the module name for a file: the same in every process, and another one after an edit of the file."""
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
     return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"
+
+
+def resolved(mechanism: object) -> object:
+    """Return the mechanism to call, and load a mechanism that is named by an address."""
+    return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism

@@ -22,7 +22,7 @@ from dpaudit.mechanisms.copies import (
 )
 from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
 from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError, samples
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
 from dpaudit.mechanisms.wire import differ
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
@@ -277,8 +277,15 @@ class Runs:
 
     def _failure(self, error: BaseException) -> str:
         """Return the failure as the predicate of a sentence about the mechanism."""
-        limit = f" ({advice(self.execution.memory)})" if self._out_of_memory(error) and self.execution.memory else ""
-        return f"{_failure(error)}{limit}"
+        words = f"raised {in_words(error)}"
+        if isinstance(error, (RunTimeout, UnusableOutputs)):
+            words = message_of(error)
+        elif isinstance(error, NotCopyable):
+            words = f"returned an output that cannot be kept: {message_of(error)}"
+            words += "; return numbers, text, or lists and dicts"
+        if self.execution.memory is None or not self._out_of_memory(error):
+            return words
+        return f"{words} ({advice(self.execution.memory)})"
 
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
         """Yield the generator of a run, and then a generator for each retry."""
@@ -319,17 +326,3 @@ def limited_here(runs: Runs) -> bool:
     """Whether a memory limit applies to the process of the runs, and not to a program of the mechanism."""
     programs = isinstance(runs.mechanism, CommandMechanism | IsolatedMechanism)
     return runs.execution.memory is not None and not programs
-
-
-def resolved(mechanism: object) -> object:
-    """Return the mechanism to call, and load a mechanism that is named by an address."""
-    return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
-
-
-def _failure(error: BaseException) -> str:
-    """Return the failure as the predicate of a sentence about the mechanism."""
-    if isinstance(error, (RunTimeout, UnusableOutputs)):
-        return message_of(error)
-    if isinstance(error, NotCopyable):
-        return f"returned an output that cannot be kept: {message_of(error)}; return numbers, text, or lists and dicts"
-    return f"raised {in_words(error)}"

@@ -17,11 +17,12 @@ import numpy.typing as npt
 from dpaudit.mechanisms.copies import NotCopyable, immutable, plain
 from dpaudit.mechanisms.limits import advice
 from dpaudit.mechanisms.protocol import samples
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
-from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made, resolved
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import kept_global_randomness, stream
