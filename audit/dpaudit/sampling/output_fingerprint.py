@@ -13,7 +13,6 @@ import numpy as np
 from dpaudit.mechanisms import wire
 from dpaudit.outputs import Raised, Timed
 from dpaudit.values import Output, RawOutputs
-from dpaudit.values.content import key
 
 wire.register(Raised, lambda value: [value.type, value.message], lambda kind, text: Raised(str(kind), str(text)))
 wire.register(Timed, lambda value: [value.output, value.seconds], lambda output, time: Timed(output, float(time)))
@@ -76,7 +75,7 @@ class _Side:
         for output in outputs:
             if self.unmistakable or self.count >= _MAX_OUTPUTS:
                 return
-            value = hashlib.blake2b(repr(key(output)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            value = hashlib.blake2b(_value(output), digest_size=16).digest()
             self.count += 1
             self._seen[value] += 1
             self.log_orders += math.log(self.count) - math.log(self._seen[value])
@@ -140,10 +139,32 @@ def _numbers(output: Output) -> tuple[float, ...]:
     """Return the first numbers of an output; none if the output is neither a number nor an array of numbers."""
     if type(output) in (int, float):
         return (float(output),) if type(output) is float or abs(output) < 2**53 else ()
-    numbers = isinstance(output, np.ndarray | np.generic) and not isinstance(output, np.ma.MaskedArray)
-    if numbers and output.dtype.kind in "fiu":
+    if _is_array(output) and output.dtype.kind in "fiu":
         return tuple(np.ravel(output)[:8].astype(np.float64).tolist())
     return ()
+
+
+def _is_array(output: Output) -> bool:
+    """Whether an output consists of numbers of numpy, none of which a mask hides."""
+    return isinstance(output, np.ndarray | np.generic) and not isinstance(output, np.ma.MaskedArray)
+
+
+def _value(output: Output) -> bytes:
+    """Return equal bytes for equal outputs in any process.  A collision of unequal outputs errs on the safe side."""
+    if _is_array(output) and not output.dtype.hasobject:
+        return bytes(output.tobytes())
+    if type(output) is dict:  # arrays in a dict are columns of a table; their texts take long
+        output = {name: _in_short(entry) for name, entry in output.items()}
+    try:
+        return repr(output).encode("utf-8", "surrogatepass")
+    except Exception:  # the class of the output may define a __repr__ that raises any exception
+        return type(output).__qualname__.encode()
+
+
+def _in_short(entry: Output) -> Output:
+    if type(entry) is np.ndarray and not entry.dtype.hasobject:
+        return entry.dtype.str, entry.shape, hashlib.blake2b(entry.tobytes(), digest_size=16).hexdigest()
+    return entry
 
 
 class Beginning:
