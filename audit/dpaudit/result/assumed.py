@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of
 from dpaudit.inference.scores.text_families import TextFamily
 from dpaudit.result.evidence import Evidence
+from dpaudit.result.words import words_of
 from dpaudit.text.rounding import lower, lower_as
 
 # absolute precision of the family's parameter; coarse because one claim may take seconds, such as 2,500 steps of DP-SGD
@@ -46,7 +47,7 @@ class AssumedBound(float):
 
 def bound_outside(evidence: Evidence, epsilon: float) -> float:
     """Return a bound that states the untested assumption of the evidence; a plain number if there is none."""
-    assumption = evidence.words.assumption
+    assumption = words_of(evidence).assumption
     return AssumedBound(epsilon, assumption, epsilon) if assumption else epsilon
 
 
@@ -72,7 +73,7 @@ def bound_inside(
         raise ValueError(f"delta must lie in [0, 1], got {delta}")
     family = family_of(assuming)
     text = family if isinstance(family, TextFamily) else None
-    assumption = "; and ".join(filter(None, [_in_words(assuming), evidence.words.assumption]))
+    assumption = "; and ".join(filter(None, [_in_words(assuming), words_of(evidence).assumption]))
     if not valid:
         return AssumedBound(0.0, assumption, 0.0)
     precision = _PRECISION if text is None else text.precision(_PRECISION)

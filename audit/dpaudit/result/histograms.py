@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,11 +14,6 @@ Counts = npt.NDArray[np.int64]
 
 MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
 _MAX_COUNT = 2**53  # maximum number of outputs in one bin, so that sums over all bins fit into 64-bit integers
-
-
-def sha256(counts: Counts) -> str:
-    """Return the SHA-256 hash of counts, stored in C order as little-endian 64-bit integers."""
-    return hashlib.sha256(np.ascontiguousarray(counts).astype("<i8").tobytes()).hexdigest()
 
 
 def sparse(sides: Counts) -> list[list[list[int]]]:

@@ -14,7 +14,7 @@ from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
-from dpaudit.result.evidence import Evidence, given_scores, spent
+from dpaudit.result.evidence import Evidence, confirmation_of, given_scores, spent
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.scores_evidence import ScoreBound, score_bounds, table_words
 from dpaudit.result.shown import Shown
@@ -31,6 +31,7 @@ from dpaudit.result.values import (
     Verdict,
     Witness,
 )
+from dpaudit.result.words import words_of
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.reasons import About, is_about
@@ -88,11 +89,11 @@ class AuditResult(Shown):
         elif self._computed_at != self.confidence:
             raise ValueError(
                 f"the confidence cannot be replaced by {self.confidence!r}: verdict, bounds and curve hold at "
-                f"{self._computed_at!r}; call result.evidence.refutes, .mu_lower or .epsilon_lower, or audit again"
+                f"{self._computed_at!r}; call result.evidence.refutes or .lower, or audit again"
             )
 
     def __repr__(self) -> str:
-        assumption = self.evidence.words.assumption
+        assumption = words_of(self.evidence).assumption
         assumed = f", assumed, not tested: {assumption}" if assumption else ""
         return (
             f"<AuditResult {self.name!r}: {self.verdict.value}, {self.claim.label}, p <= {p_value_words(self)}, "
@@ -107,7 +108,7 @@ class AuditResult(Shown):
     @property
     def confirmation(self) -> Confirmation | None:
         """The fresh runs after the claim was refuted; None if it was not refuted, or if outputs were not counted."""
-        return self.evidence.confirmation
+        return confirmation_of(self.evidence)
 
     @property
     def measurement(self) -> bool:
@@ -157,7 +158,7 @@ class AuditResult(Shown):
         if not self.bounds_valid:
             return 0.0
         if delta not in self._bounds:
-            epsilon = self.evidence.epsilon_lower(delta, confidence=self.confidence)
+            epsilon = self.evidence.lower(delta, confidence=self.confidence)
             self._bounds[delta] = bound_outside(self.evidence, epsilon)
         return self._bounds[delta]
 
@@ -239,8 +240,8 @@ class AuditResult(Shown):
         if warnings and not self.bounds_valid and given_scores(self.evidence) is not None:
             found = f"nothing is proven: {warnings.pop()}"
         lines = [f"{self.name}: {found}"]
-        if self.evidence.words.assumption:
-            lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
+        if words_of(self.evidence).assumption:
+            lines.append(f"  assumed, not tested: {words_of(self.evidence).assumption}")
         rows = self.bounds_at(delta)
         runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
         if not rows:
@@ -270,10 +271,9 @@ class AuditResult(Shown):
     @property
     def runs_for_size(self) -> float | None:
         """Estimated fresh runs on each dataset that would show the size: inf if unknown, None if the size is known."""
-        found, claim = self.confirmation, self.evidence.tested(self.claim)
-        if not self.violated or not self.evidence.anytime or found is None:
+        if not self.violated or not self.evidence.kind.anytime or self.confirmation is None:
             return None
-        return runs_for_size(found, claim, 1 - self.confidence)
+        return runs_for_size(self.confirmation, self.claim.symmetrized(), 1 - self.confidence)
 
 
 Written = Callable[..., str]
@@ -301,8 +301,8 @@ def size_words(result: AuditResult) -> list[str]:
     lines = [] if found is None else [confirmation_words(found)]
     if result.refuted_at is not None and result.stopped_by != "evidence":
         after = spent(result.evidence, result.refuted_at)
-        lines.append(f"refuted after {after}; {result.evidence.words.went_on}")
-    elif result.evidence.anytime and (found is None or found.counts is None):
+        lines.append(f"refuted after {after}; {words_of(result.evidence).went_on}")
+    elif result.evidence.kind.anytime and (found is None or found.counts is None):
         lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
     elif (needed := result.runs_for_size) is not None:
         runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
@@ -349,7 +349,7 @@ def witness_words(result: AuditResult, found: Witness) -> str:
 
 def _allowance(result: AuditResult, found: Witness) -> str:
     allowed = allowed_rate(result)
-    if result.violated and result.evidence.anytime and not 1 - found.beta > allowed:
+    if result.violated and result.evidence.kind.anytime and not 1 - found.beta > allowed:
         return ", an illustration of the proof, which rests on all runs"
     if math.isnan(allowed):
         return ""
