@@ -11,8 +11,7 @@ from dpaudit.claims import parse_claim
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.inference.scores.text_families import MAX_WHOLE, TextFamily, text_family
-from dpaudit.result.assumed import bound_inside
-from dpaudit.result.evidence import FixedEvidence
+from dpaudit.result.evidence import FixedEvidence, bound_inside
 
 COUNTS = np.zeros((2, BINS), dtype=np.int64)
 COUNTS[:, [BINS // 2, BINS // 2 + 1]] = [[320, 80], [80, 320]]

@@ -39,8 +39,8 @@ from dpaudit.learning import STREAM, Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.atomic_write import write_whole
+from dpaudit.result.base_evidence import Counts, check_bins, dense, peak_of, sparse
 from dpaudit.result.evidence import OnlineEvidence, concluded
-from dpaudit.result.histograms import Counts, check_bins, dense, peak_of, sparse
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Detectable, History, PairRow
 from dpaudit.sampling.streams import fresh_seed, stream

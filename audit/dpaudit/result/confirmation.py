@@ -55,7 +55,7 @@ from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import is_whole
+from dpaudit.result.base_evidence import is_whole
 from dpaudit.result.values import Counts
 from dpaudit.text.reasons import FromFile
 from dpaudit.text.rounding import upper

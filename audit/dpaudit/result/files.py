@@ -14,6 +14,8 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.result.base_evidence import Counts as Histogram
+from dpaudit.result.base_evidence import dense
 from dpaudit.result.evidence import (
     Evidence,
     concluded,
@@ -23,8 +25,6 @@ from dpaudit.result.evidence import (
     pair_log_e,
     read_back,
 )
-from dpaudit.result.histograms import Counts as Histogram
-from dpaudit.result.histograms import dense
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import (

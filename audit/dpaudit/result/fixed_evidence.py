@@ -12,9 +12,8 @@ from dpaudit.inference.fixed.regions import threshold_for_epsilon, threshold_for
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
-from dpaudit.result.base_evidence import Evidence, Kind
+from dpaudit.result.base_evidence import Counts, Evidence, Kind, check_bins, check_trials, dense, sparse
 from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation
-from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
 from dpaudit.values import Json, JsonObject
 
 

@@ -12,9 +12,16 @@ from pathlib import Path
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
-from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
-from dpaudit.result.evidence import Evidence, confirmation_of, given_scores, spent
+from dpaudit.result.evidence import (
+    AssumedBound,
+    Evidence,
+    bound_inside,
+    bound_outside,
+    confirmation_of,
+    given_scores,
+    spent,
+)
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.scores_evidence import ScoreBound, score_bounds, table_words
 from dpaudit.result.shown import Shown
@@ -93,8 +100,7 @@ class AuditResult(Shown):
             )
 
     def __repr__(self) -> str:
-        assumption = words_of(self.evidence).assumption
-        assumed = f", assumed, not tested: {assumption}" if assumption else ""
+        assumed = (words := words_of(self.evidence).assumption) and f", assumed, not tested: {words}"
         return (
             f"<AuditResult {self.name!r}: {self.verdict.value}, {self.claim.label}, p <= {p_value_words(self)}, "
             f"confidence {self.confidence}, {spent(self.evidence, self.trials_used)}{assumed}>"
@@ -178,10 +184,8 @@ class AuditResult(Shown):
         """Return the result as plain JSON values."""
         from dpaudit.result.files import plain
 
-        left_out = {"training"} if self.training is None else set()
-        public = (f.name for f in dataclasses.fields(self) if not f.name.startswith("_") and f.name not in left_out)
-        names = ("environment" if name == "provenance" else name for name in public)
-        values = {name: getattr(self, name) for name in names}
+        names = (f.name.replace("provenance", "environment") for f in dataclasses.fields(self) if f.name[0] != "_")
+        values = {name: getattr(self, name) for name in names if name != "training" or self.training is not None}
         stated = {"bounds": rows} if (rows := self.bounds) else {}  # for other readers: the evidence implies them
         return {"format": FORMAT, **plain(values | stated | {"evidence": self.evidence.to_json()})}
 
@@ -194,14 +198,11 @@ class AuditResult(Shown):
             OSError: If the file cannot be read.
         """
         try:
-            text = read_foreign(path)
-            if text.lstrip()[:1] in ("{", "["):
-                return cls.from_dict(json.loads(text))
+            return cls.from_dict(json.loads(read_foreign(path)))
         except RecursionError:
             raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
-        raise ValueError(f"{path} is not a result file of dpaudit: it must be JSON and begin with {{")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
@@ -218,9 +219,9 @@ class AuditResult(Shown):
         epsilon-DP, each of the two probabilities differs between neighbours by a factor of at most e^epsilon.  So the
         runs that succeed are 2 epsilon-DP, and need not be better.
         """
-        retried = any(is_about(warning, About.RETRIED) for warning in self.warnings)
-        words = " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
-        return words if retried else ""
+        if not any(is_about(warning, About.RETRIED) for warning in self.warnings):
+            return ""
+        return " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
 
     def __str__(self) -> str:
         return self.summary()
@@ -239,10 +240,8 @@ class AuditResult(Shown):
         warnings = [words for words in self.warnings if words != MEASUREMENT]
         if warnings and not self.bounds_valid and given_scores(self.evidence) is not None:
             found = f"nothing is proven: {warnings.pop()}"
-        lines = [f"{self.name}: {found}"]
-        if words_of(self.evidence).assumption:
-            lines.append(f"  assumed, not tested: {words_of(self.evidence).assumption}")
-        rows = self.bounds_at(delta)
+        assumed, rows = words_of(self.evidence).assumption, self.bounds_at(delta)
+        lines = [f"{self.name}: {found}", *([f"  assumed, not tested: {assumed}"] if assumed else [])]
         runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
         if not rows:
             lines.append(f"  {runs} in {took}; {certified_words(self)}")
@@ -251,8 +250,7 @@ class AuditResult(Shown):
         else:
             lines.append(f"  {runs}; the audit took {took}; certified: mu >= {mu_words(self)}")
         lines += table_words(rows)
-        if self.violated:
-            lines += [f"  {words}" for words in size_words(self)]
+        lines += [f"  {words}" for words in size_words(self) if self.violated]
         if self.witness is not None:
             near = self.violated or self.witness.near or not self.bounds_valid
             far = "no region that was counted came near a violation"
@@ -264,8 +262,7 @@ class AuditResult(Shown):
                 if seen.claim
                 else "  no violation in the claim's own family was detectable with this number of runs"
             )
-            if seen.needed:
-                lines.append(f"  {seen.needed}")
+            lines += [f"  {seen.needed}"] if seen.needed else []
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in warnings)])
 
     @property

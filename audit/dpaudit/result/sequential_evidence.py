@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import Sizes
@@ -15,7 +18,18 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.numerics.bisect import last_that_holds
-from dpaudit.result.base_evidence import Evidence, Kind
+from dpaudit.result.base_evidence import (
+    Counts,
+    Evidence,
+    Kind,
+    check_bins,
+    dense,
+    is_whole,
+    lost_of,
+    pair_counts_of,
+    peak_of,
+    sparse,
+)
 from dpaudit.result.confirmation import (
     LEAST_PARAMETER,
     Confirmation,
@@ -25,9 +39,86 @@ from dpaudit.result.confirmation import (
     in_family,
     sizes_of,
 )
-from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, peak_of, sparse
-from dpaudit.result.late_bets import LateBets
 from dpaudit.values import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """Outputs that were counted while all wealth was on one bet and one pair."""
+
+    pair: int  # index of the pair
+    bet: int  # index of the bet in `strategy`
+    left: int  # number of trials that were left when the bet was chosen
+    counts: Counts  # counts of outputs of d0 and d1 of the pair; shape (2, BINS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LateBets:
+    """The counts before the first late bet, and the late bets."""
+
+    before: Counts  # counts of all pairs before the first late bet; shape (pairs, 2, BINS)
+    lost: tuple[int, ...]  # indices of the pairs whose wealth was 0 before the first late bet
+    stages: tuple[Stage, ...]  # at least one; all but the last are complete
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all outputs; shape (pairs, 2, BINS)."""
+        total = self.before.copy()
+        for stage in self.stages:
+            total[stage.pair] += stage.counts
+        return total
+
+    def wealth_on(
+        self, bets: Strategy, counts: Counts, lost: Collection[int], *, coin_selected: bool
+    ) -> Callable[[TradeoffFunction], float]:
+        """Return a function that maps a claim to the log-wealth at a moment of the audit."""
+        parts = self.until(counts)
+        if parts is None:
+            return bets.wealth_on(counts, lost, coin_selected=coin_selected)
+        if not set(lost) <= set(self.lost):  # all wealth was on the pair on which a run failed
+            return lambda claim: -math.inf
+        early = bets.wealth_on(self.before, self.lost, coin_selected=coin_selected)
+
+        def log_e(claim: TradeoffFunction) -> float:
+            prices = bets.log_prices(claim)
+            won = (bets.gains(prices, one.counts[None], coin_selected=coin_selected)[0, one.bet] for one in parts)
+            return early(claim) + float(sum(won))
+
+        return log_e
+
+    def until(self, counts: Counts) -> tuple[Stage, ...] | None:
+        """Return the stages until a moment, the last one with its counts until then; None before the first late bet."""
+        total, made = counts.sum(), self.before.sum()
+        if total <= made:
+            return None
+        rest, at = counts - self.before, 0
+        while at < len(self.stages) - 1 and made + self.stages[at].counts.sum() < total:
+            stage = self.stages[at]
+            rest[stage.pair] -= stage.counts
+            made += stage.counts.sum()
+            at += 1
+        stage = self.stages[at]
+        return (*self.stages[:at], replace(stage, counts=rest[stage.pair]))
+
+    def to_json(self) -> JsonObject:
+        stages = [asdict(one) | {"counts": sparse(one.counts)} for one in self.stages]
+        return {"lost": list(self.lost), "stages": stages}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Json], counts: Counts, lost: tuple[int, ...], *, bets: int) -> LateBets:
+        """Read late bets."""
+        stages = []
+        for one in values["stages"]:
+            if not (is_whole(one["pair"], len(counts) - 1) and is_whole(one["bet"], bets - 1)):
+                raise ValueError(f"a late bet must name one of its pairs and bets, got {one['pair']!r}, {one['bet']!r}")
+            stages.append(Stage(pair=one["pair"], bet=one["bet"], left=int(one["left"]), counts=dense(one["counts"])))
+        before = counts.copy()
+        for stage in stages:
+            before[stage.pair] -= stage.counts
+        if np.any(before < 0):
+            raise ValueError("evidence must count no more outputs during late bets than in all")
+        return cls(before=before, lost=lost, stages=tuple(stages))
+
 
 _PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
 
@@ -153,34 +244,28 @@ class SequentialEvidence(Evidence):
         return [bets.log_wealth(one[None, :]) for one in gains]
 
     def to_json(self) -> JsonObject:
-        peak = {} if self.peak is None else {"peak": [sparse(sides) for sides in self.peak]}
-        violations = [] if self.planned is None else [str(violation) for violation in self.planned.violations]
-        return {
+        planned, late, fresh = self.planned, self.late, self.confirmation
+        values: JsonObject = {
             "method": self.kind.method,
             "bins": BINS,
             "counts": [sparse(sides) for sides in self.counts],
             "lost": list(self.lost),
             "coin_selected": self.coin_selected,
             "edition": EDITION,  # of the bets' alternatives, see `alternatives`
-            **peak,
-            **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
-            **(
-                {}
-                if self.planned is None
-                else {"planned": {"violations": violations, "confidence": self.planned.confidence}}
-            ),
-            **({} if self.late is None else {"late": self.late.to_json()}),
-            **({"confirms": True} if self.confirms else {}),
-            **({} if self.confirmation is None else {"confirmation": self.confirmation.to_json()}),
+            "peak": None if self.peak is None else [sparse(sides) for sides in self.peak],
+            "lost_at_peak": list(self.lost_at_peak) or None,
+            "planned": planned and {"violations": list(map(str, planned.violations)), "confidence": planned.confidence},
+            "late": late and late.to_json(),
+            "confirms": self.confirms or None,
+            "confirmation": fresh and fresh.to_json(),
         }
+        return {key: value for key, value in values.items() if value is not None}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
-        coin_selected = values["coin_selected"] is True
-        counts = pair_counts_of(values["counts"], coin_selected=coin_selected)
-        peak, fresh, late = (values.get(key) for key in ("peak", "confirmation", "late"))
-        planned = None
+        coin_selected, late, fresh = values["coin_selected"] is True, values.get("late"), values.get("confirmation")
+        counts, planned = pair_counts_of(values["counts"], coin_selected=coin_selected), None
         if (stated := values.get("planned")) is not None:
             violations = tuple(parse_claim(str(text)) for text in stated["violations"])
             planned = Planned(violations=violations, confidence=float(stated["confidence"]))
@@ -189,7 +274,7 @@ class SequentialEvidence(Evidence):
             counts=counts,
             coin_selected=coin_selected,
             lost=lost_of(values, "lost", len(counts)),
-            peak=None if peak is None else peak_of(peak, counts, coin_selected=coin_selected),
+            peak=peak_of(values["peak"], counts, coin_selected=coin_selected) if "peak" in values else None,
             lost_at_peak=lost_of(values, "lost_at_peak", len(counts)),
             planned=planned,
             confirms=values.get("confirms", False) is True,
@@ -197,8 +282,8 @@ class SequentialEvidence(Evidence):
         )
         if late is None:
             return found
-        lost, bets = lost_of(late, "lost", len(counts)), len(found._bets().log_weights)
-        return replace(found, late=LateBets.from_json(late, counts, lost, bets=bets))
+        bets = len(found._bets().log_weights)
+        return replace(found, late=LateBets.from_json(late, counts, lost_of(late, "lost", len(counts)), bets=bets))
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function that computes `log_e`, faster for many claims."""
@@ -261,5 +346,5 @@ class OnlineEvidence(SequentialEvidence):
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OnlineEvidence:
         check_bins(values)
         counts = pair_counts_of(values["counts"], coin_selected=True)
-        peak = None if values.get("peak") is None else peak_of([values["peak"]], counts, coin_selected=True)
+        peak = peak_of([values["peak"]], counts, coin_selected=True) if "peak" in values else None
         return cls(target=target, counts=counts, peak=peak, steps=int(values["steps"]))
