@@ -164,8 +164,7 @@ class AuditResult(Shown):
         if not self.bounds_valid:
             return 0.0
         if delta not in self._bounds:
-            epsilon = self.evidence.lower(delta, confidence=self.confidence)
-            self._bounds[delta] = bound_outside(self.evidence, epsilon)
+            self._bounds[delta] = bound_outside(self.evidence, self.evidence.lower(delta, confidence=self.confidence))
         return self._bounds[delta]
 
     def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
@@ -243,12 +242,9 @@ class AuditResult(Shown):
         assumed, rows = words_of(self.evidence).assumption, self.bounds_at(delta)
         lines = [f"{self.name}: {found}", *([f"  assumed, not tested: {assumed}"] if assumed else [])]
         runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
-        if not rows:
-            lines.append(f"  {runs} in {took}; {certified_words(self)}")
-        elif self.measurement or isinstance(self.claim, PureDP | ApproxDP):
-            lines.append(f"  {runs}; the audit took {took}")
-        else:
-            lines.append(f"  {runs}; the audit took {took}; certified: mu >= {mu_words(self)}")
+        of_epsilon = self.measurement or isinstance(self.claim, PureDP | ApproxDP)
+        mu = "" if of_epsilon else f"; certified: mu >= {mu_words(self)}"
+        lines.append(f"  {runs}; the audit took {took}{mu}" if rows else f"  {runs} in {took}; {certified_words(self)}")
         lines += table_words(rows)
         lines += [f"  {words}" for words in size_words(self) if self.violated]
         if self.witness is not None:
