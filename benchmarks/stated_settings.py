@@ -179,7 +179,7 @@ def seen_in_scores(independence: Independence, claim: str, confidence: float, ca
             significance=1 - confidence,
             rng=rng,
         )
-        return evidence.refutes(evidence.tested(parse_claim(claim)), confidence=confidence)
+        return evidence.refutes(parse_claim(claim).symmetrized(), confidence=confidence)
 
     kind = "seen, canaries" if independence else "seen, one run"
     return Setting(kind, f"{claim}, {canaries} canaries, {confidence:g}", 0.9, True, named, refuted)

@@ -32,7 +32,7 @@ _RUNS = 80  # counted runs of each result, so that the result is possible from t
 def _result(truth: float, verdict: Verdict) -> AuditResult:
     """Return the result of an audit of G_1, whose bound is recomputed."""
     found = replace(sample.sample(truth, verdict, trials=_RUNS), mu_lower=0.0)
-    return replace(found, mu_lower=found.evidence.mu_lower(confidence=found.confidence) * 0.9)
+    return replace(found, mu_lower=found.evidence.lower(None, confidence=found.confidence) * 0.9)
 
 
 KINDS: dict[str, Callable[[], AuditResult]] = {

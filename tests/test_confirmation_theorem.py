@@ -142,8 +142,8 @@ def evidence(claim: TradeoffFunction, counts: Any, **values: Any) -> SequentialE
 
 def bounds(found: SequentialEvidence, confidence: float) -> dict[float | None, float]:
     """Return the bounds of epsilon by delta, and the bound of mu under None."""
-    mu: dict[float | None, float] = {None: found.mu_lower(confidence=confidence)}
-    return mu | {delta: found.epsilon_lower(delta, confidence=confidence) for delta in DELTAS}
+    mu: dict[float | None, float] = {None: found.lower(None, confidence=confidence)}
+    return mu | {delta: found.lower(delta, confidence=confidence) for delta in DELTAS}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -189,9 +189,9 @@ def test_fresh_counts_alone_decide_all_sizes(claim: TradeoffFunction) -> None:
     delta = 0.0 if claim is CLAIMS[1] else delta
     family = GaussianDP if delta is None else with_delta(delta)
     sizes = Sizes.of(family, 15, 50, 38, 50, significance=sizes_significance(1 - STATED))
-    assert first.mu_lower(confidence=STATED) == sizes.parameter(GaussianDP) > 0
+    assert first.lower(None, confidence=STATED) == sizes.parameter(GaussianDP) > 0
     for other in DELTAS:
-        assert first.epsilon_lower(other, confidence=STATED) == sizes.parameter(with_delta(other))
+        assert first.lower(other, confidence=STATED) == sizes.parameter(with_delta(other))
     alpha, _, upper = first.band(confidence=STATED, bounds_valid=True)
     assert np.array_equal(upper, band_of(sizes, alpha))
 
@@ -246,9 +246,9 @@ def test_an_audit_states_anything_false_with_probability_at_most_its_significanc
     is_true = all(claim.beta(a) <= b + 1e-12 for a, b in ((alpha, beta), (beta, alpha)))
 
     def false(found: SequentialEvidence) -> bool:
-        if found.mu_lower(confidence=STATED) > mu + 1e-9:
+        if found.lower(None, confidence=STATED) > mu + 1e-9:
             return True
-        return any(found.epsilon_lower(d, confidence=STATED) > t + 1e-9 for d, t in epsilons.items())
+        return any(found.lower(d, confidence=STATED) > t + 1e-9 for d, t in epsilons.items())
 
     empty = scored(0, 0, 0)
     of_sizes = 0.0

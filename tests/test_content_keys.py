@@ -12,7 +12,7 @@ import pandas
 import polars
 import pytest
 
-from dpaudit.engine.pools import pool_words
+from dpaudit.engine.seen import pool_words
 from dpaudit.mechanisms.fingerprint import fingerprint
 from dpaudit.values.content import key
 

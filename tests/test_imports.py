@@ -206,8 +206,8 @@ def test_what_is_beyond_a_limit_is_reported(limits: Any, tmp_path: Path, code: s
 
 
 OWN = re.compile(r"dpaudit\.result\.(\w+_)?evidence|dpaudit\.settings\.audit")  # the settings may ask
-METHODS = {kind.method for kind in KINDS}
-CLASSES = {kind.__name__ for kind in KINDS}
+METHODS = set(KINDS)
+CLASSES = {kind.__name__ for kind in KINDS.values()}
 WORDS = re.compile("|".join(("no guarantee holds", "too few to see", "must be independent", "global random state")))
 ASKS = re.compile(rf"\bmethod\b|['\"]({'|'.join(METHODS)})['\"]|Evidence|Guesses|{WORDS.pattern}")  # else not parsed
 

@@ -17,6 +17,7 @@ from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.result.evidence import fingerprint
 from dpaudit.sampling import sampler
 
 from .reports.audits import text_of
@@ -42,7 +43,7 @@ def test_prints_go_to_stderr_and_are_counted(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("hello\n") == 60
-    assert result.evidence.fingerprint() == silent.evidence.fingerprint()
+    assert fingerprint(result.evidence) == fingerprint(silent.evidence)
     assert silent.warnings == ()
 
 
@@ -88,7 +89,7 @@ def test_failing_runs_are_retried_if_that_is_wanted(mechanism: Any) -> None:
     result, again = (audit(mechanism, CLAIM, PAIR, failures="retry", **FAST) for _ in range(2))
     assert result.trials_used == 30
     assert any("failed and were retried: the claim was tested on successful runs only" in w for w in result.warnings)
-    assert result.evidence.fingerprint() == again.evidence.fingerprint()
+    assert fingerprint(result.evidence) == fingerprint(again.evidence)
 
 
 def test_failing_runs_end_the_audit_otherwise() -> None:
@@ -186,7 +187,7 @@ def check_that_one_worker_was_lost(mechanism: Any, monkeypatch: pytest.MonkeyPat
     assert retried.trials_used == 30, retried.warnings
     said = "worker processes died or could not return their outputs (1 times)"
     assert any(said in words for words in retried.warnings), retried.warnings
-    assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, **FAST).evidence.fingerprint()
+    assert fingerprint(retried.evidence) == fingerprint(audit(quiet, CLAIM, PAIR, **FAST).evidence)
 
 
 CONFIG = """\

@@ -13,7 +13,6 @@ import yaml
 from dpaudit import AuditResult, OnlineAudit, Pair, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.config import ConfigError, read_configs
-from dpaudit.engine.replay import contradictions, unchecked
 
 from .mutations import Random, encoded, of_text, of_values
 from .target import Target
@@ -101,8 +100,6 @@ class Result(TextFile):
     def read(self, file: Path) -> None:
         result = AuditResult.from_json(file)
         str(result)
-        contradictions(result)
-        unchecked(result)
 
 
 class Stream(TextFile):

@@ -148,11 +148,11 @@ def write_site(
             function has the name of a page.
         OSError: If a file cannot be written.
     """
-    from dpaudit_reports.site import TITLE, checked, write
+    from dpaudit_reports.site import TITLE, write
     from dpaudit_reports.site.folder import digest_of
 
     digests = list(map(digest_of, results))
-    write(checked(results), digests, Path(folder), title=TITLE if title is None else title, url=url)
+    write(results, digests, Path(folder), title=TITLE if title is None else title, url=url)
 
 
 def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) -> bytes:

@@ -50,7 +50,7 @@ def has_band(result: AuditResult) -> bool:
     """Return whether the result bounds the mechanism's whole curve."""
     curve = result.curve
     known = np.isfinite(curve.alpha) & np.isfinite(curve.beta_upper)
-    if not (result.bounds_valid and result.evidence.of_pairs and known.any()):
+    if not (result.bounds_valid and result.evidence.kind.of_pairs and known.any()):
         return False
     return bool(np.any(curve.beta_upper[known] < 1 - curve.alpha[known] - 1e-12))
 
@@ -154,7 +154,7 @@ def headline(result: AuditResult) -> Bound | None:
         return own
     if not result.violated:
         return epsilon_bound(result, _ORDINARY_DELTA)
-    if result.evidence.joint:
+    if result.evidence.kind.anytime:
         found = [bound for delta in DELTAS if (bound := epsilon_bound(result, delta)).exceeds]
         return max(found, key=lambda bound: bound.certified - bound.claimed, default=None)
     bound = epsilon_bound(result, _ORDINARY_DELTA)

@@ -9,6 +9,7 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from xml.etree import ElementTree
 
+from dpaudit.result.evidence import fingerprint
 from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import shortened
 from dpaudit_reports.blocks import Block, Document, Figure, Heading, Paragraph, Part
@@ -66,7 +67,7 @@ def _footer(result: AuditResult) -> str:
     """Return name, fingerprint and version, so that a loose page can be assigned to its result."""
     name = shortened(title_of(result), 60)
     version = (result.provenance.packages or {}).get("dpaudit")
-    return f"{name} · counts sha256:{result.evidence.fingerprint()[:12]} · dpaudit{f' {version}' if version else ''}"
+    return f"{name} · counts sha256:{fingerprint(result.evidence)[:12]} · dpaudit{f' {version}' if version else ''}"
 
 
 def newest(results: Sequence[AuditResult]) -> datetime | None:

@@ -30,7 +30,7 @@ class RegionStatus(Enum):
 def region_status(result: AuditResult) -> RegionStatus:
     """Return the conclusion that a report may draw from the region that the result names."""
     found = result.witness
-    if found is None or not result.evidence.of_pairs:
+    if found is None or not result.evidence.kind.of_pairs:
         return RegionStatus.NONE
     if not result.bounds_valid:
         return RegionStatus.VOID
@@ -64,7 +64,7 @@ def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]]
 
 def frozen(result: AuditResult) -> bool:
     """Return whether the region and the number of its outputs were fixed before these outputs came."""
-    return result.evidence.frozen or (result.witness is not None and result.witness.counted == "frozen")
+    return result.evidence.kind.frozen or (result.witness is not None and result.witness.counted == "frozen")
 
 
 def interval_text(interval: tuple[float, float] | None) -> str:
@@ -116,7 +116,7 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     only if the whole 95 % interval of the rate on d1, which holds whenever the audit stops, is above the limit.
     """
     found = result.witness
-    if found is None or not result.evidence.of_pairs:
+    if found is None or not result.evidence.kind.of_pairs:
         return None
     counts = found.counts
     most: int | None = None
@@ -178,7 +178,7 @@ def _meaning(result: AuditResult, found: Frequencies) -> str:
     if found.exceeded or not limit:
         return limit.rstrip()
     new = fresh(result)
-    by_test = result.evidence.frozen if new is None else new.outcome == "confirmed"
+    by_test = result.evidence.kind.frozen if new is None else new.outcome == "confirmed"
     return f"{limit}{_BY_TEST if by_test else 'These counts alone do not refute the claim.'}"
 
 

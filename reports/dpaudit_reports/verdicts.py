@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 
 from dpaudit.result.confirmation import Confirmation, confirmation_words
-from dpaudit.result.evidence import given_scores
+from dpaudit.result.evidence import given_scores, once
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.result.words import quotation
+from dpaudit.result.words import quotation, words_of
 from dpaudit.text.reasons import Reason, WarningCode, has_code, nothing_holds, quoted
 from dpaudit.text.rounding import at_least, at_most, percent_at_most, upper
 from dpaudit.text.signs import SIGNS
@@ -96,11 +96,11 @@ def why_void(result: AuditResult) -> str:
     if any(map(nothing_holds, result.warnings)):
         return "the runs depend on each other"
     short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, although the number was fixed beforehand"
-    if result.evidence.frozen and result.stopped_by == "interruption":
+    if result.evidence.kind.frozen and result.stopped_by == "interruption":
         return f"the audit was interrupted after {short}"
-    if result.evidence.frozen and result.stopped_by == "failure":
+    if result.evidence.kind.frozen and result.stopped_by == "failure":
         return f"the mechanism failed after {short}"
-    if result.evidence.frozen and result.trials_used < result.trials_allowed:
+    if result.evidence.kind.frozen and result.trials_used < result.trials_allowed:
         return f"the audit ended after {short}"
     found = why_inconclusive(result)
     words = "; ".join(found).rstrip(".") or "the reason was not recorded"
@@ -120,28 +120,28 @@ def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
 def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if void := why_void(result):
         return (f"Unknown, since nothing is certified: {void}.",)
-    untried = () if short else (result.evidence.words.untried,)
+    untried = () if short else (words_of(result.evidence).untried,)
     if result.detectable.rule_of_three_rate >= 1:
         return "No event could be seen, since no output was counted. ", *untried
     loss, rate = _loss(result), _rate(result)
     if result.measurement:
         return *rate, *loss, *untried
     if result.violated:
-        return f"The proof says nothing about {result.evidence.words.others}. ", *loss
+        return f"The proof says nothing about {words_of(result.evidence).others}. ", *loss
     return *_size(result, short=short), *rate, *loss, *(() if short else _bits(result)), *untried
 
 
 def _bits(result: AuditResult) -> tuple[str, ...]:
-    if not (result.attacks and result.evidence.of_pairs) or any(row.name in _ON_BITS for row in result.attacks):
+    if not (result.attacks and result.evidence.kind.of_pairs) or any(row.name in _ON_BITS for row in result.attacks):
         return ()
     return ("The last bits of floats were not tested. ",)
 
 
 def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if not result.detectable.claim:
-        few = "one run" if result.evidence.once else "this number of runs"
+        few = "one run" if once(result.evidence) else "this number of runs"
         return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
-    others = f"Larger ones may have been missed, too, with {result.evidence.words.others}, or with another curve. "
+    others = f"Larger ones may have been missed, too, with {words_of(result.evidence).others}, or with another curve. "
     words = "" if short else assumption(result)
     best = (f"This size holds in the best case only: {words}. ",) if words else ()
     return "Violations smaller than ", *least_found_in_words(result), f" may have been missed. {others}", *best
@@ -166,6 +166,6 @@ def _loss(result: AuditResult) -> tuple[Span, ...]:
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
-    few = "With one run" if result.evidence.once else "With this many runs"
+    few = "With one run" if once(result.evidence) else "With this many runs"
     limit = f" ≥ {bare(at_most(epsilon, 4))} at "
     return f"{few}, even a total leak would be certified only as ", Math("ε"), limit, Math("δ = 0"), ". "

@@ -16,6 +16,7 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.learning import Learner, foreign
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.learning.foreign import is_foreign, pointwise
+from dpaudit.result.evidence import fingerprint
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 from dpaudit_attacks.logistic import Logistic
 
@@ -161,7 +162,7 @@ def test_attacks_get_copies_of_the_outputs() -> None:
         audit(Gaussian(0.8), GaussianDP(1.0), PAIR, attacks=[attack, "logistic"], trials=100, seed=3)
         for attack in kinds
     )
-    assert clean.evidence.fingerprint() == other.evidence.fingerprint()
+    assert fingerprint(clean.evidence) == fingerprint(other.evidence)
     assert clean.warnings == other.warnings == ()
 
 

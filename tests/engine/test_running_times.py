@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.mechanisms.protocol import THIS_PROCESS
-from dpaudit.result.evidence import SequentialEvidence
+from dpaudit.result.evidence import SequentialEvidence, fingerprint
 
 from ..unseeded import audit_unseeded
 
@@ -48,7 +48,7 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
     assert evidence.coin_selected
     assert 60 < evidence.trials * 2 < 100  # one output of each trial counts, after ten trials to learn from
     again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
-    assert again.fingerprint() == evidence.fingerprint()
+    assert fingerprint(again) == fingerprint(evidence)
     with pytest.raises(ValueError, match="observe_time needs method sequential"):
         audit(drifting, "pure(epsilon=1)", PAIR, method="fixed", observe_time=True, seed=0, confidence=0.95)
 

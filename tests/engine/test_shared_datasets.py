@@ -20,6 +20,7 @@ import pytest
 from dpaudit import Pair, batched
 from dpaudit.mechanisms.copies import detached
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.result.evidence import fingerprint
 
 from .shared_state import FILE, Rng, audited
 
@@ -63,7 +64,7 @@ def test_a_mechanism_that_changes_its_dataset_in_place_gets_a_fresh_copy_in_ever
     changes = audited(adds(get), Pair(d0, d1))
     assert repr((d0, d1)) == before
     copies = audited(adds_to_a_copy(get), Pair(d0, d1))
-    assert changes.evidence.fingerprint() == copies.evidence.fingerprint()
+    assert fingerprint(changes.evidence) == fingerprint(copies.evidence)
     assert changes.warnings[0].startswith("the mechanism changes its dataset in place (d0 of pair ")
     assert changes.warnings[0].endswith("); every run got a fresh copy")
     assert copies.warnings == ()
@@ -134,7 +135,7 @@ def test_datasets_of_all_kinds_are_copied_for_every_run(kind: str, options: dict
 def test_datasets_are_copied_in_worker_processes() -> None:
     mechanism = PythonMechanism(f"{FILE}:changes_its_dataset")
     here, there = (audited(mechanism, trials=60, jobs=jobs) for jobs in (1, 2))
-    assert here.evidence.fingerprint() == there.evidence.fingerprint()
+    assert fingerprint(here.evidence) == fingerprint(there.evidence)
     assert any("changes its dataset in place" in words for words in there.warnings)
 
 
@@ -146,7 +147,7 @@ def test_whoever_changes_the_users_datasets_changes_no_audit() -> None:
         return dataset[0] + float(rng.normal())
 
     quiet = audited(lambda dataset, rng: dataset[0] + float(rng.normal()))
-    assert audited(meddles, Pair(d0, d1)).evidence.fingerprint() == quiet.evidence.fingerprint()
+    assert fingerprint(audited(meddles, Pair(d0, d1)).evidence) == fingerprint(quiet.evidence)
 
 
 @pytest.mark.parametrize("dataset", [(i for i in range(3)), [threading.Lock()]], ids=["generator", "lock"])
@@ -178,7 +179,7 @@ def legacy(dataset: list[float], rng: Rng) -> float:
 
 def test_an_attack_that_seeds_numpy_does_not_make_the_mechanism_repeat_itself() -> None:
     quiet = audited(legacy, attacks=Seeds(None))
-    assert audited(legacy, attacks=Seeds(0)).evidence.fingerprint() == quiet.evidence.fingerprint()
+    assert fingerprint(audited(legacy, attacks=Seeds(0)).evidence) == fingerprint(quiet.evidence)
 
 
 def test_a_fixture_that_seeds_numpy_does_not_decide_what_the_mechanism_draws() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from dpaudit import AuditResult, MechanismError, Verdict, audit, batched
 from dpaudit.mechanisms.copies import detached_batch
+from dpaudit.result.evidence import fingerprint
 from dpaudit.sampling.sampler import Sampler
 
 from .shared_state import PAIR, Rng, audited, fresh
@@ -95,7 +96,7 @@ def audited_copy(mechanism: Callable[..., Any], method: str) -> AuditResult:
 @pytest.mark.parametrize(("make", "method"), [*((make, "sequential") for make in COPIES), (one_array, "fixed")])
 def test_an_output_buffer_that_is_used_again_changes_nothing(make: Callable[..., Any], method: str) -> None:
     reused, copied = audited(make(), method=method), audited_copy(COPIES[make], method)
-    assert reused.evidence.fingerprint() == copied.evidence.fingerprint()
+    assert fingerprint(reused.evidence) == fingerprint(copied.evidence)
     assert reused.environment["outputs"] == copied.environment["outputs"]
 
 

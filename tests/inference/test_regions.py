@@ -127,9 +127,7 @@ def test_the_verdict_and_the_bound_of_the_same_family_use_one_region() -> None:
         k = threshold_for_claim(*counts, claim, **known)
         evidence = FixedEvidence(pair=0, threshold=k, pilot=np.array(counts), counts=outcome, delta=delta_of(claim))
         x, n0, y, n1 = evidence.outcome
-        assert evidence.epsilon_lower(delta, confidence=0.95) == epsilon_lower(
-            x, n0, y, n1, delta=delta, significance=1 - 0.95
-        )
+        assert evidence.lower(delta, confidence=0.95) == epsilon_lower(x, n0, y, n1, delta=delta, significance=1 - 0.95)
         again = read_back(evidence.to_json(), claim)
         assert isinstance(again, FixedEvidence)
         assert again.delta == delta

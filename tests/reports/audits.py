@@ -14,6 +14,7 @@ import numpy as np
 
 import dpaudit_reports
 from dpaudit import Pair, audit
+from dpaudit.inference.grid import BINS
 from dpaudit.result.evidence import FixedEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
@@ -79,8 +80,8 @@ def fixed(scale: float) -> AuditResult:
 def as_fixed(result: AuditResult) -> AuditResult:
     """Return the result of a sequential audit of one pair, with its counts as those of a fixed number of runs."""
     (counts,) = result.evidence.histograms
-    evidence = FixedEvidence(pair=0, threshold=len(result.evidence.edges) // 2, pilot=counts, counts=counts)
-    return dataclasses.replace(result, method=evidence.method, evidence=evidence)
+    evidence = FixedEvidence(pair=0, threshold=BINS // 2, pilot=counts, counts=counts)
+    return dataclasses.replace(result, method=evidence.kind.method, evidence=evidence)
 
 
 def dependent() -> AuditResult:

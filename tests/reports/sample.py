@@ -147,7 +147,7 @@ def confirmed(x: int, y: int, n: int = 1000, outcome: ConfirmationOutcome = "con
         stopped_by="evidence",
         evidence=evidence,
         witness=witness,
-        mu_lower=evidence.mu_lower(confidence=result.confidence),
+        mu_lower=evidence.lower(None, confidence=result.confidence),
     )
 
 

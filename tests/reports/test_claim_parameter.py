@@ -14,6 +14,7 @@ from rich.console import Console
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, audit, parse_claim
 from dpaudit.claims import rounded
+from dpaudit.result.evidence import fingerprint
 from dpaudit_reports.claimed import Bound, certified_of_claimed, enlarged, headline
 from dpaudit_reports.document import document
 from dpaudit_reports.figures.tradeoff import profile_svg
@@ -98,7 +99,7 @@ def test_the_profile_of_a_pure_claim_falls_to_zero_at_its_epsilon(claim: Any) ->
 def test_the_terminal_shows_whole_fingerprints(width: int) -> None:
     target = StringIO()
     Console(file=target, width=width).print(*terminal(document([sample.violation()])), sep="\n")
-    assert sample.violation().evidence.fingerprint() in "".join(target.getvalue().split())
+    assert fingerprint(sample.violation().evidence) in "".join(target.getvalue().split())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reads result files and folders of result files, and refuses results that contradict their own counts."""
+"""Reads result files and folders of result files, and refuses results whose verdict their counts do not give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from dpaudit.cli.ending import refuse
 from dpaudit.cli.options import file_meant
-from dpaudit.cli.terminal import say
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
@@ -24,29 +23,14 @@ SWEEP_PDF = "sweep.pdf"
 
 def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
     """Return the results in files and folders, or end the command if a file is not a sound result."""
-    from dataclasses import replace
-
-    from dpaudit.result.checks import contradictions, unchecked
     from dpaudit.result.model import AuditResult
 
-    found, wrong = [], []
+    found = []
     for file in [file for one in given for file in _results_in(one)]:
         try:
-            result = AuditResult.from_json(file)
-            wrong += [f"{file}: {words}" for words in contradictions(result)]
+            found.append((file, AuditResult.from_json(file)))
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             refuse(unreadable(file, error))
-        found.append((file, result))
-    if wrong:
-        refuse("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
-    for i, (file, result) in enumerate(found):
-        try:
-            words = unchecked(result)
-        except (ValueError, OSError, ImportError) as error:
-            refuse(str(error))
-        if words:
-            say(f"warning: {file}: {words}")
-            found[i] = file, replace(result, warnings=(words, *result.warnings))
     return found
 
 

@@ -76,8 +76,8 @@ def replay(
     have not changed since the audit, and if the config or the test states the same claim as the result.
 
     Exit codes: 0 neither the result nor the fresh runs show a violation; 1 the fresh runs refute the claim; 2 wrong
-    usage; 3 the fresh runs do not confirm the result's violation, the result contradicts itself or has another claim
-    than its config or test, or the fresh runs are inconclusive.
+    usage; 3 the fresh runs do not confirm the result's violation, the result has another claim than its config or
+    test, or the fresh runs are inconclusive.
     """
     if folder is not None and not os.path.isdir(folder):
         refuse(f"--folder {folder}: there is no such folder")

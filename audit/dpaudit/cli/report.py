@@ -39,8 +39,7 @@ def report(
 ) -> None:
     """Combine one or more results in one document, or print them.
 
-    A result that contradicts its own counts is refused.  A result of another version of dpaudit gets a warning if its
-    p-value cannot be recomputed by this version.
+    All numbers are computed from the counts of a result.  A result whose verdict its counts do not give is refused.
     """
     if output is not None:
         check_writable("--output", output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from dpaudit.cli.ending import refuse
 from dpaudit.cli.options import check_writable, option
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import say, show, waiting
-
-if TYPE_CHECKING:
-    from dpaudit.result.model import AuditResult
 
 
 def reproduce(
@@ -35,8 +32,7 @@ def reproduce(
     prints an exact p-value.  It has at most 40 lines, and needs numpy and scipy.  The command runs no code that the
     result names.  Read the script before you run it, because it calls the mechanism that the result names.
 
-    A region that cannot be written in plain Python is refused, and so is a result of another version of dpaudit whose
-    numbers this version does not confirm.  If the result does not hold the call or a dataset, the
+    A region that cannot be written in plain Python is refused.  If the result does not hold the call or a dataset, the
     script has a place to fill in.
     """
     _check(output, markdown=markdown)
@@ -44,9 +40,10 @@ def reproduce(
         from dpaudit.reproduce.literals import Unwritable
         from dpaudit.reproduce.script import as_markdown, script_of
         from dpaudit.result.atomic_write import write_placed
+        from dpaudit.result.model import AuditResult
 
     try:
-        result = _checked(file)
+        result = AuditResult.from_json(file)
         script = script_of(result)
     except Unwritable as error:
         refuse(f"{file}: {error}")
@@ -71,22 +68,6 @@ def reproduce(
             f"the script makes {2 * script.runs:,} runs, and the audit needed up to {script.seconds / 60:,.0f} "
             "minutes for as many; you may change RUNS, but only before the first run"
         )
-
-
-def _checked(file: Path) -> AuditResult:
-    """Refuse a result whose numbers this version does not confirm; readers of an issue would see no warning."""
-    from dpaudit.result.checks import contradictions, unchecked
-    from dpaudit.result.model import AuditResult
-
-    result = AuditResult.from_json(file)
-    if wrong := contradictions(result):
-        refuse("\n".join([f"{file} contradicts itself, so somebody has changed it:", *wrong]))
-    if words := unchecked(result):
-        refuse(
-            f"{file}: {words}, so no script is written; test the violation on fresh runs with `dpaudit replay`, or "
-            "audit again with this version"
-        )
-    return result
 
 
 def _check(output: Path | None, *, markdown: bool) -> None:

@@ -16,7 +16,7 @@ from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.pairs.pair import Pair, check_relation
-from dpaudit.result.histograms import MAX_PAIRS
+from dpaudit.result.base_evidence import MAX_PAIRS
 from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.settings.audit import AuditSettings

@@ -29,10 +29,11 @@ from dpaudit.inference.power import (
 )
 from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.inference.sequential.alternatives import pair_laws
-from dpaudit.inference.sequential.strategy import p_value_of, strategy
+from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.values import Curve, Detectable, Verdict, Witness
+from dpaudit.result.values import Detectable, Verdict, Witness
 from dpaudit.settings.audit import POWER, Confirm
 from dpaudit.text.reasons import Reason, WarningCode
 
@@ -63,7 +64,6 @@ class _Sequential:
     def __init__(self, run: SequentialAudit) -> None:
         self.run, self.collector, self.bets, self.evidence = run, run.collector, run, run.evidence
         self._significance = 1 - run.confidence
-        self.p_value = p_value_of(run.most)  # p-value of the claim, if the counts are valid
         self.refuted = run.refuted  # whether the claim is refuted, if the counts are valid
         self.refuted_at = run.refuted_at
         self.against = run.accusing_log_e  # pair index -> evidence against the claim, nats
@@ -95,13 +95,6 @@ class _Sequential:
     def least(self) -> TradeoffFunction | None:
         """Return the smallest detectable violation in the family of the claim; None if no violation is detectable."""
         return least_detectable(self.run.tested, self.margin)
-
-    def e_value(self, *, bounds_valid: bool) -> float:
-        """Return the final wealth; after a failure at most 1, because the moment before it is no stopping time."""
-        if not bounds_valid:
-            return 1.0
-        wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
-        return min(wealth, 1.0) if self.collector.failure else wealth
 
     @property
     def pair(self) -> int:
@@ -137,8 +130,7 @@ class _Fixed:
     def __init__(self, run: FixedAudit) -> None:
         self.run, self.collector, self.bets, self.evidence = run, run.collector, run.pilot, run.evidence
         self._significance = 1 - run.pilot.confidence
-        self.p_value = self.evidence.p_value(run.tested)
-        self.refuted = self.p_value <= self._significance
+        self.refuted = self.evidence.p_value(run.tested) <= self._significance
         self.refuted_at = None  # a fixed audit tests the claim only at its end
         self.against = {run.pair: math.inf}
         self.shown = self.evidence.trials
@@ -161,10 +153,6 @@ class _Fixed:
 
     def least(self) -> TradeoffFunction | None:
         return least_detectable_fixed(self.run.tested, **self._sizes, significance=self._significance, power=POWER)
-
-    def e_value(self, *, bounds_valid: bool) -> float:
-        """Convert the p-value to an e-value by eq. (1) of Vovk & Wang 2021, Ann. Stat. 49, with kappa = 1/2."""
-        return 0.5 / math.sqrt(self.p_value if bounds_valid else 1.0)
 
     @property
     def pair(self) -> int:
@@ -219,30 +207,23 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
     )
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
-    mu_lower = evidence.mu_lower(confidence=confidence) if found.bounds_valid else 0.0
+    failed = found.stopped_by == "failure"
+    numbers = concluded(evidence, asked.claim, confidence=confidence, valid=found.bounds_valid, failed=failed)
     compared = method.pair if fresh is not None and fresh.confirmation.processes else None
-    untested = collector.untested(compared) if found.verdict is not Verdict.INCONCLUSIVE or mu_lower > 0 else []
-    alpha, beta, beta_upper = evidence.band(confidence=confidence, bounds_valid=found.bounds_valid)
+    stated = found.verdict is not Verdict.INCONCLUSIVE or numbers["mu_lower"] > 0
+    untested = collector.untested(compared) if stated else []
     return AuditResult(
+        **numbers,
         name=asked.name,
         verdict=found.verdict,
-        claim=asked.claim,
-        confidence=confidence,
-        method=evidence.method,
-        p_value=method.p_value if found.bounds_valid else 1.0,
-        e_value=method.e_value(bounds_valid=found.bounds_valid),
         trials_used=collector.trials,
         trials_allowed=collector.allowed,
         stopped_by=found.stopped_by,
         refuted_at=method.refuted_at if found.verdict is Verdict.VIOLATION else None,
-        mu_lower=mu_lower,
-        bounds_valid=found.bounds_valid,
-        curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=(fresh and fresh.witness) or witness,
         detectable=detectable,
         history=history(method.bets),
-        evidence=evidence,
-        pairs=pair_rows(method.bets),
+        pairs=pair_rows(method.bets, evidence),
         attacks=attack_rows(collector.learners),
         warnings=(*untested, *found.reasons),
         provenance=with_costs(asked.provenance, collector, second_stage_trials=method.second_stage_trials),
@@ -255,7 +236,7 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
     collector = method.collector
     store = collector.sampler.store
     return Facts(
-        fixed=not method.evidence.anytime,
+        fixed=not method.evidence.kind.anytime,
         trials=collector.trials,
         allowed=collector.allowed,
         measured=method.bets.measure,

@@ -28,8 +28,8 @@ from dpaudit.inference.independence.same_law import differences
 from dpaudit.learning.symmetric import symmetric_columns
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.outputs import OutputError
+from dpaudit.result.base_evidence import Counts as Histogram
 from dpaudit.result.confirmation import fresh_p_value
-from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.values import Counts, beyond
 from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
 from dpaudit.sampling.runs import Dataset, Outcome, Runs

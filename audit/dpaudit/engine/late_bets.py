@@ -13,8 +13,8 @@ from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, MOST_STAGES, STA
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import Counts
-from dpaudit.result.late_bets import LateBets, Stage
+from dpaudit.result.base_evidence import Counts
+from dpaudit.result.sequential_evidence import LateBets, Stage
 
 
 @dataclass(kw_only=True)

@@ -33,16 +33,16 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import largest_violation, least_detectable, power_margin
 from dpaudit.inference.resolution import largest_epsilon
-from dpaudit.inference.sequential.strategy import log_threshold, p_value_of
+from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.learning import STREAM, Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.atomic_write import write_whole
-from dpaudit.result.evidence import OnlineEvidence
-from dpaudit.result.histograms import Counts, check_bins, dense, peak_of, sparse
+from dpaudit.result.base_evidence import Counts, check_bins, dense, peak_of, sparse
+from dpaudit.result.evidence import OnlineEvidence, concluded
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import Curve, Detectable, History, PairRow
+from dpaudit.result.values import Detectable, History, PairRow
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
@@ -166,7 +166,7 @@ class OnlineAudit:
 
         The value is the larger of two bounds: from the last step, and from the step with the largest wealth.
         """
-        return 0.0 if self._void else self._evidence.mu_lower(confidence=self.confidence)
+        return 0.0 if self._void else self._evidence.lower(None, confidence=self.confidence)
 
     def result(self, *, name: str = "stream") -> AuditResult:
         """Return the result of the stream so far.  Its "runs per dataset" are half of the steps, rounded up."""
@@ -303,32 +303,22 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
             notes=(*notes, *learner.warnings),
         )
     )
-    valid = found.bounds_valid
-    alpha, beta, beta_upper = evidence.band(confidence=audit.confidence, bounds_valid=valid)
     path = [*audit._path[:-1][:: max(1, len(audit._path) // PATH)], *audit._path[-1:]]
     path = sorted({*path, *([max(audit._path, key=lambda look: look[1])] if audit._path else [])})
     return AuditResult(
+        **concluded(evidence, audit.claim, confidence=audit.confidence, valid=found.bounds_valid, failed=False),
         name=name,
         verdict=found.verdict,
-        claim=audit.claim,
-        confidence=audit.confidence,
-        method=evidence.method,
-        p_value=p_value_of(audit._most) if valid else 1.0,
-        e_value=math.exp(min(audit.log_e, 700.0)) if valid else 1.0,
         trials_used=runs,
         trials_allowed=runs,
         stopped_by=found.stopped_by,
         refuted_at=None if audit.refuted_at is None else math.ceil(audit.refuted_at / 2),
-        mu_lower=evidence.mu_lower(confidence=audit.confidence) if valid else 0.0,
-        bounds_valid=valid,
-        curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=None,
         detectable=least,
         history=History(
             trials=np.array([math.ceil(step / 2) for step, _ in path], dtype=np.int64),
             log_e=np.array([log_e for _, log_e in path], dtype=np.float64),
         ),
-        evidence=evidence,
         pairs=(PairRow(label="stream", relation="unspecified", d0="d0", d1="d1", trials=runs, log_e=audit.log_e),),
         attacks=attack_rows([learner]),
         warnings=found.reasons,

@@ -24,6 +24,7 @@ from dpaudit.inference.scores.dependence import half_by_chance
 from dpaudit.inference.scores.rank_power import MOST_POWER
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.scores_evidence import ScoresEvidence
+from dpaudit.result.words import words_of
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
 
@@ -123,7 +124,7 @@ def scores_needed(evidence: ScoresEvidence, claim: TradeoffFunction) -> str:
     if factor == 1.0:
         return ""
     number = (factor / 2 if enough(factor / 2) else factor) * m / math.sqrt(2)
-    return f"about {float(f'{number:.1g}'):,.0f} {evidence.words.unit} would find {truth}"
+    return f"about {float(f'{number:.1g}'):,.0f} {words_of(evidence).unit} would find {truth}"
 
 
 def _fewest(enough: Callable[[int], bool]) -> int | None:

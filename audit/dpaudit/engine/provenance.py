@@ -102,7 +102,7 @@ def with_training(result: AuditResult, mechanism: object, pairs: Sequence[Pair])
     most = int(np.argmax([counts.sum() for counts in counted])) if counted else 0
     edges, out, into = histograms(*(np.repeat(CENTRES, side) for side in counted[most])) if counted else ((), (), ())
     record = TrainingRecord(
-        design="sequential" if result.evidence.anytime else "fixed",
+        design="sequential" if result.evidence.kind.anytime else "fixed",
         training=words,
         canary=result.pairs[most].label if most < len(result.pairs) else "",
         edges=edges,

@@ -36,7 +36,7 @@ from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.engine.confirming import LEAST
 from dpaudit.engine.fresh_runs import FreshRuns
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.replay_outcome import CONFIRMED, Replay, differs, level_of
+from dpaudit.engine.replay_outcome import CONFIRMED, Replay, contradictions, differs, level_of
 from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
@@ -45,7 +45,7 @@ from dpaudit.learning.blocks import Block
 from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, distinct
-from dpaudit.result.checks import contradictions, unchecked
+from dpaudit.result.evidence import planned_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.sampling.fresh_process import NotPossible
@@ -55,7 +55,7 @@ from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_trials
 
-__all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
+__all__ = ["CONFIRMED", "Replay", "replay"]
 
 DOUBLINGS = 6  # maximum number of doublings of the counted runs with `extend`, so that 64 times the runs are counted
 _TIMES = 4  # fresh runs per run of the witness: a sequential audit stops at a lucky moment, so effects shrink on replay
@@ -106,23 +106,22 @@ def replay(
     """
     given = pairs_of(pairs)
     witness = _witness_of(result, execution)
-    contradicted = tuple(contradictions(result))  # checked before any run
     runs = runs_of_replay(result, witness, trials)
     learn_from, trials = runs.learned, runs.counted
     pair = _pair_of(witness, given)
     check_neighbours(mechanism, [pair], result.claim)
     if seed is None:
         seed = fresh_seed()
-    elif not result.evidence.anytime and seed == result.provenance.seed:
+    elif not result.evidence.kind.anytime and seed == result.provenance.seed:
         # with the seed of a sequential audit, attacks would only learn from the same runs again
         raise ValueError(
             f"seed {seed} is the seed of the audit, so its runs would be counted again; give another seed or no seed"
         )
     tested = result.claim.symmetrized()
-    execution, planned = execution or ExecutionSettings(), result.evidence.planned
+    execution, planned = execution or ExecutionSettings(), planned_of(result.evidence)
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution, tested, planned)
     (learner,) = collector.learners
-    if result.evidence.anytime and scores_frequencies(learner.attacks):  # as in a sequential audit
+    if result.evidence.kind.anytime and scores_frequencies(learner.attacks):  # as in a sequential audit
         learner.few_values = FewValues(tested)
     changes, unknown = _changes(result, mechanism, pair, learner.attacks)  # before a run changes the mechanism
     second_stage_trials = result.provenance.second_stage_trials or 0
@@ -138,12 +137,11 @@ def replay(
         learned_from=collector.trials,
         p_value=min(1.0, found.p_value) if not invalid else 1.0,
         seed=seed,
-        contradictions=contradicted,
+        contradictions=contradictions(result),
         changes=changes,
         warnings=(*learner.warnings, *invalid, *found.notes, *unknown),
         looks=found.number,
         valid=not invalid,
-        unchecked=unchecked(result),
         runs_needed=found.runs_needed,
     )
 
@@ -291,12 +289,12 @@ class ReplayRuns:
 
 def witness_with_region(result: AuditResult) -> Witness | None:
     """Return the witness that a replay tests; None if there is none, as guesses about canaries have no region."""
-    return result.witness if len(result.evidence.edges) else None
+    return result.witness if result.evidence.kind.of_pairs else None
 
 
 def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) -> ReplayRuns:
     """Determine the numbers of runs of a replay."""
-    before = 0 if result.evidence.anytime else result.evidence.trials  # runs after the score was frozen
+    before = 0 if result.evidence.kind.anytime else result.evidence.trials  # runs after the score was frozen
     used = [(row.trials - before, "as many as the audit used") for row in result.pairs if row.label == witness.pair]
     learned, learned_from = max([(_MIN_LEARNED, "the minimum"), *used])
     if trials is not None:

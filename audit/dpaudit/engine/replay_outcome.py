@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.sequential.planned import Planned
+from dpaudit.result.evidence import disagreement, planned_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
 from dpaudit.text.printable import facts_html, one_line
@@ -38,7 +39,7 @@ class Replay:
     differences: tuple[str, ...] = ()
     origin: str = ""  # "config" or "test" if the result was compared with one, otherwise ""
     changes: tuple[str, ...] = ()  # how the replayed code, datasets or attacks differ from those of the audit
-    unchecked: str = ""  # what was not recomputed because another version wrote the result
+    unchecked: str = ""  # always empty: all numbers of a result are computed from its counts
     runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf without sign of a violation
 
     @property
@@ -146,11 +147,16 @@ def lines_of(replay: Replay) -> list[str]:
         f"({replay.counts.n0:,} runs per dataset after {replay.learned_from:,} to learn from, seed {replay.seed})",
         *(f"  the result contradicts itself: {words}" for words in replay.contradictions),
         *(f"  the result differs from its {replay.origin}: {words}" for words in replay.differences),
-        *([f"  {replay.unchecked}"] if replay.unchecked else []),
         *(f"  warning: {words}" for words in (*replay.changes, *replay.warnings)),
         "".join(replay._conclusion()),
     ]
     return [one_line(line.replace("\u00a0", " ")) for line in lines]
+
+
+def contradictions(result: AuditResult) -> tuple[str, ...]:
+    """Return that the verdict of a result does not follow from its p-value; () if it does, as in every file."""
+    words = disagreement(result.verdict, result.p_value, confidence=result.confidence, valid=result.bounds_valid)
+    return (words,) if words else ()
 
 
 def level_of(result: AuditResult) -> float:
@@ -177,7 +183,7 @@ def compared(
 def _differences(
     found: Replay, claim: TradeoffFunction, violations: Sequence[TradeoffFunction] | None
 ) -> Iterator[str]:
-    result, planned = found.result, found.result.evidence.planned
+    result, planned = found.result, planned_of(found.result.evidence)
     if not same_claim(result.claim, claim):
         yield differs("claim", result.claim.label, claim.label)
     if planned is not None and violations is not None and not _same(planned, violations):

@@ -13,6 +13,7 @@ from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.learning import Learner
 from dpaudit.numerics.arrays import Array
 from dpaudit.pairs.difference import MAX_DATASET, brief, hidden_difference
+from dpaudit.result.evidence import Evidence, pair_log_e
 from dpaudit.result.values import AttackRow, Detectable, History, PairRow
 from dpaudit.result.words import if_curve
 
@@ -27,9 +28,10 @@ def history(run: SequentialAudit) -> History:
     )
 
 
-def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
-    """Return one row for each pair, in order."""
+def pair_rows(run: SequentialAudit, evidence: Evidence) -> tuple[PairRow, ...]:
+    """Return one row for each pair, in order; a fixed audit has bet on the outputs of its pilot only."""
     pairs, spent = run.collector.sampler.pairs, run.collector.spent
+    wealth = pair_log_e(evidence, run.tested) or run.pair_log_e
     return tuple(
         PairRow(
             label=str(pair),
@@ -40,7 +42,7 @@ def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
             trials=trials,
             log_e=log_e,
         )
-        for pair, trials, log_e in zip(pairs, spent, run.pair_log_e, strict=True)
+        for pair, trials, log_e in zip(pairs, spent, wealth, strict=True)
     )
 
 

@@ -37,6 +37,7 @@ from dpaudit.inference.power import least_in_family
 from dpaudit.learning.attack import Attack
 from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.values import MEASUREMENT, AttackRow, Counts, Curve, Detectable, History, Witness
@@ -242,12 +243,12 @@ def _result(
     counted: _Counted, claim: TradeoffFunction, confidence: float, provenance: Any, name: str, began: float
 ) -> AuditResult:
     evidence, n = counted.evidence, counted.evidence.trials
-    p_value = evidence.p_value(evidence.tested(claim))
+    p_value = evidence.p_value(claim.symmetrized())
     found_least = _detectable(evidence, claim)
-    mu_lower = evidence.mu_lower(confidence=confidence)
+    mu_lower = evidence.lower(None, confidence=confidence)
     few = f"{evidence.scores:,} scores are too few to see any violation of {claim.label}"
     inverted, hardly = "", ""
-    proven = p_value <= 1 - confidence or mu_lower > 0 or evidence.epsilon_lower(evidence.delta, confidence=confidence)
+    proven = p_value <= 1 - confidence or mu_lower > 0 or evidence.lower(evidence.delta, confidence=confidence)
     if not proven and counted.rows == (GIVEN,):
         observed = counted.alpha, counted.beta
         inverted, hardly = order_doubts(*observed, counted.sizes, claim, runs=evidence.line == "runs")
@@ -267,26 +268,17 @@ def _result(
             too_few="" if found_least.claim else Reason(few, WarningCode.TOO_FEW),
         )
     )
-    valid = found.bounds_valid
-    p_value = p_value if valid else 1.0
     return AuditResult(
+        **concluded(evidence, claim, confidence=confidence, valid=found.bounds_valid, failed=False),
         name=name,
         verdict=found.verdict,
-        claim=claim,
-        confidence=confidence,
-        method=evidence.method,
-        p_value=p_value,
-        e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # Vovk & Wang 2021, as for the fixed test
         trials_used=n,
         trials_allowed=n,
         stopped_by=found.stopped_by,
-        mu_lower=mu_lower if valid else 0.0,
-        bounds_valid=valid,
         curve=Curve(alpha=counted.alpha, beta=counted.beta, beta_upper=1 - counted.alpha),
         witness=None if claim == NO_CLAIM else _witness(evidence),
         detectable=found_least,
         history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
-        evidence=evidence,
         pairs=(),
         attacks=counted.rows,
         warnings=found.reasons,

@@ -18,6 +18,7 @@ from dpaudit.reproduce.literals import Unwritable, brief_text, comment, literal,
 from dpaudit.reproduce.regions import Event, event_of
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
+from dpaudit.result.words import words_of
 from dpaudit.text.rounding import lower, percent, percent_at_least
 
 MAX_LINES = 40
@@ -90,8 +91,8 @@ def _witness_of(result: AuditResult) -> Witness:
     if not result.violated:
         raise Unwritable(f"the result reports no violation ({result.verdict.value}), so there is nothing to reproduce")
     witness = result.witness
-    if witness is None or witness.guesses or result.evidence.words.again:
-        why = result.evidence.words.again or "the result has no rejection region"
+    if witness is None or witness.guesses or words_of(result.evidence).again:
+        why = words_of(result.evidence).again or "the result has no rejection region"
         raise Unwritable(f"no region can be counted on fresh runs: {why}")
     if not (witness.counts.n0 and witness.counts.n1):
         raise Unwritable("the witness counts no outputs of one dataset; audit again")

@@ -1,56 +1,136 @@
 """Defines evidence: the counts of an audit, and the conclusions about any claim that the counts allow.
 
 Each kind of audit has one class of evidence.  The evidence can also test claims that were unknown when the audit ran.
-The verdict and the bounds can be recomputed from the counts in a result file.
+The verdict and the bounds are computed from the counts, also from those in a result file.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.grid import EDGES
-from dpaudit.inference.scores.families import Family, largest_refuted
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band
-from dpaudit.inference.sequential.planned import Planned
-from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import Counts
-from dpaudit.result.words import Words
 from dpaudit.values import Json, JsonObject
 
-if TYPE_CHECKING:
-    from dpaudit.result.confirmation import Confirmation
+Counts = npt.NDArray[np.int64]
+
+MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
+_MAX_COUNT = 2**53  # maximum number of outputs in one bin, so that sums over all bins fit into 64-bit integers
+
+
+def sparse(sides: Counts) -> list[list[list[int]]]:
+    """Convert counts of shape (2, BINS) to a list of [bin, count] for each dataset, without the empty bins."""
+    return [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in sides]
+
+
+def is_whole(value: Json, most: int = _MAX_COUNT) -> bool:
+    """Return whether a value is a whole number from 0 to a maximum."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
+    """Convert lists that `sparse` returned to an array of counts with shape (2, BINS)."""
+    counts = np.zeros((2, BINS), dtype=np.int64)
+    for side, entries in zip(counts, sides, strict=True):
+        for entry in entries:
+            place, count = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (None, None)
+            if not (is_whole(place, BINS - 1) and is_whole(count)):
+                raise ValueError(
+                    f"evidence must consist of [bin, count] with bins 0 to {BINS - 1} and counts >= 0, got {entry!r}"
+                )
+            side[place] = count
+    return counts
+
+
+def check_trials(counts: Counts) -> None:
+    """Raise ValueError unless there are equally many outputs of both datasets."""
+    if counts[0].sum() != counts[1].sum():
+        raise ValueError(f"evidence must count equally many outputs of d0 and d1, got {counts.sum(axis=1).tolist()}")
+
+
+def check_bins(values: Mapping[str, Json]) -> None:
+    """Raise ValueError unless the counts in a result file have BINS bins."""
+    if values["bins"] != BINS:
+        raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
+
+
+def pair_counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
+    """Read the counts of all pairs; shape (pairs, 2, BINS)."""
+    if (many := len(pairs)) > MAX_PAIRS:
+        raise ValueError(f"evidence must count {MAX_PAIRS:,} pairs at most, got {many:,}")
+    found = [dense(sides) for sides in pairs]
+    if not coin_selected:
+        for one in found:
+            check_trials(one)
+    return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
+
+
+def peak_of(pairs: Json, counts: Counts, *, coin_selected: bool) -> Counts:
+    """Read the counts at the interim analysis with the largest wealth."""
+    peak = pair_counts_of(pairs, coin_selected=coin_selected)
+    if peak.shape != counts.shape or np.any(peak > counts):
+        raise ValueError("evidence must have no more counts at its peak than at its end")
+    return peak
+
+
+def lost_of(values: Mapping[str, Json], key: str, pairs: int) -> tuple[int, ...]:
+    """Read the indices of lost pairs."""
+    lost = tuple(values.get(key, ()))
+    if not all(is_whole(i, pairs - 1) for i in lost):
+        raise ValueError(f"evidence must name lost pairs among its {pairs} pairs, got {str(lost)[:100]}")
+    return lost
+
+
+class Kind(Enum):
+    """What was counted, and when the audit might stop."""
+
+    SEQUENTIAL = "sequential"
+    ONLINE = "online"
+    FIXED = "fixed"
+    RUNS = "runs"
+    CANARIES = "canaries"
+    INCLUSION = "inclusion"
+
+    @property
+    def anytime(self) -> bool:
+        """Whether the verdict and all bounds hold jointly, at any stopping time; if False, each holds separately."""
+        return self in (Kind.SEQUENTIAL, Kind.ONLINE)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the rejection region and the number of runs were fixed before the counted outputs were sampled."""
+        return self is Kind.FIXED
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether outputs on pairs of datasets were counted, in rejection regions that attacks found."""
+        return self.anytime or self.frozen
+
+    @property
+    def method(self) -> str:
+        """The name of the class of evidence in result files."""
+        return self.value if self.of_pairs else "scores"
 
 
 class Evidence(ABC):
-    """The interface of every kind of evidence, with the answers of evidence that counts outputs of pairs.
+    """The interface of every kind of evidence.
 
-    For a sequential audit, the p-values and bounds of all methods hold jointly with the stated confidence.  For other
-    audits, each p-value and each bound holds separately.
+    All claims are given in their symmetrized form.
     """
 
     __slots__ = ()
-    method: ClassVar[str]  # name of this kind of evidence in result files
-    # whether the audit may stop as soon as it refutes its claim; p-values and bounds allow for such stopping
-    anytime: ClassVar[bool] = False
-    # whether the verdict and all bounds hold jointly at the stated confidence; if False, each holds separately
-    joint: ClassVar[bool] = False
-    # whether the rejection region and the number of runs were fixed before the counted outputs were sampled
-    frozen: ClassVar[bool] = False
-    # whether the evidence counts outputs on pairs of datasets, in rejection regions that attacks found
-    of_pairs: ClassVar[bool] = True
 
     @property
     @abstractmethod
-    def words(self) -> Words:
-        """Sentences of reports about this kind of evidence."""
-
-    @property
-    def once(self) -> bool:
-        """Whether the mechanism was run only once."""
-        return False
+    def kind(self) -> Kind:
+        """The kind of audit, from which its words and its guarantee follow."""
 
     @property
     @abstractmethod
@@ -58,74 +138,35 @@ class Evidence(ABC):
         """Number of counted runs on each dataset, without the runs that were only used to train attacks."""
 
     @property
-    def edges(self) -> Array:
-        """Edges of the score bins: bin i counts the scores with edges[i - 1] < score <= edges[i]; none for guesses."""
-        return EDGES
-
-    @property
-    def planned(self) -> Planned | None:
-        """The violations for which a share of the bets was planned; None if there are no such bets."""
-        return None
-
-    @property
-    def confirmation(self) -> Confirmation | None:
-        """The fresh runs after a refutation; None if there are none."""
-        return None
-
-    @property
     def histograms(self) -> tuple[Counts, ...]:
         """The counts of every pair that has counts, each of shape (2, BINS)."""
         return ()
 
-    def of_pair(self, pair: int | None) -> Counts | None:
-        """Return the counts of scores on the pair with an index, (2, BINS); None if there are none."""
-        return None
-
-    def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
-        """Return the form of a claim that the evidence tests."""
-        return claim.symmetrized()
-
     @abstractmethod
     def p_value(self, claim: TradeoffFunction) -> float:
-        """Return the p-value of a claim in the form that `tested` returns."""
-
-    def stated_p_value(self, claim: TradeoffFunction) -> float:
-        """Return the p-value of the audited claim that the result states."""
-        return self.p_value(claim)
-
-    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
-        """Return the parameter of the largest member of a nested family that the evidence refutes.
-
-        If family(t) is true, the bound exceeds t with probability at most `significance`.  The p-value does not fall as
-        claims weaken, so the lemma of `families.largest_refuted` applies.
-        """
-        return largest_refuted(
-            family, lambda claim: self.p_value(self.tested(claim)), significance=significance, precision=precision
-        )
+        """Return the p-value of a claim."""
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         """Whether the evidence refutes a claim; if it is true, this has probability at most 1 - confidence."""
         return self.p_value(claim) <= 1 - confidence
 
     @abstractmethod
-    def mu_lower(self, *, confidence: float) -> float:
-        """Return a lower bound on mu: the mechanism is not mu-GDP for any mu below the bound."""
+    def lower(self, delta: float | None, *, confidence: float) -> float:
+        """Return a lower bound on epsilon (nats) at a delta, or on mu if `delta` is None.
+
+        The mechanism is not (epsilon, delta)-DP, or not mu-GDP, for any parameter below the bound.
+        """
 
     @abstractmethod
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        """Return a lower bound on epsilon (nats): the mechanism is not (epsilon, delta)-DP for any smaller epsilon."""
+    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
+        """Return the parameter of the largest member of a nested family that the evidence refutes.
+
+        If family(t) is true, the bound exceeds t with probability at most `significance`.
+        """
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band | None:
         """Return the attack's observed curve with the bound on the mechanism's curve, or the trivial bound; or None."""
         return None
-
-    def pair_log_e(self, claim: TradeoffFunction) -> list[float] | None:
-        """Return the log-wealth of each pair, if bets had been placed on that pair only; None if it is unknown."""
-        return None
-
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Return the SHA-256 hash of the counts, in hexadecimal."""
 
     @abstractmethod
     def to_json(self) -> JsonObject:

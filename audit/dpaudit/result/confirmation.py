@@ -55,8 +55,7 @@ from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.histograms import Counts as Histogram
-from dpaudit.result.histograms import is_whole, sha256
+from dpaudit.result.base_evidence import is_whole
 from dpaudit.result.values import Counts
 from dpaudit.text.rounding import upper
 from dpaudit.values import Json, JsonObject
@@ -99,18 +98,17 @@ class Confirmation:
         return {**found, "p_value": self.p_value, "reason": self.reason}
 
     @classmethod
-    def from_json(cls, values: Json) -> Confirmation:
-        """Read a confirmation."""
+    def from_json(cls, values: Json, claim: TradeoffFunction) -> Confirmation:
+        """Read a confirmation of the violation of a claim."""
         if not isinstance(values, Mapping) or values.get("outcome") not in get_args(ConfirmationOutcome):
             raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
-        outcome, stated, p_value = values["outcome"], values.get("counts"), float(values["p_value"])
-        counts = None if stated is None else _counts(stated)
+        counts = _counts(values["counts"]) if "counts" in values else None
         return cls(
-            outcome=outcome,
+            outcome=values["outcome"],
             runs=int(values["runs"]),
             processes=int(values["processes"]),
             counts=counts,
-            p_value=p_value,
+            p_value=1.0 if counts is None else fresh_p_value(counts, claim),
             reason=str(values["reason"]),
         )
 
@@ -140,15 +138,6 @@ def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
     y = counts.n1 - counts.false_negatives
     exact = exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
     return min(1.0, exact * (1 + ONE_SEQUENCE))
-
-
-def fingerprint(counts: Histogram, found: Confirmation | None) -> str:
-    """Return the SHA-256 hash of the counts of an audit and of its fresh runs, in hexadecimal."""
-    if found is None or found.counts is None:
-        return sha256(counts)
-    fresh = found.counts
-    more = [fresh.false_positives, fresh.n0, fresh.false_negatives, fresh.n1]
-    return sha256(np.concatenate([counts.ravel(), more]))
 
 
 def bounds_significance(significance: float) -> float:

@@ -1,33 +1,58 @@
-"""All kinds of evidence.  Each kind of audit has one class; see `base_evidence.Evidence`."""
+"""All kinds of evidence, and what depends on the class of evidence; see `base_evidence.Evidence`."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Mapping
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.result.base_evidence import Evidence
+from dpaudit.inference.grid import EDGES
+from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of
+from dpaudit.inference.scores.text_families import TextFamily
+from dpaudit.inference.sequential.planned import Planned
+from dpaudit.result.base_evidence import Counts, Evidence, Kind
+from dpaudit.result.confirmation import Confirmation
 from dpaudit.result.fixed_evidence import FixedEvidence
-from dpaudit.result.histograms import Counts
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.sequential_evidence import OnlineEvidence, SequentialEvidence
-from dpaudit.text.rounding import count
-from dpaudit.values import Json
+from dpaudit.result.values import Curve, Verdict
+from dpaudit.result.words import words_of
+from dpaudit.text.rounding import count, lower, lower_as, upper
+from dpaudit.values import Json, Parameters
 
 __all__ = [
+    "EDGES",
     "KINDS",
     "Counts",
     "Evidence",
     "FixedEvidence",
+    "Kind",
     "OnlineEvidence",
     "ScoresEvidence",
     "SequentialEvidence",
+    "concluded",
+    "confirmation_of",
+    "disagreement",
+    "fingerprint",
     "given_scores",
+    "once",
+    "pair_log_e",
+    "planned_of",
     "read_back",
     "spent",
 ]
 
-KINDS: tuple[type[Evidence], ...] = (SequentialEvidence, FixedEvidence, ScoresEvidence, OnlineEvidence)
-"""All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""
+_NEARLY = 1e-6  # relative difference of p-values that may be a rounding error of another machine
+
+KINDS: dict[str, type[Evidence]] = {
+    "sequential": SequentialEvidence,
+    "fixed": FixedEvidence,
+    "scores": ScoresEvidence,
+    "online": OnlineEvidence,
+}
+"""All classes of evidence by `Kind.method`.  Other modules ask the evidence for its `kind`, never for its class."""
 
 
 def given_scores(evidence: Evidence) -> ScoresEvidence | None:
@@ -35,21 +60,175 @@ def given_scores(evidence: Evidence) -> ScoresEvidence | None:
     return evidence if isinstance(evidence, ScoresEvidence) else None
 
 
+def confirmation_of(evidence: Evidence) -> Confirmation | None:
+    """Return the fresh runs after a refutation; None if there are none."""
+    return evidence.confirmation if isinstance(evidence, SequentialEvidence | FixedEvidence) else None
+
+
+def planned_of(evidence: Evidence) -> Planned | None:
+    """Return the violations for which a share of the bets was planned; None if there are no such bets."""
+    return evidence.planned if isinstance(evidence, SequentialEvidence) else None
+
+
+def once(evidence: Evidence) -> bool:
+    """Return whether the mechanism was run only once."""
+    return isinstance(evidence, ScoresEvidence) and evidence.runs == 1
+
+
+def pair_log_e(evidence: Evidence, claim: TradeoffFunction) -> list[float] | None:
+    """Return the log-wealth of each pair, if bets had been placed on that pair only; None without bets."""
+    return evidence.pair_log_e(claim) if isinstance(evidence, SequentialEvidence) else None
+
+
+def concluded(
+    evidence: Evidence, claim: TradeoffFunction, *, confidence: float, valid: bool, failed: bool
+) -> Parameters:
+    """Return the fields of a result that follow from its counts.
+
+    The e-value of an audit that may stop at any time is the final wealth; after a failure at most 1, because the moment
+    before it is no stopping time.  Of other audits, it is computed from the p-value by eq. (1) of Vovk & Wang 2021,
+    Ann. Stat. 49, with kappa = 1/2.
+    """
+    tested = claim.symmetrized()
+    p_value = evidence.p_value(tested) if valid else 1.0
+    if isinstance(evidence, SequentialEvidence):
+        log_e = evidence.final_log_e(tested) if valid else 0.0
+        e_value = math.exp(min(log_e, 0.0) if failed else log_e) if log_e < 700 else 1.0 if failed else math.inf
+    else:
+        e_value = 0.5 / math.sqrt(p_value) if p_value > 0 else math.inf
+    band = evidence.band(confidence=confidence, bounds_valid=valid)
+    return {
+        "claim": claim,
+        "confidence": confidence,
+        "method": evidence.kind.method,
+        "evidence": evidence,
+        "bounds_valid": valid,
+        "p_value": p_value,
+        "e_value": e_value,
+        "mu_lower": evidence.lower(None, confidence=confidence) if valid else 0.0,
+        **({} if band is None else {"curve": Curve(**dict(zip(("alpha", "beta", "beta_upper"), band, strict=True)))}),
+    }
+
+
+def disagreement(verdict: Verdict, p_value: float, *, confidence: float, valid: bool) -> str:
+    """Say that a verdict does not follow from a p-value; "" if it may.  See the table of `engine.verdict.ruling`."""
+    significance = 1 - confidence
+    refuted = valid and p_value <= significance * (1 + (_NEARLY if verdict is Verdict.VIOLATION else -_NEARLY))
+    if (verdict is Verdict.VIOLATION) == refuted and (valid or verdict is Verdict.INCONCLUSIVE):
+        return ""
+    counts = f"give a p-value of {upper(p_value)} at confidence {confidence}" if valid else "are not valid"
+    return f"its verdict is {verdict.value!r}, but its counts {counts}"
+
+
 def spent(evidence: Evidence, runs: int) -> str:
     """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
-    if evidence.once:
+    if once(evidence):
         return "one run"
     guessed = given_scores(evidence)
-    return evidence.words.spent.format(
+    steps = min(2 * runs, evidence.steps) if isinstance(evidence, OnlineEvidence) else 0
+    return words_of(evidence).spent.format(
         runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
-        steps=count(min(2 * runs, getattr(evidence, "steps", 2 * runs))),
+        steps=count(steps),
         canaries="" if guessed is None else count(guessed.scores),
     )
 
 
+def fingerprint(evidence: Evidence) -> str:
+    """Return the SHA-256 hash of the object `evidence` of a result file: compact JSON with sorted keys, in UTF-8."""
+    text = json.dumps(evidence.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
 def read_back(values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
     """Read evidence of any kind."""
-    method, kinds = values["method"], {kind.method: kind for kind in KINDS}
-    if method not in kinds:
-        raise ValueError(f"evidence must be of method {' or '.join(kinds)}, got {method!r}")
-    return kinds[method].from_json(values, target)
+    method = values["method"]
+    if method not in KINDS:
+        raise ValueError(f"evidence must be of method {' or '.join(KINDS)}, got {method!r}")
+    return KINDS[method].from_json(values, target)
+
+
+# absolute precision of the family's parameter; coarse because one claim may take seconds, such as 2,500 steps of DP-SGD
+_PRECISION = 1e-3
+_APART = 1.05  # ratio of the two parameters whose claims are compared to check that the family is nested
+
+
+class AssumedBound(float):
+    """A lower bound on epsilon, in nats, that is valid if the stated assumption is true.
+
+    `str(bound)`, `repr(bound)` and `f"{bound:.3f}"` state the assumption and round the number down.  Numbers that are
+    computed from the bound, such as `float(bound)` or `round(bound, 3)`, do not state the assumption.
+    """
+
+    assumption: str  # assumption in words, such as "the mechanism's curve is gaussian(mu=?) for some ?"
+    parameter: float  # parameter of the largest refuted claim of the family; 0 if no claim is refuted
+
+    def __new__(cls, epsilon: float, assumption: str, parameter: float) -> AssumedBound:
+        bound = super().__new__(cls, epsilon)
+        bound.assumption, bound.parameter = assumption, parameter
+        return bound
+
+    def __getnewargs__(self) -> tuple[float, str, float]:  # type: ignore[override]  # for copies and pickles
+        return float(self), self.assumption, self.parameter
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} {self._assuming}"
+
+    def __str__(self) -> str:
+        return f"{lower(self, 6)} {self._assuming}"
+
+    def __format__(self, specification: str) -> str:
+        return f"{lower_as(self, specification)} {self._assuming}" if specification else str(self)
+
+    @property
+    def _assuming(self) -> str:
+        return f"(assuming that {self.assumption})"
+
+
+def bound_outside(evidence: Evidence, epsilon: float) -> float:
+    """Return a bound that states the untested assumption of the evidence; a plain number if there is none."""
+    assumption = words_of(evidence).assumption
+    return AssumedBound(epsilon, assumption, epsilon) if assumption else epsilon
+
+
+def bound_inside(
+    evidence: Evidence, delta: float, assuming: str | Family, *, confidence: float, valid: bool
+) -> AssumedBound:
+    """Find the largest claim of a family that the evidence refutes, and return the epsilon of this claim at `delta`.
+
+    Theorem:
+        Let the mechanism's curve be the claim with parameter t of a nested family, as dpaudit computes this claim.  The
+        probability that the bound exceeds the epsilon of this claim is at most 1 - confidence.
+
+    Proof:
+        The bound exceeds the epsilon of the claim at t only if the bound of the parameter exceeds t.  Each kind of
+        evidence states in `parameter_lower` why this has probability at most 1 - confidence.  For the parameters of a
+        family that is written as text, also whole numbers, `text_families` completes the proof.
+
+    Closed forms, such as those of Gaussian and Laplace claims, are exact.  Compositions are computed with the error
+    that `claims.operations.accounting` states, so the epsilon of the exact claim may be slightly smaller.
+    If the counts of the audit are not `valid`, the bound is 0.
+    """
+    if not 0 <= delta <= 1:
+        raise ValueError(f"delta must lie in [0, 1], got {delta}")
+    family = family_of(assuming)
+    text = family if isinstance(family, TextFamily) else None
+    assumption = "; and ".join(filter(None, [_in_words(assuming), words_of(evidence).assumption]))
+    if not valid:
+        return AssumedBound(0.0, assumption, 0.0)
+    precision = _PRECISION if text is None else text.precision(_PRECISION)
+    place = evidence.parameter_lower(family, significance=1 - confidence, precision=precision)
+    if place > 0:
+        check_nested(family, place, _APART * place)
+        check_nested(family, place / 2, place)
+    else:
+        check_nested(family, 1.0, _APART)
+    parameter = text.parameter(place) if text is not None and place > 0 else place
+    return AssumedBound(epsilon_inside(family, place, delta), assumption, parameter)
+
+
+def _in_words(assuming: str | Family) -> str:
+    if assuming == "gaussian":
+        return "the mechanism's curve is gaussian(mu=?) for some ?"
+    if isinstance(assuming, str):
+        return f"the mechanism's curve is {assuming} for some ?"
+    return f"the mechanism's curve lies in the family {getattr(assuming, '__name__', 'given as a function')}"

@@ -7,14 +7,24 @@ import enum
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.inference.grid import BINS
-from dpaudit.result.evidence import read_back
+from dpaudit.result.base_evidence import Counts as Histogram
+from dpaudit.result.base_evidence import dense
+from dpaudit.result.evidence import (
+    Evidence,
+    concluded,
+    confirmation_of,
+    disagreement,
+    given_scores,
+    pair_log_e,
+    read_back,
+)
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import (
@@ -27,6 +37,7 @@ from dpaudit.result.values import (
     StoppedBy,
     Verdict,
     Witness,
+    beyond,
 )
 from dpaudit.text.reasons import Reason, WarningCode
 from dpaudit.values import Foreign, Json, JsonObject, Parameters
@@ -61,17 +72,15 @@ class _Warning(BaseModel):
 
 
 class _ResultFile(BaseModel):
+    """The entries that are read.  A file also states numbers that follow from them, for other readers."""
+
     name: str
     verdict: Verdict
     claim: str
     confidence: float = Field(gt=0, lt=1)
-    p_value: float = Field(ge=0, le=1)
-    e_value: float = Field(ge=0)
-    trials_used: _Whole
     trials_allowed: _Whole
     stopped_by: StoppedBy
     refuted_at: _Whole | None
-    mu_lower: float = Field(ge=0)
     curve: _Curve
     witness: Witness | None
     detectable: Detectable
@@ -99,23 +108,27 @@ def read(values: Json) -> Parameters:
         file = _ResultFile.model_validate(values)
     except ValidationError as error:
         raise ValueError("; ".join(_problem(dict(one)) for one in error.errors()[:5])) from None
-    _check(file)
     claim = parse_claim(file.claim)
+    valid, failed, tested = file.bounds_valid, file.stopped_by == "failure", claim.symmetrized()
     try:
-        evidence = read_back(file.evidence, claim.symmetrized())
+        evidence = read_back(file.evidence, tested)
+        numbers = concluded(evidence, claim, confidence=file.confidence, valid=valid, failed=failed)
+        wealth = pair_log_e(evidence, tested) or [row.log_e for row in file.pairs]
     except (KeyError, TypeError, IndexError, ArithmeticError) as error:
         raise ValueError(f"evidence: {type(error).__name__}: {error}") from None
+    if words := disagreement(file.verdict, numbers["p_value"], confidence=file.confidence, valid=valid):
+        raise ValueError(words)
+    history, drawn = file.history, {name: np.array(column, dtype=np.float64) for name, column in file.curve}
     return {
         **{name: getattr(file, name) for name in _ResultFile.model_fields if name != "environment"},
-        "claim": claim,
-        "evidence": evidence,
-        "method": evidence.method,
-        "curve": Curve(**{name: np.array(column, dtype=np.float64) for name, column in file.curve}),
-        "history": History(
-            trials=np.array(file.history.trials, dtype=np.int64), log_e=np.array(file.history.log_e, dtype=np.float64)
-        ),
+        "trials_used": sum(row.trials for row in file.pairs) if file.pairs else evidence.trials,
+        "curve": Curve(**drawn),
+        "history": History(trials=np.array(history.trials, dtype=np.int64), log_e=np.array(history.log_e, dtype=float)),
+        "pairs": tuple(replace(row, log_e=log_e) for row, log_e in zip(file.pairs, wealth, strict=True)),
+        "witness": None if file.witness is None else _counted(file.witness, evidence, file.pairs),
         "provenance": Provenance.read(file.environment),
         "warnings": tuple(Reason(one.text, one.code, foreign=True) for one in file.warnings),
+        **numbers,
     }
 
 
@@ -129,16 +142,26 @@ def written(fields: Parameters) -> JsonObject:
     return {"format": FORMAT, **plain({name: value for name, value in values.items() if name not in absent})}
 
 
-def _check(file: _ResultFile) -> None:
-    """Raise ValueError if counts or numbers are impossible, so that no computation fails later."""
-    if (witness := file.witness) is None:
-        return
-    counts = witness.counts
-    if not (0 <= counts.false_positives <= counts.n0 and 0 <= counts.false_negatives <= counts.n1):
-        raise ValueError(f"the witness counts more mistakes than outputs: {counts}")
-    entries = [entry for side in witness.scores for entry in side]
-    if len(witness.scores) not in (0, 2) or not all(0 <= i < BINS and 0 <= n <= 2**53 for i, n in entries):
-        raise ValueError(f"the witness's scores must be [bin, count] for two datasets, with bins 0 to {BINS - 1}")
+def _counted(witness: Witness, evidence: Evidence, pairs: tuple[PairRow, ...]) -> Witness:
+    """Return a witness with the numbers that its evidence gives."""
+    if (guessed := given_scores(evidence)) is not None:
+        return replace(witness, guesses=guessed.n1, right=guessed.right)
+    fresh = confirmation_of(evidence)
+    counts = None if fresh is None else fresh.counts
+    if counts is None:
+        scores = dense(witness.scores) if witness.scores else _of_pair(witness, evidence, pairs)
+        counts = beyond(scores, witness.last_bin)
+    alpha, beta = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
+    return replace(witness, counts=counts, alpha=alpha, beta=beta)
+
+
+def _of_pair(witness: Witness, evidence: Evidence, pairs: tuple[PairRow, ...]) -> Histogram:
+    if evidence.kind.frozen:
+        return evidence.histograms[0]
+    for row, counts in zip(pairs, evidence.histograms, strict=True):
+        if row.label == witness.pair:
+            return counts
+    raise ValueError(f"the witness belongs to the pair {witness.pair!r:.100}, which is not among its pairs")
 
 
 def _problem(error: JsonObject) -> str:

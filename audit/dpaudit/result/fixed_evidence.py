@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
@@ -13,30 +12,9 @@ from dpaudit.inference.fixed.regions import threshold_for_epsilon, threshold_for
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
-from dpaudit.result.base_evidence import Evidence
-from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation, fingerprint
-from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sparse
-from dpaudit.result.words import DONG, OF_PAIRS, Words
+from dpaudit.result.base_evidence import Counts, Evidence, Kind, check_bins, check_trials, dense, sparse
+from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation
 from dpaudit.values import Json, JsonObject
-
-_WORDS = Words(
-    principle=(
-        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
-        "Roth & Su 2022). A pair of datasets, a score and a rejection region were chosen on the first runs and then "
-        "frozen. On the other runs, the two kinds of errors are independent binomial counts. The p-value is the "
-        "largest probability of counts that contradict the claim at least as strongly as the observed counts. The "
-        "largest value is taken over a confidence interval of the type I error and is corrected for the error "
-        "probability of this interval. The test is exact (Berger & Boos 1994). It assumes nothing about the noise. It "
-        "does assume that runs are independent of each other and that their number was fixed beforehand."
-    ),
-    references=(
-        DONG,
-        "Berger, R. & Boos, D. (1994). P values maximized over a confidence set for the nuisance parameter. "
-        "J. Am. Stat. Assoc. 89, 1012–1016.",
-    ),
-    proof="the exact test of the witness's fresh counts",
-    **OF_PAIRS,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,8 +26,6 @@ class FixedEvidence(Evidence):
     All regions are selected from the outputs of the pilot phase only.
     """
 
-    method: ClassVar[str] = "fixed"
-    frozen: ClassVar[bool] = True
     pair: int  # index of the pair that the pilot phase selected
     threshold: int  # last bin below the rejection region {bin > threshold} on which the claim is tested
     # counts of the score on the latest outputs of the pilot phase, used to select regions; shape (2, BINS); see
@@ -61,8 +37,8 @@ class FixedEvidence(Evidence):
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
     @property
-    def words(self) -> Words:
-        return _WORDS
+    def kind(self) -> Kind:
+        return Kind.FIXED
 
     def __repr__(self) -> str:
         x, n0, y, n1 = self.outcome
@@ -85,9 +61,6 @@ class FixedEvidence(Evidence):
     def histograms(self) -> tuple[Counts]:
         return (self.counts,)
 
-    def of_pair(self, pair: int | None) -> Counts | None:
-        return self.counts
-
     def p_value(self, claim: TradeoffFunction) -> float:
         return exact_binomial.p_value(claim, *self.outcome)
 
@@ -103,22 +76,17 @@ class FixedEvidence(Evidence):
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         return fixed_band(*self.counts, significance=1 - confidence) if bounds_valid else uncertified_band(*self.counts)
 
-    def mu_lower(self, *, confidence: float) -> float:
-        threshold = threshold_for_mu(
-            *self.pilot, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
-        )
-        return exact_binomial.mu_lower(*self._outcome(threshold), significance=1 - confidence)
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+    def lower(self, delta: float | None, *, confidence: float) -> float:
+        significance, pilot, trials = 1 - confidence, self.pilot, self.trials
+        if delta is None:
+            threshold = threshold_for_mu(*pilot, trials=trials, significance=significance, otherwise=self.threshold)
+            return exact_binomial.mu_lower(*self._outcome(threshold), significance=significance)
         threshold = self.threshold
         if delta != self.delta:
             threshold = threshold_for_epsilon(
-                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=threshold
+                *pilot, delta=delta, trials=trials, significance=significance, otherwise=threshold
             )
-        return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
-
-    def fingerprint(self) -> str:
-        return fingerprint(self.counts, self.confirmation)
+        return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=significance)
 
     def to_json(self) -> JsonObject:
         chosen: JsonObject = {"pair": self.pair, "threshold": self.threshold}
@@ -127,7 +95,7 @@ class FixedEvidence(Evidence):
         counted: JsonObject = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
         if self.confirmation is not None:
             counted["confirmation"] = self.confirmation.to_json()
-        return {"method": self.method, **chosen, "bins": BINS, **counted}
+        return {"method": self.kind.method, **chosen, "bins": BINS, **counted}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> FixedEvidence:
@@ -144,5 +112,5 @@ class FixedEvidence(Evidence):
             pilot=pilot,
             counts=counts,
             delta=float(values.get("delta", math.nan)),
-            confirmation=None if fresh is None else Confirmation.from_json(fresh),
+            confirmation=None if fresh is None else Confirmation.from_json(fresh, target),
         )

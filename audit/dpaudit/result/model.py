@@ -12,9 +12,16 @@ from pathlib import Path
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
-from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
-from dpaudit.result.evidence import Evidence, given_scores, spent
+from dpaudit.result.evidence import (
+    AssumedBound,
+    Evidence,
+    bound_inside,
+    bound_outside,
+    confirmation_of,
+    given_scores,
+    spent,
+)
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.scores_evidence import ScoreBound, score_bounds, table_words
 from dpaudit.result.shown import Shown
@@ -31,6 +38,7 @@ from dpaudit.result.values import (
     Verdict,
     Witness,
 )
+from dpaudit.result.words import words_of
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.reasons import WarningCode, has_code
@@ -84,12 +92,11 @@ class AuditResult(Shown):
         elif self._computed_at != self.confidence:
             raise ValueError(
                 f"the confidence cannot be replaced by {self.confidence!r}: verdict, bounds and curve hold at "
-                f"{self._computed_at!r}; call result.evidence.refutes, .mu_lower or .epsilon_lower, or audit again"
+                f"{self._computed_at!r}; call result.evidence.refutes or .lower, or audit again"
             )
 
     def __repr__(self) -> str:
-        assumption = self.evidence.words.assumption
-        assumed = f", assumed, not tested: {assumption}" if assumption else ""
+        assumed = (words := words_of(self.evidence).assumption) and f", assumed, not tested: {words}"
         return (
             f"<AuditResult {self.name!r}: {self.verdict.value}, {self.claim.label}, p <= {p_value_words(self)}, "
             f"confidence {self.confidence}, {spent(self.evidence, self.trials_used)}{assumed}>"
@@ -103,7 +110,7 @@ class AuditResult(Shown):
     @property
     def confirmation(self) -> Confirmation | None:
         """The fresh runs after the claim was refuted; None if it was not refuted, or if outputs were not counted."""
-        return self.evidence.confirmation
+        return confirmation_of(self.evidence)
 
     @property
     def measurement(self) -> bool:
@@ -153,8 +160,7 @@ class AuditResult(Shown):
         if not self.bounds_valid:
             return 0.0
         if delta not in self._bounds:
-            epsilon = self.evidence.epsilon_lower(delta, confidence=self.confidence)
-            self._bounds[delta] = bound_outside(self.evidence, epsilon)
+            self._bounds[delta] = bound_outside(self.evidence, self.evidence.lower(delta, confidence=self.confidence))
         return self._bounds[delta]
 
     def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
@@ -173,7 +179,7 @@ class AuditResult(Shown):
         """Return the result as plain JSON values."""
         from dpaudit.result.files import written  # see `from_dict`
 
-        public = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_")}
+        public = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name[0] != "_"}
         return written({**public, "bounds": self.bounds})  # other readers get bounds, which the evidence implies
 
     @classmethod
@@ -185,14 +191,11 @@ class AuditResult(Shown):
             OSError: If the file cannot be read.
         """
         try:
-            text = read_foreign(path)
-            if text.lstrip()[:1] in ("{", "["):
-                return cls.from_dict(json.loads(text))
+            return cls.from_dict(json.loads(read_foreign(path)))
         except RecursionError:
             raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
-        raise ValueError(f"{path} is not a result file of dpaudit: it must be JSON and begin with {{")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
@@ -209,9 +212,9 @@ class AuditResult(Shown):
         epsilon-DP, each of the two probabilities differs between neighbours by a factor of at most e^epsilon.  So the
         runs that succeed are 2 epsilon-DP, and need not be better.
         """
-        retried = any(has_code(warning, WarningCode.RETRIED) for warning in self.warnings)
-        words = " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
-        return words if retried else ""
+        if not any(has_code(warning, WarningCode.RETRIED) for warning in self.warnings):
+            return ""
+        return " among the runs that succeeded (failed runs were retried, which alone can double epsilon)"
 
     def __str__(self) -> str:
         return self.summary()
@@ -230,20 +233,15 @@ class AuditResult(Shown):
         warnings = [words for words in self.warnings if words != MEASUREMENT]
         if warnings and not self.bounds_valid and given_scores(self.evidence) is not None:
             found = f"nothing is proven: {warnings.pop()}"
-        lines = [f"{self.name}: {found}"]
-        if self.evidence.words.assumption:
-            lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
-        rows = self.bounds_at(delta)
+        assumed, rows = words_of(self.evidence).assumption, self.bounds_at(delta)
+        lines = [f"{self.name}: {found}", *([f"  assumed, not tested: {assumed}"] if assumed else [])]
         runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
-        if not rows:
-            lines.append(f"  {runs} in {took}; {'certified: ' * self.bounds_valid}{certified_words(self)}")
-        elif self.measurement or isinstance(self.claim, PureDP | ApproxDP):
-            lines.append(f"  {runs}; the audit took {took}")
-        else:
-            lines.append(f"  {runs}; the audit took {took}; certified: mu >= {mu_words(self)}")
+        of_epsilon = self.measurement or isinstance(self.claim, PureDP | ApproxDP)
+        mu = "" if of_epsilon else f"; certified: mu >= {mu_words(self)}"
+        certified = f"{'certified: ' * self.bounds_valid}{certified_words(self)}"
+        lines.append(f"  {runs}; the audit took {took}{mu}" if rows else f"  {runs} in {took}; {certified}")
         lines += table_words(rows)
-        if self.violated:
-            lines += [f"  {words}" for words in size_words(self)]
+        lines += [f"  {words}" for words in size_words(self) if self.violated]
         if self.witness is not None:
             near = self.violated or self.witness.near or not self.bounds_valid
             far = "no region that was counted came near a violation"
@@ -255,18 +253,15 @@ class AuditResult(Shown):
                 if seen.claim
                 else "  no violation in the claim's own family was detectable with this number of runs"
             )
-            if seen.needed:
-                lines.append(f"  {seen.needed}")
-        lines += [f"  warning: {words}" for words in warnings]
-        return "\n".join(map(one_line, lines))
+            lines += [f"  {seen.needed}"] if seen.needed else []
+        return "\n".join(map(one_line, [*lines, *(f"  warning: {words}" for words in warnings)]))
 
     @property
     def runs_for_size(self) -> float | None:
         """Estimated fresh runs on each dataset that would show the size: inf if unknown, None if the size is known."""
-        found, claim = self.confirmation, self.evidence.tested(self.claim)
-        if not self.violated or not self.evidence.anytime or found is None:
+        if not self.violated or not self.evidence.kind.anytime or self.confirmation is None:
             return None
-        return runs_for_size(found, claim, 1 - self.confidence)
+        return runs_for_size(self.confirmation, self.claim.symmetrized(), 1 - self.confidence)
 
 
 Written = Callable[..., str]
@@ -294,8 +289,8 @@ def size_words(result: AuditResult) -> list[str]:
     lines = [] if found is None else [confirmation_words(found)]
     if result.refuted_at is not None and result.stopped_by != "evidence":
         after = spent(result.evidence, result.refuted_at)
-        lines.append(f"refuted after {after}; {result.evidence.words.went_on}")
-    elif result.evidence.anytime and (found is None or found.counts is None):
+        lines.append(f"refuted after {after}; {words_of(result.evidence).went_on}")
+    elif result.evidence.kind.anytime and (found is None or found.counts is None):
         lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
     elif (needed := result.runs_for_size) is not None:
         runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
@@ -342,7 +337,7 @@ def witness_words(result: AuditResult, found: Witness) -> str:
 
 def _allowance(result: AuditResult, found: Witness) -> str:
     allowed = allowed_rate(result)
-    if result.violated and result.evidence.anytime and not 1 - found.beta > allowed:
+    if result.violated and result.evidence.kind.anytime and not 1 - found.beta > allowed:
         return ", an illustration of the proof, which rests on all runs"
     if math.isnan(allowed):
         return ""

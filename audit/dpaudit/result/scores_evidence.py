@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -20,17 +20,12 @@ from dpaudit.inference.scores.rank_bounds import Path, RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Law
 from dpaudit.inference.scores.rank_power import Needed, attained, needed
 from dpaudit.inference.scores.ranks import Blocks
-from dpaudit.numerics.arrays import Array
-from dpaudit.result.base_evidence import Evidence
-from dpaudit.result.histograms import sha256
-from dpaudit.result.words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS, Words
+from dpaudit.result.base_evidence import Evidence, Kind
 from dpaudit.text.rounding import lower, upper
 from dpaudit.values import JsonObject
 
 Line = Literal["runs", "canaries", "inclusion"]
 """What is assumed: independent runs; independent canaries; or the random inclusion of canaries only."""
-
-_WORDS: dict[str, Words] = {"runs": OF_RUNS, "canaries": OF_CANARIES, "inclusion": OF_ANY_CANARIES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +36,6 @@ class ScoresEvidence(Evidence):
     other claims, which holds jointly for all of them and for the bound of mu.  They do not hold across tests.
     """
 
-    method: ClassVar[str] = "scores"
-    of_pairs: ClassVar[bool] = False
     line: Line  # the assumption of the verdict, which was fixed before the scores were seen
     n0: int  # number of scores of d0, or of canaries that were left out
     n1: int
@@ -57,20 +50,12 @@ class ScoresEvidence(Evidence):
     halved: tuple[int, ...]  # the same for the blocks of `Inclusion`
 
     @property
-    def words(self) -> Words:
-        return _WORDS[self.line]
-
-    @property
-    def once(self) -> bool:
-        return self.runs == 1
+    def kind(self) -> Kind:
+        return Kind(self.line)
 
     @property
     def trials(self) -> int:
         return max(self.n0, self.n1) if self.line == "runs" else self.runs
-
-    @property
-    def edges(self) -> Array:
-        return np.zeros(0)
 
     @property
     def scores(self) -> int:
@@ -132,10 +117,9 @@ class ScoresEvidence(Evidence):
         exact = 1 - confidence
         return self.significance if abs(exact - self.significance) < 3e-16 else exact
 
-    def mu_lower(self, *, confidence: float) -> float:
-        return self.test(self.line, GaussianDP(1.0)).mu_lower(significance=self.level(confidence))
-
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+    def lower(self, delta: float | None, *, confidence: float) -> float:
+        if delta is None:
+            return self.test(self.line, GaussianDP(1.0)).mu_lower(significance=self.level(confidence))
         return self.epsilon_of(self.line, delta, confidence=confidence)
 
     def epsilon_of(self, line: Line, delta: float, *, confidence: float) -> float:
@@ -165,11 +149,8 @@ class ScoresEvidence(Evidence):
     def _needed(self, claim: TradeoffFunction) -> Needed:
         return needed(self.law, self._path(claim), self.significance, claim.symmetrized())
 
-    def fingerprint(self) -> str:
-        return sha256(np.array([self.n0, self.n1, self.runs, *self.ranked, *self.halved]))
-
     def to_json(self) -> JsonObject:
-        return {"method": self.method, **dataclasses.asdict(self)}
+        return {"method": self.kind.method, **dataclasses.asdict(self)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
@@ -186,7 +167,7 @@ class ScoresEvidence(Evidence):
             halved=tuple(map(int, values["halved"])),
         )
         fits = (
-            found.line in _WORDS
+            found.line in get_args(Line)
             and min(found.n0, found.n1) > 0
             and 1 <= found.runs <= found.scores
             and 0 < found.share < 1 <= found.factor

@@ -2,94 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.scores.families import Family
+from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.inference.sequential.alternatives import EDITION
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
 from dpaudit.numerics.bisect import last_that_holds
-from dpaudit.result.base_evidence import Evidence
+from dpaudit.result.base_evidence import (
+    Counts,
+    Evidence,
+    Kind,
+    check_bins,
+    dense,
+    is_whole,
+    lost_of,
+    pair_counts_of,
+    peak_of,
+    sparse,
+)
 from dpaudit.result.confirmation import (
     LEAST_PARAMETER,
     Confirmation,
     band_of,
     bounds_significance,
     claimed_parameter,
-    fingerprint,
     in_family,
     sizes_of,
 )
-from dpaudit.result.histograms import Counts, check_bins, lost_of, pair_counts_of, peak_of, sha256, sparse
-from dpaudit.result.late_bets import LateBets
-from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
 
-_PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
 
-_WORDS = Words(
-    principle=(
-        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
-        "Roth & Su 2022). A trial runs the mechanism once on each dataset. A score, learned from "
-        "earlier trials only, estimates how much likelier an output is under d1 than under d0. Bets on thresholds of "
-        "this score are priced by the claim's privacy profile, so that they win nothing on average under a true "
-        "claim. The wealth $E$ is then a nonnegative supermartingale, and the probability that it ever reaches "
-        "$1/s$ is at most $s$ (Ville 1939). So the audit may stop after any trial. "
-        "The bets maximize the growth of the wealth against a range of violations (Grünwald, de Heide & Koolen 2024). "
-        "The same bets test every claim, and only their prices differ, so verdict and bounds hold together. After half "
-        "of the trials, all wealth may be put on one bet at a time, chosen from earlier trials to reach $1/s$ before "
-        "the last trial (Clerico et al. 2026). Nothing is "
-        "assumed about the noise. Trials must be independent of each other."
-    ),
-    references=(
-        DONG,
-        "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
-        "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
-        "Clerico, E., Wegel, T., Azangulov, I. & Rebeschini, P. (2026). arXiv:2605.06521.",
-    ),
-    proof="the evidence of all runs",
-    **OF_PAIRS,
-)
-_OF_STREAMS = Words(
-    principle=(
-        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
-        "Roth & Su 2022). Before each step a fair coin chose the dataset, and the mechanism ran once, on that dataset. "
-        "A score, learned from earlier steps only, estimates how much likelier the output is under d1 than under d0. "
-        "Bets on thresholds of this score are priced by the claim's privacy profile, so that under a true claim no "
-        "step is expected to win. The wealth $E$ is then a nonnegative supermartingale, and the probability that it "
-        "ever reaches $1/s$ is at most $s$ (Ville 1939). The claim is about each step given the past: the mechanism "
-        "may keep a state, drift, and adapt to all earlier steps. The only assumption is that the mechanism learns "
-        "about the coins through the chosen datasets alone."
-    ),
-    references=(
-        DONG,
-        "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
-        "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
-    ),
-    proof="the evidence of all runs",
-    went_on="the bounds come from the interim analysis with the most evidence",
-    again="A stream has no fixed region to count on fresh outputs. To repeat it, make a new stream with new coins.",
-    violates="Some step of the stream, given all earlier steps, does not keep the claim",
-    claimed="for each step",
-    somewhere="for some step",
-    spent="{steps} steps",
-    data="Each step ran on d0 or on d1, as a fair coin chose",
-    **OF_PAIRS
-    | {
-        "untried": "Other datasets and other attacks: only the two datasets and the attacks of this stream were tried.",
-        "others": "other datasets or attacks",
-        "more": "make more steps, or use a score that differs more between the two datasets",
-    },
-)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """Outputs that were counted while all wealth was on one bet and one pair."""
+
+    pair: int  # index of the pair
+    bet: int  # index of the bet in `strategy`
+    left: int  # number of trials that were left when the bet was chosen
+    counts: Counts  # counts of outputs of d0 and d1 of the pair; shape (2, BINS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LateBets:
+    """The counts before the first late bet, and the late bets."""
+
+    before: Counts  # counts of all pairs before the first late bet; shape (pairs, 2, BINS)
+    lost: tuple[int, ...]  # indices of the pairs whose wealth was 0 before the first late bet
+    stages: tuple[Stage, ...]  # at least one; all but the last are complete
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all outputs; shape (pairs, 2, BINS)."""
+        total = self.before.copy()
+        for stage in self.stages:
+            total[stage.pair] += stage.counts
+        return total
+
+    def wealth_on(
+        self, bets: Strategy, counts: Counts, lost: Collection[int], *, coin_selected: bool
+    ) -> Callable[[TradeoffFunction], float]:
+        """Return a function that maps a claim to the log-wealth at a moment of the audit."""
+        parts = self.until(counts)
+        if parts is None:
+            return bets.wealth_on(counts, lost, coin_selected=coin_selected)
+        if not set(lost) <= set(self.lost):  # all wealth was on the pair on which a run failed
+            return lambda claim: -math.inf
+        early = bets.wealth_on(self.before, self.lost, coin_selected=coin_selected)
+
+        def log_e(claim: TradeoffFunction) -> float:
+            prices = bets.log_prices(claim)
+            won = (bets.gains(prices, one.counts[None], coin_selected=coin_selected)[0, one.bet] for one in parts)
+            return early(claim) + float(sum(won))
+
+        return log_e
+
+    def until(self, counts: Counts) -> tuple[Stage, ...] | None:
+        """Return the stages until a moment, the last one with its counts until then; None before the first late bet."""
+        total, made = counts.sum(), self.before.sum()
+        if total <= made:
+            return None
+        rest, at = counts - self.before, 0
+        while at < len(self.stages) - 1 and made + self.stages[at].counts.sum() < total:
+            stage = self.stages[at]
+            rest[stage.pair] -= stage.counts
+            made += stage.counts.sum()
+            at += 1
+        stage = self.stages[at]
+        return (*self.stages[:at], replace(stage, counts=rest[stage.pair]))
+
+    def to_json(self) -> JsonObject:
+        stages = [asdict(one) | {"counts": sparse(one.counts)} for one in self.stages]
+        return {"lost": list(self.lost), "stages": stages}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Json], counts: Counts, lost: tuple[int, ...], *, bets: int) -> LateBets:
+        """Read late bets."""
+        stages = []
+        for one in values["stages"]:
+            if not (is_whole(one["pair"], len(counts) - 1) and is_whole(one["bet"], bets - 1)):
+                raise ValueError(f"a late bet must name one of its pairs and bets, got {one['pair']!r}, {one['bet']!r}")
+            stages.append(Stage(pair=one["pair"], bet=one["bet"], left=int(one["left"]), counts=dense(one["counts"])))
+        before = counts.copy()
+        for stage in stages:
+            before[stage.pair] -= stage.counts
+        if np.any(before < 0):
+            raise ValueError("evidence must count no more outputs during late bets than in all")
+        return cls(before=before, lost=lost, stages=tuple(stages))
+
+
+_PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, relative for larger bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,9 +131,6 @@ class SequentialEvidence(Evidence):
     `inference.sequential.strategy`.
     """
 
-    method: ClassVar[str] = "sequential"
-    anytime: ClassVar[bool] = True
-    joint: ClassVar[bool] = True
     target: TradeoffFunction  # symmetrized form of the audited claim
     counts: Counts  # counts of outputs of d0 and d1 for each pair; shape (pairs, 2, BINS)
     coin_selected: bool = False  # whether only one output of each trial is counted, which a fair coin selects
@@ -117,8 +145,8 @@ class SequentialEvidence(Evidence):
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
     @property
-    def words(self) -> Words:
-        return _WORDS
+    def kind(self) -> Kind:
+        return Kind.SEQUENTIAL
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -131,43 +159,35 @@ class SequentialEvidence(Evidence):
     def histograms(self) -> tuple[Counts, ...]:
         return tuple(self.counts)
 
-    def of_pair(self, pair: int | None) -> Counts | None:
-        return self.counts[pair] if pair is not None and pair < len(self.counts) else None
-
     def log_e(self, claim: TradeoffFunction) -> float:
         """Return the logarithm of the wealth of the bets against a claim, in nats."""
         return self._wealth()(claim)
 
-    def p_value(self, claim: TradeoffFunction) -> float:
-        """Return the p-value 1 / maximum of the initial wealth, which is 1, and the final wealth."""
-        return p_value_of(max(0.0, self.log_e(claim)))
+    def final_log_e(self, claim: TradeoffFunction) -> float:
+        """Return the log-wealth at the last moment."""
+        return self._wealth_on(self.counts, self.lost)(claim)
 
-    def stated_p_value(self, claim: TradeoffFunction) -> float:
-        """Return the p-value whose maximum is also taken over the wealth at the recorded peak."""
-        p_value = self.p_value(claim)
-        if self.peak is None:
-            return p_value
-        return min(p_value, p_value_of(self._wealth_on(self.peak, self.lost_at_peak)(claim)))
+    def p_value(self, claim: TradeoffFunction) -> float:
+        """Return 1 / the maximum of the initial wealth, which is 1, the final wealth and, for `target`, the peak."""
+        most = max(0.0, self.log_e(claim))
+        if self.peak is not None and claim == self.target:
+            most = max(most, self._wealth_on(self.peak, self.lost_at_peak)(claim))
+        return p_value_of(most)
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self._largest()(claim) >= log_threshold(confidence)
 
-    def mu_lower(self, *, confidence: float) -> float:
-        return max(self._claimed(None, confidence), self._parameter(GaussianDP, None, confidence))
+    def lower(self, delta: float | None, *, confidence: float) -> float:
+        def member(parameter: float) -> TradeoffFunction:
+            return GaussianDP(parameter) if delta is None else ApproxDP(epsilon=parameter, delta=delta)
 
-    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        def member(epsilon: float) -> TradeoffFunction:
-            return ApproxDP(epsilon=epsilon, delta=delta)
-
-        return max(self._claimed(delta, confidence), self._parameter(member, delta, confidence))
-
-    def _parameter(self, family: Family, delta: float | None, confidence: float) -> float:
+        claimed = self._claimed(delta, confidence)
         if (sizes := self._sizes(confidence)) is not None:
-            return sizes.parameter(family)
+            return max(claimed, sizes.parameter(member))
         if self._failed:
-            return 0.0
+            return claimed
         wealth, enough = self._largest(), self._enough(delta, confidence)
-        return last_that_holds(lambda t: wealth(family(t)) >= enough, precision=_PRECISION)
+        return max(claimed, last_that_holds(lambda t: wealth(member(t)) >= enough, precision=_PRECISION))
 
     def _claimed(self, delta: float | None, confidence: float) -> float:
         """Return the parameter of the audited claim if the claim was refuted and is of this family, and else 0."""
@@ -182,7 +202,13 @@ class SequentialEvidence(Evidence):
         if self._failed:
             return 0.0
         level = bounds_significance(significance) if self.confirms else significance
-        return Evidence.parameter_lower(self, family, significance=level, precision=precision)
+        wealth = self._wealth()
+        return largest_refuted(
+            family,
+            lambda claim: p_value_of(max(0.0, wealth(claim.symmetrized()))),
+            significance=level,
+            precision=precision,
+        )
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         total = self.counts.sum(axis=0)
@@ -217,38 +243,29 @@ class SequentialEvidence(Evidence):
         gains = bets.gains(bets.log_prices(claim), self.counts, coin_selected=self.coin_selected)
         return [bets.log_wealth(one[None, :]) for one in gains]
 
-    def fingerprint(self) -> str:
-        return fingerprint(self.counts, self.confirmation)
-
     def to_json(self) -> JsonObject:
-        peak = {} if self.peak is None else {"peak": [sparse(sides) for sides in self.peak]}
-        violations = [] if self.planned is None else [str(violation) for violation in self.planned.violations]
-        return {
-            "method": self.method,
+        planned, late, fresh = self.planned, self.late, self.confirmation
+        values: JsonObject = {
+            "method": self.kind.method,
             "bins": BINS,
             "counts": [sparse(sides) for sides in self.counts],
             "lost": list(self.lost),
             "coin_selected": self.coin_selected,
             "edition": EDITION,  # of the bets' alternatives, see `alternatives`
-            **peak,
-            **({"lost_at_peak": list(self.lost_at_peak)} if self.lost_at_peak else {}),
-            **(
-                {}
-                if self.planned is None
-                else {"planned": {"violations": violations, "confidence": self.planned.confidence}}
-            ),
-            **({} if self.late is None else {"late": self.late.to_json()}),
-            **({"confirms": True} if self.confirms else {}),
-            **({} if self.confirmation is None else {"confirmation": self.confirmation.to_json()}),
+            "peak": None if self.peak is None else [sparse(sides) for sides in self.peak],
+            "lost_at_peak": list(self.lost_at_peak) or None,
+            "planned": planned and {"violations": list(map(str, planned.violations)), "confidence": planned.confidence},
+            "late": late and late.to_json(),
+            "confirms": self.confirms or None,
+            "confirmation": fresh and fresh.to_json(),
         }
+        return {key: value for key, value in values.items() if value is not None}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
-        coin_selected = values["coin_selected"] is True
-        counts = pair_counts_of(values["counts"], coin_selected=coin_selected)
-        peak, fresh, late = (values.get(key) for key in ("peak", "confirmation", "late"))
-        planned = None
+        coin_selected, late, fresh = values["coin_selected"] is True, values.get("late"), values.get("confirmation")
+        counts, planned = pair_counts_of(values["counts"], coin_selected=coin_selected), None
         if (stated := values.get("planned")) is not None:
             violations = tuple(parse_claim(str(text)) for text in stated["violations"])
             planned = Planned(violations=violations, confidence=float(stated["confidence"]))
@@ -257,16 +274,16 @@ class SequentialEvidence(Evidence):
             counts=counts,
             coin_selected=coin_selected,
             lost=lost_of(values, "lost", len(counts)),
-            peak=None if peak is None else peak_of(peak, counts, coin_selected=coin_selected),
+            peak=peak_of(values["peak"], counts, coin_selected=coin_selected) if "peak" in values else None,
             lost_at_peak=lost_of(values, "lost_at_peak", len(counts)),
             planned=planned,
             confirms=values.get("confirms", False) is True,
-            confirmation=None if fresh is None else Confirmation.from_json(fresh),
+            confirmation=None if fresh is None else Confirmation.from_json(fresh, target),
         )
         if late is None:
             return found
-        lost, bets = lost_of(late, "lost", len(counts)), len(found._bets().log_weights)
-        return replace(found, late=LateBets.from_json(late, counts, lost, bets=bets))
+        bets = len(found._bets().log_weights)
+        return replace(found, late=LateBets.from_json(late, counts, lost_of(late, "lost", len(counts)), bets=bets))
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function that computes `log_e`, faster for many claims."""
@@ -300,13 +317,12 @@ class OnlineEvidence(SequentialEvidence):
     hold jointly, because Ville's inequality holds for all interim analyses jointly.
     """
 
-    method: ClassVar[str] = "online"
     coin_selected: bool = True
     steps: int  # number of steps, also those before the first score
 
     @property
-    def words(self) -> Words:
-        return _OF_STREAMS
+    def kind(self) -> Kind:
+        return Kind.ONLINE
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function from a claim to the larger log-wealth of the bets at the two stored interim analyses."""
@@ -322,9 +338,6 @@ class OnlineEvidence(SequentialEvidence):
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:
         return uncertified_band(*self.counts[0])  # the law may change, so no single curve exists
 
-    def fingerprint(self) -> str:
-        return sha256(self.counts if self.peak is None else np.concatenate([self.counts, self.peak]))
-
     def to_json(self) -> JsonObject:
         peak = {} if self.peak is None else {"peak": sparse(self.peak[0])}
         return {**SequentialEvidence.to_json(self), **peak, "steps": self.steps}
@@ -333,5 +346,5 @@ class OnlineEvidence(SequentialEvidence):
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OnlineEvidence:
         check_bins(values)
         counts = pair_counts_of(values["counts"], coin_selected=True)
-        peak = None if values.get("peak") is None else peak_of([values["peak"]], counts, coin_selected=True)
+        peak = peak_of([values["peak"]], counts, coin_selected=True) if "peak" in values else None
         return cls(target=target, counts=counts, peak=peak, steps=int(values["steps"]))

@@ -1,6 +1,6 @@
 """Defines the sentences of reports that depend on the kind of audit.
 
-Each class of evidence has an instance of `Words`.
+Each kind of evidence has an instance of `Words`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.result.base_evidence import Evidence, Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ def if_curve(violation: TradeoffFunction, place: str = "") -> str:
 
 DONG = "Dong, J., Roth, A. & Su, W. J. (2022). Gaussian differential privacy. J. R. Stat. Soc. B 84(1), 3–37."
 
-OF_PAIRS = {
+_OF_PAIRS = {
     "errors": (
         "An attack that guesses the dataset from one output makes two kinds of errors. $α$ is the rate at which it "
         "guesses d1 on outputs of d0, and $β$ the rate at which it guesses d0 on outputs of d1."
@@ -74,6 +75,79 @@ OF_PAIRS = {
     "more": "",  # reports on pairs give advice that is based on the config
 }
 """Sentences about audits of pairs of datasets."""
+
+_OF_BETS = Words(
+    principle=(
+        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
+        "Roth & Su 2022). A trial runs the mechanism once on each dataset. A score, learned from "
+        "earlier trials only, estimates how much likelier an output is under d1 than under d0. Bets on thresholds of "
+        "this score are priced by the claim's privacy profile, so that they win nothing on average under a true "
+        "claim. The wealth $E$ is then a nonnegative supermartingale, and the probability that it ever reaches "
+        "$1/s$ is at most $s$ (Ville 1939). So the audit may stop after any trial. "
+        "The bets maximize the growth of the wealth against a range of violations (Grünwald, de Heide & Koolen 2024). "
+        "The same bets test every claim, and only their prices differ, so verdict and bounds hold together. After half "
+        "of the trials, all wealth may be put on one bet at a time, chosen from earlier trials to reach $1/s$ before "
+        "the last trial (Clerico et al. 2026). Nothing is "
+        "assumed about the noise. Trials must be independent of each other."
+    ),
+    references=(
+        DONG,
+        "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
+        "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
+        "Clerico, E., Wegel, T., Azangulov, I. & Rebeschini, P. (2026). arXiv:2605.06521.",
+    ),
+    proof="the evidence of all runs",
+    **_OF_PAIRS,
+)
+_OF_STREAMS = Words(
+    principle=(
+        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
+        "Roth & Su 2022). Before each step a fair coin chose the dataset, and the mechanism ran once, on that dataset. "
+        "A score, learned from earlier steps only, estimates how much likelier the output is under d1 than under d0. "
+        "Bets on thresholds of this score are priced by the claim's privacy profile, so that under a true claim no "
+        "step is expected to win. The wealth $E$ is then a nonnegative supermartingale, and the probability that it "
+        "ever reaches $1/s$ is at most $s$ (Ville 1939). The claim is about each step given the past: the mechanism "
+        "may keep a state, drift, and adapt to all earlier steps. The only assumption is that the mechanism learns "
+        "about the coins through the chosen datasets alone."
+    ),
+    references=(
+        DONG,
+        "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
+        "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
+    ),
+    proof="the evidence of all runs",
+    went_on="the bounds come from the interim analysis with the most evidence",
+    again="A stream has no fixed region to count on fresh outputs. To repeat it, make a new stream with new coins.",
+    violates="Some step of the stream, given all earlier steps, does not keep the claim",
+    claimed="for each step",
+    somewhere="for some step",
+    spent="{steps} steps",
+    data="Each step ran on d0 or on d1, as a fair coin chose",
+    **_OF_PAIRS
+    | {
+        "untried": "Other datasets and other attacks: only the two datasets and the attacks of this stream were tried.",
+        "others": "other datasets or attacks",
+        "more": "make more steps, or use a score that differs more between the two datasets",
+    },
+)
+_OF_FIXED_RUNS = Words(
+    principle=(
+        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
+        "Roth & Su 2022). A pair of datasets, a score and a rejection region were chosen on the first runs and then "
+        "frozen. On the other runs, the two kinds of errors are independent binomial counts. The p-value is the "
+        "largest probability of counts that contradict the claim at least as strongly as the observed counts. The "
+        "largest value is taken over a confidence interval of the type I error and is corrected for the error "
+        "probability of this interval. The test is exact (Berger & Boos 1994). It assumes nothing about the noise. It "
+        "does assume that runs are independent of each other and that their number was fixed beforehand."
+    ),
+    references=(
+        DONG,
+        "Berger, R. & Boos, D. (1994). P values maximized over a confidence set for the nuisance parameter. "
+        "J. Am. Stat. Assoc. 89, 1012–1016.",
+    ),
+    proof="the exact test of the witness's fresh counts",
+    **_OF_PAIRS,
+)
 
 CANARIES_ASSUMED = (
     "given which canaries were included, the scores of different canaries are independent of each other, and each "
@@ -105,7 +179,7 @@ _GUESSING = (
     "The highest scores are guessed to be of {high}, as many as there are. The test also uses the order of the scores."
 )
 
-OF_RUNS = Words(
+_OF_RUNS = Words(
     principle=(
         "Each score comes from a separate run. "
         + _SORTED.format(high="d1", worst="over all mechanisms with trade-off function $f$ or above").rstrip()
@@ -129,7 +203,7 @@ OF_RUNS = Words(
     each="each from a separate run",
     guessing=_GUESSING.format(high="d1"),
 )
-OF_CANARIES = Words(
+_OF_CANARIES = Words(
     principle=(
         _SORTED.format(high="included canaries", worst="over all mechanisms with trade-off function $f$ or above")
         + "This needs canaries that were included by coins or by one random set, and scores that are then independent."
@@ -149,8 +223,8 @@ OF_CANARIES = Words(
     each="each included at random",
     guessing=_GUESSING.format(high="included canaries"),
 )
-OF_ANY_CANARIES = replace(
-    OF_CANARIES,
+_OF_ANY_CANARIES = replace(
+    _OF_CANARIES,
     principle=(
         _SORTED.format(high="included canaries", worst="however canaries depend on each other")
         + "Curved claims are tested by the number of right guesses about the most extreme scores (Steinke, Nasr & "
@@ -165,3 +239,17 @@ OF_ANY_CANARIES = replace(
     proof="the order of the scores",
     assumption="",
 )
+
+_WORDS = {
+    Kind.SEQUENTIAL: _OF_BETS,
+    Kind.ONLINE: _OF_STREAMS,
+    Kind.FIXED: _OF_FIXED_RUNS,
+    Kind.RUNS: _OF_RUNS,
+    Kind.CANARIES: _OF_CANARIES,
+    Kind.INCLUSION: _OF_ANY_CANARIES,
+}
+
+
+def words_of(evidence: Evidence) -> Words:
+    """Return the sentences of reports about a kind of evidence."""
+    return _WORDS[evidence.kind]

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.result.evidence import EDGES
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import beyond
+from dpaudit.result.words import words_of
 from dpaudit_reports.figures.canvas import (
     ATTACK,
     CHANCE,
@@ -49,8 +51,8 @@ class Scores:
 
 def witness_scores(result: AuditResult) -> Scores | None:
     """Return the scores of the witness; None if the result has no witness or does not contain its scores."""
-    found, edges = result.witness, result.evidence.edges
-    if found is None or math.isnan(found.threshold) or not len(edges):
+    found, edges = result.witness, EDGES
+    if found is None or math.isnan(found.threshold) or not result.evidence.kind.of_pairs:
         return None
     threshold = int(np.argmin(np.abs(edges - found.threshold)))
     own = np.zeros((2, len(edges) + 1), dtype=np.int64)
@@ -104,7 +106,7 @@ def draw_evidence(ax: Axes, result: AuditResult) -> None:
 
 def _trials(result: AuditResult, trials: Integers) -> tuple[Integers, str]:
     """Return the places of the wealth on the horizontal axis, and their unit."""
-    if "{steps}" not in result.evidence.words.spent:
+    if "{steps}" not in words_of(result.evidence).spent:
         return trials, "runs per dataset"
     return 2 * trials - 1 + (np.diff(trials, prepend=0) == 0), "steps"
 

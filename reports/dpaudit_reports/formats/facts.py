@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.result.words import words_of
 from dpaudit.text.printable import joined, one_line
 from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 from dpaudit_reports.blocks import flat
@@ -102,7 +103,7 @@ def facts(audited: Audited) -> dict[str, Fact]:
         "config": None if audited.file is None else str(audited.file),
         "line": None if audited.file is None else audited.line,
         "result": None if audited.saved is None else str(audited.saved),
-        "assumption": None if result is None else result.evidence.words.assumption or None,
+        "assumption": None if result is None else words_of(result.evidence).assumption or None,
         "reason": (audited.reason if result is None else reason(result)) or None,
         "warnings": [] if result is None else list(result.warnings),
     }

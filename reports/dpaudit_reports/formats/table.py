@@ -82,7 +82,7 @@ def table_text(run: Run, screen: Screen) -> str:
         lines += _audit(row, widths, [name for name in columns if name not in beside], screen)
     notes = [words for name, words in _LEGEND.items() if name in columns]
     results = [audited.result for audited in reported if audited.result is not None]
-    if any(one.evidence.anytime and one.stopped_by == "evidence" and not fresh(one) for one in results):
+    if any(one.evidence.kind.anytime and one.stopped_by == "evidence" and not fresh(one) for one in results):
         notes.append(_NO_SIZE)
     paragraphs = notes if screen.width is None else [" ".join(notes)]
     lines += [Text(), *(Text(encodable(words, screen.encoding), style="dim") for words in paragraphs)]

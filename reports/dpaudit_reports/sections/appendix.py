@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from dpaudit.result.evidence import spent
+from dpaudit.result.evidence import fingerprint, once, spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.provenance import key
+from dpaudit.result.words import words_of
 from dpaudit.text.printable import shortened
 from dpaudit.text.rounding import at_most, count, percent, seconds
 from dpaudit_reports.blocks import (
@@ -67,7 +68,7 @@ def _warnings(result: AuditResult) -> tuple[Block, ...]:
 
 def method(result: AuditResult) -> tuple[Block, ...]:
     """Return a paragraph about the method, and references."""
-    words = result.evidence.words
+    words = words_of(result.evidence)
     return Heading("Method"), Paragraph(with_mathematics(words.principle)), Items(words.references, quiet=True)
 
 
@@ -77,7 +78,7 @@ _FULL = "The option --full of the command dpaudit report gives every audit the p
 
 def methods(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     """Return each method once, with the number of its audits if there are several methods, and all references once."""
-    said = [result.evidence.words for result in results]
+    said = [words_of(result.evidence) for result in results]
     users = Counter(f"{words.principle} {words.errors} {words.untried}" for words in said)
     references = dict.fromkeys(source for words in said for source in words.references)
     paragraphs = []
@@ -133,7 +134,7 @@ def _evidence(result: AuditResult) -> tuple[tuple[str, Text], ...]:
         hits1 = counts.n1 - counts.false_negatives
         inside = f"{count(counts.false_positives)} of {count(counts.n0)} outputs of d0, "
         rows.append(("in the region", f"{inside}{count(hits1)} of {count(counts.n1)} of d1"))
-    if result.evidence.of_pairs:
+    if result.evidence.kind.of_pairs:
         if len(result.pairs) > 1:
             rows.append(("pairs", count(len(result.pairs))))
         used = sorted((row for row in result.attacks if row.weight > 0), key=lambda row: -row.weight)
@@ -167,8 +168,8 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
 def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
     """Return the names and values of the recorded facts, without the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
-    if not result.evidence.of_pairs or result.evidence.words.data:
-        runs = "one" if result.evidence.once else spent(result.evidence, result.trials_used)
+    if not result.evidence.kind.of_pairs or words_of(result.evidence).data:
+        runs = "one" if once(result.evidence) else spent(result.evidence, result.trials_used)
     shown = result.provenance.besides(*_ELSEWHERE)
     about = [(name, shown[name]) for name in _FIRST if name in shown]
     about += [(name, value) for name, value in shown.items() if name not in _FIRST]
@@ -179,7 +180,7 @@ def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
         ("stopped by", result.stopped_by),
         ("elapsed", seconds(result.elapsed_s)),
         ("outputs", (Code(outputs),) if outputs else "–"),
-        ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
+        ("counts", (Code(f"sha256:{fingerprint(result.evidence)}"),)),
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate, p_value_words
 from dpaudit.result.values import OUTCOME, AttackRow, Witness
-from dpaudit.result.words import quotation
+from dpaudit.result.words import quotation, words_of
 from dpaudit.text.rounding import (
     at_least,
     at_most,
@@ -53,7 +53,7 @@ from dpaudit_reports.verdicts import fresh, why_void
 
 def scores(result: AuditResult) -> tuple[Block, ...]:
     """Return what given scores prove under each assumption."""
-    guessed, words = given_scores(result.evidence), result.evidence.words
+    guessed, words = given_scores(result.evidence), words_of(result.evidence)
     if guessed is None:
         return ()
     rows = [
@@ -86,14 +86,14 @@ def scores(result: AuditResult) -> tuple[Block, ...]:
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
     """Return plots of the wealth and of the witness's scores; nothing for an audit without pairs."""
-    if not result.evidence.of_pairs:
+    if not result.evidence.kind.of_pairs:
         return ()
     heading, void = Heading("Evidence against the claim"), why_void(result)
     scored, about = _scores(result)
-    if result.evidence.anytime and result.history.trials.size:
+    if result.evidence.kind.anytime and result.history.trials.size:
         wealth, caption = _wealth(result, void)
         return heading, Figure((wealth, *scored), (*caption, about))
-    if result.evidence.anytime:
+    if result.evidence.kind.anytime:
         words = Paragraph("The growth of the evidence was not recorded.", quiet=True)
     else:
         words = Paragraph(f"There is no valid evidence: {void}." if void else _by_p_value(result))
@@ -152,7 +152,7 @@ def _by_p_value(result: AuditResult) -> str:
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
     """Return a table of the used attacks, sorted by weight, and a line with the unused attacks."""
-    if not result.evidence.of_pairs:
+    if not result.evidence.kind.of_pairs:
         return ()
     heading = Heading("Attacks")
     if not result.attacks:
@@ -196,12 +196,12 @@ def _by_reason(rows: list[AttackRow]) -> str:
 def pairs(result: AuditResult) -> tuple[Block, ...]:
     """Return a row for each pair, with its evidence if the evidence is valid; nothing if page 1 shows all pairs."""
     short = all(len(text) <= MAX_SHOWN for row in result.pairs for text in (row.d0, row.d1))
-    if not result.evidence.of_pairs or (len(result.pairs) == 1 and short):
+    if not result.evidence.kind.of_pairs or (len(result.pairs) == 1 and short):
         return ()
     heading = Heading("Pairs of neighbouring datasets")
     if not result.pairs:
         return heading, Paragraph("No pair was tried.", quiet=True)
-    valid = result.bounds_valid and result.evidence.anytime
+    valid = result.bounds_valid and result.evidence.kind.anytime
     shown, left_out = first(result.pairs, "pairs")
     numbers = (Column(title, align="right") for title in ("Runs", "e-value")[: 1 + valid])
     columns = Column("Pair", grow=2), Column("Relation"), Column("d0", grow=2), Column("d1", grow=2), *numbers
@@ -238,9 +238,9 @@ _HEADINGS = {
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
     """Return the region in words, its counts with exact intervals, and its meaning."""
-    if not result.evidence.of_pairs or result.evidence.words.again or region_status(result) is RegionStatus.FAR:
-        return ()
     kind, found = region_status(result), result.witness
+    if not result.evidence.kind.of_pairs or words_of(result.evidence).again or kind is RegionStatus.FAR:
+        return ()
     chosen = "" if found is None or found.counted == "later" else "chosen by these counts; "
     heading = Heading(_HEADINGS[kind].format(chosen=chosen))
     if found is None:

@@ -8,8 +8,10 @@ import shlex
 from itertools import pairwise
 
 from dpaudit.result import RESULTS
+from dpaudit.result.evidence import once
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.result.words import words_of
 from dpaudit.text.reasons import WarningCode, has_code, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Span, Text
 from dpaudit_reports.rates import RegionStatus, region_status
@@ -73,7 +75,7 @@ _USELESS = {
 
 def replay_command(result: AuditResult) -> str:
     """Return the command that counts the region on fresh runs; "" if the result has no region worth counting."""
-    if result.evidence.words.again or region_status(result) in _USELESS:
+    if words_of(result.evidence).again or region_status(result) in _USELESS:
         return ""
     if result.provenance.audit is not None:
         return f"dpaudit replay {_saved_file(result)}"
@@ -81,7 +83,7 @@ def replay_command(result: AuditResult) -> str:
 
 
 def _replay(result: AuditResult) -> tuple[Span, ...]:
-    if why_not := result.evidence.words.again:
+    if why_not := words_of(result.evidence).again:
         return (why_not,)
     if useless := _USELESS.get(region_status(result)):
         return (useless,)
@@ -125,9 +127,9 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
     if command := replay_command(result):
         confirm: Text = ("Confirm it on fresh runs before you report it: ", Code(command), ".")
     else:
-        runs = "a new run and new canaries" if result.evidence.once else "fresh runs"
+        runs = "a new run and new canaries" if once(result.evidence) else "fresh runs"
         confirm = f"Confirm the violation with {runs} before you report it."
-    if not result.evidence.of_pairs or result.witness is None:
+    if not result.evidence.kind.of_pairs or result.witness is None:
         return words, confirm
     return words, check, confirm, *_for_maintainers(result), *_to_measure(result)
 
@@ -136,7 +138,7 @@ def _to_measure(result: AuditResult) -> tuple[Text, ...]:
     needed = result.runs_for_size
     if needed is not None and math.isfinite(needed):
         key, value = "confirm", str(int(needed))
-    elif fresh(result) is None and result.evidence.anytime and result.stopped_by == "evidence":
+    elif fresh(result) is None and result.evidence.kind.anytime and result.stopped_by == "evidence":
         key, value = "measure", "true"
     else:
         return ()
@@ -158,7 +160,7 @@ def _for_maintainers(result: AuditResult) -> tuple[Text, ...]:
 
 
 def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
-    advice = result.evidence.words.more
+    advice = words_of(result.evidence).more
     if advice:
         more: Text = f"To detect smaller violations, {advice}."
     else:
@@ -184,7 +186,7 @@ def _after_doubt(result: AuditResult) -> Text:
     if result.stopped_by == "interruption":
         return "Run the audit again, without interruption."
     if any(has_code(warning, WarningCode.TOO_FEW) for warning in why):
-        if advice := result.evidence.words.more:
+        if advice := words_of(result.evidence).more:
             return f"{advice[:1].upper()}{advice[1:]}."
         again = " in the config, and audit again with another seed, or with the store of this audit."
         plan = " The command dpaudit plan estimates how many runs are needed."

@@ -10,6 +10,7 @@ import numpy as np
 from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.result.values import Verdict
+from dpaudit.result.words import words_of
 from dpaudit.text.rounding import at_least, count, lower, number, percent_at_least
 from dpaudit_reports.blocks import (
     Block,
@@ -83,7 +84,7 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
 
 
 def _guesses(result: AuditResult) -> tuple[Panel, str]:
-    guessed, words = given_scores(result.evidence), result.evidence.words
+    guessed, words = given_scores(result.evidence), words_of(result.evidence)
     assert guessed is not None
     rows = [
         _share("right guesses", guessed.right, guessed.n1, WITNESS),
@@ -120,7 +121,7 @@ def _joined(rows: list[Bar]) -> str:
 def pictures(result: AuditResult) -> tuple[Block, ...]:
     """Return the figure of the first page."""
     apart = "How well the attack tells the datasets apart"
-    first = tradeoff_panel(result, apart if result.evidence.of_pairs else "Errors of the attack")
+    first = tradeoff_panel(result, apart if result.evidence.kind.of_pairs else "Errors of the attack")
     second, meaning = beside(result)
     panels = (first,) if second is None else (first, second)
     return Heading("What the attack achieved"), Figure(panels, caption=(*_errors(result), f" {meaning}".rstrip()))
@@ -133,7 +134,7 @@ def tradeoff_panel(result: AuditResult, title: str = "") -> Panel:
 
 
 def _errors(result: AuditResult) -> tuple[Span, ...]:
-    words = with_mathematics(result.evidence.words.errors)
+    words = with_mathematics(words_of(result.evidence).errors)
     return (
         *words,
         f" If the claim is true, the true errors of no attack lie in the grey area. {_curve(result)}{_point(result)}",
@@ -202,7 +203,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     alone = curve if result.violated and not exceeding else ""
     if exceeding and not (result.violated or result.measurement):
         alone = f"{ABOVE_ALONE} "
-    assumption = result.evidence.words.assumption
+    assumption = words_of(result.evidence).assumption
     assumed = f"The bounds rest on an assumption that was not tested: {assumption}. " if assumption else ""
     return (
         heading,
@@ -225,7 +226,7 @@ def _all_bounds(result: AuditResult) -> tuple[Bound, ...]:
 
 
 def _together(result: AuditResult) -> str:
-    if not result.evidence.joint:
+    if not result.evidence.kind.anytime:
         return "Each bound holds separately"
     decided = result.verdict is not Verdict.INCONCLUSIVE and not result.measurement
     return f"All bounds{' and the verdict' if decided else ''} hold together"
@@ -269,7 +270,7 @@ def _band(result: AuditResult) -> str:
     if not result.bounds_valid or result.curve.alpha.size == 0:
         return ""
     if not has_band(result):
-        return f"{result.evidence.words.no_band} "
+        return f"{words_of(result.evidence).no_band} "
     words = " This bound is weaker than the test of the claim, so it may lie above the claim's curve."
     weaker = words if result.violated and not shows_size(result) else ""
     return (
@@ -281,7 +282,7 @@ def _band(result: AuditResult) -> str:
 def _certified(result: AuditResult) -> tuple[Span, ...]:
     if not certified_profile(result):
         return ("Nothing could be certified about the mechanism's own profile, which may still be large.",)
-    hold = "all its steps jointly" if result.evidence.joint else "each of its steps, taken alone"
+    hold = "all its steps jointly" if result.evidence.kind.anytime else "each of its steps, taken alone"
     return (
         "The dashed staircase shows certified bounds at a few ",
         Math("δ"),

@@ -10,6 +10,7 @@ from functools import partial
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.suite import named_together, promised_together
 from dpaudit.result.values import Verdict
+from dpaudit.result.words import words_of
 from dpaudit.text.rounding import at_most, count, lower, percent_at_least, upper
 from dpaudit_reports.blocks import (
     Block,
@@ -123,14 +124,13 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     return Paragraph((Strong(tally(results)),)), *overview(results), *caveat(results)
 
 
-def tally(results: Sequence[AuditResult], unchecked: Sequence[Verdict] = ()) -> str:
-    """Return how many results have each verdict, worst first, such as "▲ Violation: 2 (1 not checked)." """
+def tally(results: Sequence[AuditResult]) -> str:
+    """Return how many results have each verdict, worst first, such as "▲ Violation: 2." """
     words = []
     for verdict, many in sorted(
         Counter(one.verdict for one in results).items(), key=lambda one: WORST_FIRST.index(one[0])
     ):
-        note = f" ({unchecked.count(verdict)} not checked)" if verdict in unchecked else ""
-        words.append(f"{MARKS[verdict].sign} {MARKS[verdict].title}: {many}{note}.")
+        words.append(f"{MARKS[verdict].sign} {MARKS[verdict].title}: {many}.")
     return " ".join(words)
 
 
@@ -156,7 +156,7 @@ def caveat(results: Sequence[AuditResult], where: str = "the part about the audi
     notes += dict.fromkeys(
         f"Audits with the method {result.method} assume, without a test: {words}."
         for result in results
-        if (words := result.evidence.words.assumption)
+        if (words := words_of(result.evidence).assumption)
     )
     if any(result.violated for result in results):
         notes.append("Certified / claimed: a lower bound, and the maximum that the claim allows.")

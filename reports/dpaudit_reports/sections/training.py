@@ -7,6 +7,7 @@ from functools import partial
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import TrainingRecord
+from dpaudit.result.words import words_of
 from dpaudit.text.printable import printable
 from dpaudit.text.rounding import at_least, count, number, percent_at_least
 from dpaudit_reports.blocks import Block, Figure, Heading, Items, KeyValues, Panel, Paragraph, Text
@@ -130,5 +131,5 @@ def _assumptions(result: AuditResult, record: TrainingRecord) -> tuple[str, ...]
     listed = _ASSUMPTIONS.get(record.design, _INDEPENDENT)
     if record.design != "one run":
         return listed
-    stated = result.evidence.words.assumption
+    stated = words_of(result.evidence).assumption
     return *listed, f"Not tested: {stated}." if stated else "Canaries may depend on each other in any way."

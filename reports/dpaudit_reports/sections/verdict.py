@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import OUTCOME, PairRow, Verdict
-from dpaudit.result.words import quotation
+from dpaudit.result.words import quotation, words_of
 from dpaudit.text.printable import shortened
 from dpaudit.text.rounding import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
 from dpaudit_reports.blocks import (
@@ -55,7 +55,7 @@ def verdict(result: AuditResult) -> tuple[Callout, ...]:
     mark = MARKS[result.verdict]
     word = "Measurement" if result.measurement else mark.title
     word = f"{word}: {_size(result)}" if result.violated else word
-    words = result.evidence.words.assumption
+    words = words_of(result.evidence).assumption
     assumed = f" Assumed, not tested: {words}." if words else ""
     return (Callout(mark.sign, word, (*spans_of(_sentence(result)), *([assumed] if assumed else [])), mark.tone),)
 
@@ -68,7 +68,7 @@ def _size(result: AuditResult) -> str:
 
 
 def _sentence(result: AuditResult) -> Text:
-    claim, confidence, words = claim_of(result), percent_at_least(result.confidence), result.evidence.words
+    claim, confidence, words = claim_of(result), percent_at_least(result.confidence), words_of(result.evidence)
     each = f" {words.claimed}" if words.claimed else ""
     if result.measurement:
         valid = "hold." if result.bounds_valid else f"do not hold. {reason(result)}"
@@ -181,7 +181,7 @@ def claimed(result: AuditResult) -> Iterator[Span]:
         stated = "; the result does not record who states it"
         if who := result.provenance.claim_stated_by:
             stated = _STATED.get(who, f", stated by {quotation(who)}")
-        yield f"{_more(result.evidence.words.claimed)}{stated}. "
+        yield f"{_more(words_of(result.evidence).claimed)}{stated}. "
     yield from audited(result)
 
 
@@ -203,7 +203,7 @@ def _kept(result: AuditResult) -> Iterator[Span]:
     else:
         allowed = "" if result.measurement else f" (claimed: at most {bound.claimed_text()})"
         yield from (" Proven about the privacy loss: ", *bound.shown(f"{bound.certified_text()}{allowed}"))
-        yield f"{_more(result.evidence.words.somewhere)}; no upper limit is proven."
+        yield f"{_more(words_of(result.evidence).somewhere)}; no upper limit is proven."
         if bound.exceeds and not (result.violated or result.measurement):
             yield f" {ABOVE_ALONE}"
     if result.violated:
@@ -215,14 +215,14 @@ def _more(words: str) -> str:
 
 
 def _no_size(result: AuditResult) -> str:
-    if not result.evidence.anytime or fresh(result):
+    if not result.evidence.kind.anytime or fresh(result):
         return ""
     if result.stopped_by == "evidence":
         return " The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
     if result.refuted_at is None:
         return ""
     after = spent(result.evidence, result.refuted_at)
-    return f" The claim was refuted after {after}; {result.evidence.words.went_on}."
+    return f" The claim was refuted after {after}; {words_of(result.evidence).went_on}."
 
 
 def _sure(result: AuditResult) -> Iterator[Span]:
@@ -253,14 +253,14 @@ def data(result: AuditResult) -> Iterator[Span]:
     evidence = result.evidence
     if (guessed := given_scores(evidence)) is not None:
         yield from (
-            f"{count(guessed.scores)} {evidence.words.unit}, {evidence.words.each}; ",
+            f"{count(guessed.scores)} {words_of(evidence).unit}, {words_of(evidence).each}; ",
             Strong(guessed.outcome),
             ".",
         )
         return
     made = spent(evidence, result.trials_used)
-    if evidence.words.data:
-        yield f"{evidence.words.data}: {made}."
+    if words_of(evidence).data:
+        yield f"{words_of(evidence).data}: {made}."
         return
     label = result.witness.pair if result.witness is not None else ""
     row = row_of(result, label) or (result.pairs[0] if result.pairs else None)

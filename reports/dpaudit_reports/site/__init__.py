@@ -7,10 +7,8 @@ come from strangers, so all their text is escaped, and names of files hold only 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from dpaudit.result.checks import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.document import document
 from dpaudit_reports.html import page
@@ -19,17 +17,6 @@ from dpaudit_reports.site.folder import SiteFolder, addresses
 from dpaudit_reports.site.index import Entry, badge, feed, index, worst_first
 
 TITLE = "Privacy audits"  # unless the user gives a title
-
-
-def checked(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Check results that no command has read.  A result with numbers that are not confirmed gets a warning."""
-    if wrong := [f"{result.name}: {words}" for result in results for words in contradictions(result)]:
-        raise ValueError("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
-    found = []
-    for result in results:
-        words = unchecked(result)
-        found.append(replace(result, warnings=(words, *result.warnings)) if words else result)
-    return found
 
 
 def write(
@@ -53,6 +40,6 @@ def _files(entries: Sequence[Entry], title: str, url: str) -> Iterator[tuple[str
     for entry in entries:
         links = (("All audits", "index.html"), ("Badge", entry.badge))
         yield entry.page, page(document([entry.result], SECTIONS), links)
-        yield entry.badge, badge(entry.result, entry.note)
+        yield entry.badge, badge(entry.result)
     yield "feed.json", feed(entries, title, url)
     yield "index.html", index(entries, title)

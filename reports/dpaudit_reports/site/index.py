@@ -17,7 +17,6 @@ from functools import cached_property
 from html import escape
 from importlib.resources import files
 
-from dpaudit.result.checks import unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit.text.rounding import count, percent_at_least
@@ -35,13 +34,13 @@ _COLORS = {"bad": "#a33600", "clear": "#005894", "open": "#565656"}  # of `repor
 _LETTER = 6.4  # mean width of a letter in pixels; `textLength` makes every font use this width
 
 
-def badge(result: AuditResult, note: str = "") -> str:
+def badge(result: AuditResult) -> str:
     """Return the badge of a result as SVG."""
     sign = SIGNS[result.verdict.value]
     claim = shortened(one_line(label(result.claim)))
-    verdict = f"{sign.shown()}{note}"
+    verdict = sign.shown()
     left, right = _width(claim), _width(verdict)
-    title = escape(f"privacy audit of {claim}: {sign.word}{note}")
+    title = escape(f"privacy audit of {claim}: {sign.word}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">'
         f"<title>{title}</title>"
@@ -83,12 +82,11 @@ def _item(entry: Entry, place: str) -> dict[str, Fact | dict[str, Fact]]:
     return {
         "id": f"sha256:{entry.digest}",
         "url": f"{place}{entry.page}",
-        "title": f"{audited.sign.shown()}{entry.note}: {entry.title}",
-        "content_text": one_line(sentence(audited) + (f"; not checked: {entry.unchecked}" if entry.unchecked else "")),
+        "title": f"{audited.sign.shown()}: {entry.title}",
+        "content_text": one_line(sentence(audited)),
         **date,
         "tags": [
             audited.sign.word,
-            *(["not checked"] if entry.unchecked else []),
             *([entry.library] if entry.library else []),
         ],
         "_dpaudit": {**facts(audited), "badge": f"{place}{entry.badge}"},
@@ -100,29 +98,20 @@ _LIMITS = (
     "nothing. The result files were not signed, so replay a result before you rely on it."
 )
 
-_UNCHECKED = (
-    "“Not checked” means that the result states another version of dpaudit, and that this version computes other "
-    "numbers from its counts."
-)
-
 
 def index(entries: Sequence[Entry], title: str) -> str:
     """Return the index."""
     results = [entry.result for entry in entries]
     shown = columns(entries)
-    limits = [Paragraph(_LIMITS, quiet=True)]
-    unchecked = [entry.result.verdict for entry in entries if entry.unchecked]
-    if unchecked:
-        limits.append(Paragraph(_UNCHECKED, quiet=True))
     audits = f"{count(len(entries))} audit{'' if len(entries) == 1 else 's'} of differential-privacy claims"
     body = "\n".join(
         [
             f'<h1>{text_html(title)}</h1>\n<p class="quiet">{audits}{day(newest(results))} · '
             '<a href="feed.json">JSON feed</a></p>',
-            blocks_html([Paragraph((Strong(tally(results, unchecked)),))]),
+            blocks_html([Paragraph((Strong(tally(results)),))]),
             _tools(results, shown),
             _table(entries, shown),
-            blocks_html([*caveat(results, "the page of the audit"), *limits]),
+            blocks_html([*caveat(results, "the page of the audit"), Paragraph(_LIMITS, quiet=True)]),
         ]
     )
     style, script = f"{css()}{_file('index.css')}", _file("index.js")
@@ -220,16 +209,6 @@ class Entry:
         return shortened(one_line(label(self.result.claim)))
 
     @cached_property
-    def unchecked(self) -> str:
-        """What this version of dpaudit does not confirm about the numbers of the result; "" if it confirms all."""
-        return unchecked(self.result)
-
-    @property
-    def note(self) -> str:
-        """The words after the verdict."""
-        return ", not checked" if self.unchecked else ""
-
-    @cached_property
     def library(self) -> str:
         """The audited packages with their versions; "" if the result records none."""
         return some_of([shortened(one_line(package)) for package in _audited(self.result)], 2)
@@ -287,7 +266,7 @@ def columns(entries: Sequence[Entry]) -> list[Column]:
     """Return the columns of the index."""
     results = [one.result for one in entries]
     signs = ((MARKS[one.result.verdict], one) for one in entries)
-    verdicts = [f"{sign.sign} {sign.title}{outcome(one.result)}{one.note}" for sign, one in signs]
+    verdicts = [f"{sign.sign} {sign.title}{outcome(one.result)}" for sign, one in signs]
     confidences = [result.confidence for result in results]
     shown = [percent_at_least(confidence) for confidence in confidences]
     sure = Column("Confidence", shown, _ranks([-one for one in confidences]), "highest first", align="right")
