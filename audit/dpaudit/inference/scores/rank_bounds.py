@@ -50,7 +50,8 @@ from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
 from dpaudit.numerics.bisect import bisect_integers
 
 _EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 64).tolist())
-_MUS = tuple(np.geomspace(0.03, 12, 48).tolist())
+_MUS, _MANY_MUS = (tuple(np.geomspace(0.03, 12, number).tolist()) for number in (48, 96))
+_MANY = 2_000  # number of scores above which bounds of mu are precise enough for close references
 _PARTS = 16  # of the distance between two references, in which the bound is searched
 _FINAL = 20_000  # draws of a p-value that is stated
 _FREE = 0.75  # share of the significance for deltas, above which a reference is left out
@@ -63,9 +64,11 @@ class Path:
 
     delta: float | None
 
-    @property
-    def references(self) -> tuple[float, ...]:
-        return _MUS if self.delta is None else _EPSILONS
+    def references(self, scores: int) -> tuple[float, ...]:
+        """Return the references for a number of scores."""
+        if self.delta is not None:
+            return _EPSILONS
+        return _MANY_MUS if scores > _MANY else _MUS
 
     def claim(self, x: float) -> TradeoffFunction:
         return GaussianDP(x) if self.delta is None else ApproxDP(epsilon=x, delta=self.delta)
@@ -110,16 +113,16 @@ class RankTest:
         if self.path.delta is None or self.significance < self.law.finest * self.law.factor:
             return 0.0
         share = max(_LEAST_RANKS, 1 - (1 - _RANKS) * self.law.factor)
-        free = self.law.spent(self.path.references[-1], self.path.delta) <= _FREE * share * self.significance
+        free = self.law.spent(_EPSILONS[-1], self.path.delta) <= _FREE * share * self.significance
         return share if free else 0.0
 
     @cached_property
     def references(self) -> list[float]:
         """The references of the path whose test the deltas leave enough significance."""
         if (delta := self.path.delta) is None or not self.share:
-            return list(self.path.references)
+            return list(self.path.references(self.law.blocks.scores))
         most = _FREE * self.share * self.significance
-        return [one for one in self.path.references if self.law.spent(one, delta) <= most]
+        return [one for one in _EPSILONS if self.law.spent(one, delta) <= most]
 
     def reference(self, claim: TradeoffFunction) -> float:
         """Return the first reference that promises less than a symmetric claim, or the last one."""
