@@ -17,7 +17,9 @@ from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import MAX_LINES, script_of
+from dpaudit.result.region import Condition, Interval, Region
 from dpaudit.result.values import Counts, PairRow
+from dpaudit.values.features import OUTPUT
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +84,13 @@ def test_a_script_says_if_the_event_could_not_be_read_from_any_output(
 ) -> None:
     """Such a script said only that its runs do not refute the claim."""
     assert found.witness is not None
-    for region in ("output['a'] above 3", "not: output['a'] is a whole number"):
-        text = script_of(of_config(replace(found, witness=replace(found.witness, region=region)))).text
+    part = ("{}[{}]", OUTPUT, "a")
+    for condition in (
+        Condition(feature=part, intervals=(Interval(low=3),)),
+        Condition(feature=("{} is a whole number", part), negated=True),
+    ):
+        witness = replace(found.witness, described=Region(condition=condition))
+        text = script_of(of_config(replace(found, witness=witness))).text
         assert len(text.splitlines()) <= MAX_LINES
         raised = "The condition of the event raised an exception on every run."
         assert ran(text, capsys)[1:] == [raised]
@@ -93,14 +100,14 @@ def test_a_script_says_if_the_event_could_not_be_read_from_any_output(
 def test_the_script_says_if_its_event_is_not_the_region_of_the_audit(found: AuditResult) -> None:
     """A description may agree with the region for 85 % of the outputs, and a region may move during the audit."""
     assert found.witness is not None
-    nearly = "estimated log-likelihood ratio above 1; nearly the same as: output above 0.5"
+    region = Region(condition=Condition(intervals=(Interval(low=0.5),)))
     later, moving = replace(found.witness, counted="later"), replace(found.witness, counted="moving")
-    for region, witness, exact in (
-        ("output above 0.5", later, True),
-        ("output above 0.5", moving, False),
-        (nearly, later, False),
+    for described, witness, exact in (
+        (region, later, True),
+        (region, moving, False),
+        (replace(region, nearly=True), later, False),
     ):
-        text = script_of(of_config(replace(found, witness=replace(witness, region=region)))).text
+        text = script_of(of_config(replace(found, witness=replace(witness, described=described)))).text
         assert (" in the event.\n" in text) is exact
         assert ("its region, which this event approximates.\n" in text) is not exact
 

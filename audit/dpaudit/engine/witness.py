@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.region_words import PROBES, describe_region, query_words
+from dpaudit.engine.region import PROBES, describe_region, query_words
 from dpaudit.engine.seen import MIN_OUTPUTS
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.binomial import clopper_pearson
@@ -174,6 +174,7 @@ def _witness(region: CountedRegion, claim: TradeoffFunction, pair: str, p_value:
     weights = score.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
     (alpha_lower, alpha_upper), (beta_lower, beta_upper) = region.intervals(pairs) or _NO_INTERVALS
+    query, outcomes = query_words(score, float(EDGES[k]), region.examples)
     return Witness(
         pair=pair,
         attack="+".join(
@@ -181,8 +182,9 @@ def _witness(region: CountedRegion, claim: TradeoffFunction, pair: str, p_value:
             for i in sorted(weights, key=lambda i: -weights[i])
             if i == strongest or weights[i] > 0.2
         ),
-        region=describe_region(score, float(EDGES[k]), region.examples),
-        query=query_words(score, float(EDGES[k]), region.examples),
+        described=describe_region(score, float(EDGES[k]), region.examples),
+        query=query,
+        outcomes=outcomes,
         threshold=float(EDGES[k]),
         alpha=x / n0,
         beta=z / n1,

@@ -12,10 +12,10 @@ from dpaudit.libraries.configured import GENERATORS
 from dpaudit.pairs.difference import MAX_DATASET, brief
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
+from dpaudit.reproduce.event import Event, event_of
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
 from dpaudit.reproduce.library_calls import generator_pairs
 from dpaudit.reproduce.literals import Unwritable, brief_text, comment, literal, value_of
-from dpaudit.reproduce.regions import Event, event_of
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
 from dpaudit.text.rounding import lower, percent, percent_at_least
@@ -48,7 +48,7 @@ class Script:
 def script_of(result: AuditResult) -> Script:
     """Write a script that reproduces the violation of a result without dpaudit."""
     witness = _witness_of(result)
-    event = event_of(witness.region)
+    event = event_of(witness)
     planned = _planned(result)
     call = call_of_python(result.provenance) if planned is None else call_of_config(planned)
     datasets, unknown = _datasets(result, witness, planned)
@@ -56,8 +56,7 @@ def script_of(result: AuditResult) -> Script:
     seconds = result.elapsed_s / (2 * max(1, result.trials_used))  # the audit also trained its attacks in this time
     runs = tested.runs(seconds)
     few = "" if tested.needed else f"{runs:,} runs {_FEW}"
-    outcomes = "type(" in event.condition and "Exception" in event.condition
-    outcomes |= call.outcomes or (planned is not None and planned.config.failures == "outcome")
+    outcomes = event.raised or call.outcomes or (planned is not None and planned.config.failures == "outcome")
     lines = [
         _DOCSTRING,
         *_header(result, call),
@@ -71,7 +70,7 @@ def script_of(result: AuditResult) -> Script:
         *_generator_lines(result, planned),
         *call.lines,
         *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
-        *_counting_lines(tested, outcomes=outcomes, exact=not event.nearly and witness.counted != "moving"),
+        *_counting_lines(tested, outcomes=outcomes, exact=not witness.described.nearly and witness.counted != "moving"),
         *TEST.splitlines(),
         *_conclusion(result, tested, may_raise=event.partial or outcomes),
     ]
