@@ -225,9 +225,11 @@ def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) ->
     about = honest.provenance.audit
     assert about is not None
     row = replace(honest.pairs[0], d0=text, d1=text)
+    datasets: Any = ([text], [{"tuple": [{"dict": [[text, [text]]]}]}])
     for hostile in (
         changed(honest, name=text),
-        changed(honest, audit=None, mechanism=text, pairs=(row,)),
+        changed(honest, audit=None, mechanism=text, pairs=(row,), datasets=([], [{"array": [text], "dtype": text}])),
+        changed(honest, datasets=datasets),
     ):
         script = script_of(hostile)
         for word in (script.text, as_markdown(hostile, script)):
@@ -305,8 +307,9 @@ def test_names_and_secrets_of_a_config_are_refused(folder: Path, old: str, new: 
 
 def test_secrets_in_datasets_become_a_place_to_fill_in(folder: Path) -> None:
     honest = stored(folder, "number")
-    row = replace(honest.pairs[0], d0="{'token': 'abcdefgh12345'}", d1="[1, 2, 3…")
-    script = script_of(changed(honest, audit=None, pairs=(row,)))
+    row = replace(honest.pairs[0], d0="a secret", d1="[1, 2, 3…")
+    datasets: Any = ([{"dict": [["token", "abcdefgh12345"]]}], [])
+    script = script_of(changed(honest, audit=None, pairs=(row,), datasets=datasets))
     assert "abcdefgh12345" not in script.text
     assert script.missing[1:] == ("write the dataset D0", "write the dataset D1")
     assert 'assert D0 is not ... and D1 is not ..., "fill in the datasets"' in script.text

@@ -33,7 +33,7 @@ def test_of_thresholds_that_part_the_outputs_alike_the_middle_one_is_shown() -> 
     counts0, counts1 = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
     low, high = 100, 201
     counts0[low], counts1[[low, high]] = 40, 20
-    witness = make_witness(Learner([], 0, 0), PureDP(1.0), counts0, counts1, pair="a pair")
+    witness = make_witness(Learner([], 0, 0), PureDP(1.0), counts0, counts1, pair=PAIR)
     assert witness is not None
     assert witness.threshold == EDGES[(low + high - 1) // 2]
     assert (witness.counts.false_positives, witness.counts.false_negatives) == (0, 20)
@@ -42,10 +42,10 @@ def test_of_thresholds_that_part_the_outputs_alike_the_middle_one_is_shown() -> 
 def test_no_region_is_named_that_has_outputs_on_one_side_only() -> None:
     counts = np.zeros(BINS, dtype=np.int64)
     counts[10] = 500
-    assert make_witness(Learner([], 0, 0), PureDP(0.0), counts, counts, pair="a pair") is None
+    assert make_witness(Learner([], 0, 0), PureDP(0.0), counts, counts, pair=PAIR) is None
     some = counts.copy()
     some[200] = 4
-    assert make_witness(Learner([], 0, 0), PureDP(0.0), some, some, pair="a pair") is None  # too few outputs
+    assert make_witness(Learner([], 0, 0), PureDP(0.0), some, some, pair=PAIR) is None  # too few outputs
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -166,7 +166,7 @@ def _witness_of_an_audit(seed: int) -> Witness | None:
     run = SequentialAudit(collector, tested, confidence=0.99)
     run.go()
     (counts,) = run.evidence.counts
-    return make_witness(collector.learners[0], tested, *counts, pair="a pair", violated=run.refuted)
+    return make_witness(collector.learners[0], tested, *counts, pair=PAIR, violated=run.refuted)
 
 
 @pytest.mark.parametrize("moment", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -235,9 +235,7 @@ def test_intervals_of_a_sequential_witness_hold_its_true_rates(audits: int) -> N
 def test_with_more_pairs_to_choose_from_intervals_are_wider() -> None:
     learner = _learner(0.0)
     (counts0, counts1) = learner.hindsight()[0].after
-    one, three = (
-        make_witness(learner, GaussianDP(1.0), counts0, counts1, pair="a pair", pairs=pairs) for pairs in (1, 3)
-    )
+    one, three = (make_witness(learner, GaussianDP(1.0), counts0, counts1, pair=PAIR, pairs=pairs) for pairs in (1, 3))
     assert one is not None
     assert three is not None
     assert one.counts == three.counts

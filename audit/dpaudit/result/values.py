@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,8 @@ class Witness:
     """
 
     pair: str  # label of the pair of datasets
+    # d0 and d1, each as a list of one value of `values.stored`; empty if it is unknown
+    datasets: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
     attack: str  # names of the attacks with the largest contributions, joined by "+"
     described: Region = field(default_factory=Region)  # the rejection region as a condition
     guessed: str = ""  # the right guesses in words; "" for a rejection region
