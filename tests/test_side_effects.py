@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import random
 import signal
-import sys
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,25 +19,11 @@ from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling import sampler
 
-from .mechanisms.programs import isolated
 from .reports.audits import text_of
 
 PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
 FAST: dict[str, Any] = {"attacks": "median_clipped", "trials": 30, "seed": 0, "confidence": 0.95}
 
-FORKS_ISOLATED = """
-import os
-forks = 0
-def release(dataset, rng):
-    global forks
-    forks += 1
-    child = os.fork() if forks <= 3 else 0
-    if child:
-        os.waitpid(child, 0)
-    with open({runs!r}, "a") as file:
-        print(os.getpid(), file=file)
-    return sum(dataset) + rng.gauss(0, 1)
-"""
 Rng = np.random.Generator
 
 
@@ -78,47 +61,6 @@ def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
 def test_global_random_state_is_reported(draw: Any) -> None:
     result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, **FAST)
     assert any("uses global random state" in words for words in result.warnings)
-
-
-class Forks:
-    """A mechanism that forks in its first three runs and waits for each copy; `runs` lists the process of each run."""
-
-    def __init__(self, runs: Path, how: str) -> None:
-        self.runs, self.how, self.forks = runs, how, 0
-
-    def __call__(self, dataset: list[int], rng: Rng) -> float:
-        copy = False
-        if self.forks < 3:
-            self.forks += 1
-            child = os.fork()
-            copy = child == 0
-            if child:
-                os.waitpid(child, 0)
-        with self.runs.open("a") as file:
-            file.write(f"{os.getpid()}\n")
-        if copy and self.how == "raises":
-            raise OSError("the copy has no network")
-        return quiet(dataset, rng)
-
-
-class ForksInBatches(Forks):
-    def sample(self, dataset: list[int], n: int, rng: Rng) -> list[float]:
-        first = self(dataset, rng)
-        return [first, *(quiet(dataset, rng) for _ in range(n - 1))]
-
-
-@pytest.mark.parametrize("how", ["returns", "raises", pytest.param("batched", marks=pytest.mark.slow), "isolated"])
-def test_a_forked_copy_ends_before_its_second_run(tmp_path: Path, how: str) -> None:
-    """Otherwise each copy forks again in its next run, and n runs end with 2**n processes."""
-    runs = tmp_path / "runs"
-    mechanism: Any = ForksInBatches(runs, how) if how == "batched" else Forks(runs, how)
-    if how == "isolated":
-        mechanism = isolated(tmp_path, FORKS_ISOLATED.format(runs=str(runs)))
-    result = audit(mechanism, CLAIM, PAIR, failures="outcome" if how == "raises" else "stop", **FAST)
-    made = Counter(runs.read_text().split())
-    assert sorted(made.values())[:-1] == [1, 1, 1]
-    assert result.trials_used == 30
-    assert any("the mechanism forks" in warning for warning in result.warnings) == (how != "isolated")
 
 
 class Fails:
@@ -303,16 +245,3 @@ def test_a_mechanism_runs_under_the_error_state_of_its_caller() -> None:
     usual = audit(mechanism, CLAIM, PAIR, attacks="median_clipped", trials=60, seed=1)
     assert strict.to_dict()["evidence"] == usual.to_dict()["evidence"]
     assert seen == {"raise", "ignore"}
-
-
-def test_a_mechanism_that_lowers_the_recursion_limit_gets_its_result(tmp_path: Path) -> None:
-    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
-        sys.setrecursionlimit(len(inspect.stack(0)) + 30)
-        return float(dataset[0] + rng.normal())
-
-    before = sys.getrecursionlimit()
-    try:
-        audit(mechanism, CLAIM, PAIR, **FAST).to_json(tmp_path / "r.json")
-        assert sys.getrecursionlimit() == before
-    finally:
-        sys.setrecursionlimit(before)

@@ -209,7 +209,7 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
         "pipe": "is not a regular file",
         "other": "is not a store of trials, and was left as it is",
         "mine": "is an SQLite database, but not a store of trials",
-        "newer": "has store format 99; this version of dpaudit reads format 5",
+        "newer": "has store format 99; this version of dpaudit reads format 6",
         "link": "is a symbolic link to .*Name the target file itself",
         "planted": "is a symbolic link to .*Name the target file itself",
     }.items():
@@ -226,7 +226,7 @@ def test_outputs_without_an_encoding_are_refused(tmp_path: Path) -> None:
 def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_path: Path) -> None:
     store = tmp_path / "trials"
     result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, attacks="logistic", trials=40, store=store, seed=0)
-    query = "SELECT pair, start, substr(data, 1, size) FROM blocks JOIN bodies ON block = number ORDER BY number"
+    query = "SELECT pair, start, outputs FROM blocks ORDER BY number"
     with closing(sqlite3.connect(store)) as connection:
         blocks = connection.execute(query).fetchall()
     digest = hashlib.blake2b(digest_size=32)

@@ -18,8 +18,7 @@ _IDENTITY = {"mechanism": "fuzzed", "seed": "0"}
 _PIECE = 8  # number of trials in each block
 _COLUMNS = {
     "about": ("name", "value"),
-    "blocks": ("number", "pair", "start", "stop", "size", "digest"),
-    "bodies": ("block", "part", "data"),
+    "blocks": ("number", "pair", "start", "stop", "digest", "outputs", "effects"),
 }
 _STATEMENTS = [
     "DELETE FROM {table} WHERE rowid = {row}",
@@ -66,7 +65,7 @@ class StoreFile(Target):
         else:
             shutil.copyfile(self.whole, self.file)
             with closing(sqlite3.connect(self.file, isolation_level=None)) as database:
-                (_changed_rows if kind == 2 else _changed_bodies)(database, rng)
+                (_changed_rows if kind == 2 else _changed_blocks)(database, rng)
         try:
             return self._read(honest=kind != 3)
         except StoreError:
@@ -95,7 +94,7 @@ class StoreFile(Target):
 
 
 def _changed_rows(database: sqlite3.Connection, rng: Random) -> None:
-    table = list(_COLUMNS)[rng.integers(3)]
+    table = list(_COLUMNS)[rng.integers(len(_COLUMNS))]
     column = _COLUMNS[table][rng.integers(len(_COLUMNS[table]))]
     row = int(rng.integers(1, 7))
     try:
@@ -110,24 +109,19 @@ def _changed_rows(database: sqlite3.Connection, rng: Random) -> None:
         pass  # SQLite rejects the mutated value, so the store is unchanged
 
 
-def _changed_bodies(database: sqlite3.Connection, rng: Random) -> None:
-    """Change the contents or the numbers of blocks, and recompute sizes and digests."""
-    chosen = int(rng.integers(6))
-    for number, pair, start, stop, size in database.execute(
-        "SELECT number, pair, start, stop, size FROM blocks ORDER BY number"
-    ).fetchall():
-        body = database.execute("SELECT data FROM bodies WHERE block = ?", (number,)).fetchone()[0]
-        if number == chosen:
-            kind = rng.integers(4)
-            if kind == 0:
-                body = of_bytes(body, rng)
-            elif kind == 1:
-                outputs = frame(VALUES[rng.integers(len(VALUES))])[HEADER.size :]
-                body, size = outputs + body[size:], len(outputs)
-            elif kind == 2:
-                size = int(rng.integers(-5, 2 * len(body)))
-            else:
-                stop = start + int(rng.integers(1, 2**40))
-        values = (stop, size, digest_of(number, pair, start, stop, size, body), number)
-        database.execute("UPDATE blocks SET stop = ?, size = ?, digest = ? WHERE number = ?", values)
-        database.execute("UPDATE bodies SET data = ? WHERE block = ?", (body, number))
+def _changed_blocks(database: sqlite3.Connection, rng: Random) -> None:
+    """Change the content or the end of a block, and recompute its digest."""
+    number = int(rng.integers(6))
+    query = "SELECT pair, start, stop, outputs, effects FROM blocks WHERE number = ?"
+    pair, start, stop, outputs, effects = database.execute(query, (number,)).fetchone()
+    kind = rng.integers(4)
+    if kind == 0:
+        outputs = of_bytes(outputs, rng)
+    elif kind == 1:
+        outputs = frame(VALUES[rng.integers(len(VALUES))])[HEADER.size :]
+    elif kind == 2:
+        effects = of_bytes(effects, rng)
+    else:
+        stop = start + int(rng.integers(1, 2**40))
+    values = (stop, digest_of(number, pair, start, stop, outputs, effects), outputs, effects, number)
+    database.execute("UPDATE blocks SET stop = ?, digest = ?, outputs = ?, effects = ? WHERE number = ?", values)

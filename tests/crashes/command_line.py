@@ -14,7 +14,6 @@ from typing import Any
 from click.testing import Result
 
 from dpaudit.__main__ import main
-from dpaudit.mechanisms.own_process import end_process
 
 Command = Callable[..., Result]
 CONFIG = """\
@@ -70,7 +69,7 @@ class Copy:
         except BaseException:
             traceback.print_exc()
         finally:
-            end_process(code if isinstance(code, int) else 1)
+            os._exit(code if isinstance(code, int) else 1)
 
     def ended(self) -> tuple[int, str, str]:
         """Wait for the end, and return the exit code, or minus the signal, and what stdout and stderr got."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
-import re
 import subprocess
 import sys
 import time
@@ -20,7 +19,6 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, Verdict, audit, batched
-from dpaudit.mechanisms.own_process import end_process
 from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
 
@@ -146,40 +144,6 @@ def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path, 
     assert done.exit_code == 3, done.stderr
     assert {file.name for file in (tmp_path / "out").glob("*.json")} == {"a.json", "c.json"}
     assert "raised SystemExit: 0" in done.stderr
-
-
-def executes() -> None:
-    os.execl("/bin/true", "true")
-
-
-ENDS: dict[str, tuple[Callable[[], Any], str]] = {
-    "os._exit": (lambda: os._exit(0), r"os\._exit\(0\) was called"),
-    "posix._exit": (lambda: sys.modules["posix"]._exit(0), r"os\._exit\(0\) was called"),
-    "posix.execv": (lambda: sys.modules["posix"].execv("/bin/true", ["true"]), r"os\.execv\('/bin/true', \.\.\.\)"),
-    "os.execve": (lambda: os.execve("/bin/true", ["true"], env={}), r"os\.execve\('/bin/true', \.\.\.\)"),
-    "os.execl": (executes, r"os\.execv\('/bin/true', \.\.\.\)"),
-    "os.execvpe": (lambda: os.execvpe("true", ["true"], dict(os.environ)), r"os\.execve\('.*/true', \.\.\.\)"),
-}
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_a_run_cannot_end_or_replace_the_process(end: str) -> None:
-    """The calls run in a fork that hands over the error, because a process that ended would end the tests, too."""
-    function, words = ENDS[end]
-    before = os._exit, os.execv, os.execve
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            audit(lambda dataset, rng: function(), CLAIM, PAIR, trials=50, seed=1)
-        except BaseException as error:
-            os.write(writer, str(error).encode())
-        finally:
-            end_process(7)  # the original `os._exit`, so that this copy of the tests ends in any case
-    os.close(writer)
-    with os.fdopen(reader) as told:
-        assert re.search(words, told.read())
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert before == (os._exit, os.execv, os.execve)
 
 
 def starts_processes(dataset: list[int], rng: Rng) -> float:

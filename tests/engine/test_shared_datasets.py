@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 from dpaudit import Pair, batched
+from dpaudit.mechanisms.copies import detached
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.detached import detached
 
 from .shared_state import FILE, Rng, audited
 

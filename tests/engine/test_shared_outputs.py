@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, MechanismError, Verdict, audit, batched
-from dpaudit.sampling.detached import detached_batch
+from dpaudit.mechanisms.copies import detached_batch
 from dpaudit.sampling.sampler import Sampler
 
 from .shared_state import PAIR, Rng, audited, fresh

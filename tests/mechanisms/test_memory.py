@@ -21,9 +21,8 @@ from dpaudit.mechanisms.limits import memory_limited
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.raised import about_memory
 from dpaudit.result.values import Verdict
-from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
-from dpaudit.sampling.runs import ExecutionSettings, Runs
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Runs
 from dpaudit.settings.limits import check_memory, memory_text
 
 from .programs import isolated, script

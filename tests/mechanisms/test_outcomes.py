@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from dpaudit import Pair, audit, batched
-from dpaudit.mechanisms import members
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.outputs import Raised
-from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Runs
 from dpaudit.sampling.sampler import Sampler
 
 from .programs import isolated, script
@@ -163,13 +162,15 @@ def test_other_processes_make_the_same_outcomes(tmp_path: Path) -> None:
 
 
 def test_only_code_that_makes_many_runs_in_one_call_shares_calls(tmp_path: Path) -> None:
-    assert not members.shares_calls(lambda dataset, rng: 0)
-    assert members.shares_calls(batched(lambda dataset, n, rng: [0] * n))
-    assert members.shares_calls(script(tmp_path, ""))
-    assert not members.shares_calls(isolated(tmp_path, RELEASES, "release"))
-    assert members.shares_calls(isolated(tmp_path, RELEASES, "many"))
+    def shared(mechanism: object) -> bool:
+        return Runs(mechanism, Dataset([0]), 0, 0, 0, 0, 2)._shares_calls
+
+    assert shared(batched(lambda dataset, n, rng: [0] * n))
+    assert shared(script(tmp_path, ""))
+    assert not shared(isolated(tmp_path, RELEASES, "release"))
+    assert shared(isolated(tmp_path, RELEASES, "many"))
     code = "def together(dataset, n, rng): return [0] * n"
-    assert members.shares_calls(isolated(tmp_path, code, "together", batched=True))
+    assert shared(isolated(tmp_path, code, "together", batched=True))
 
 
 TYPES = """

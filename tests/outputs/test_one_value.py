@@ -20,7 +20,7 @@ from dpaudit.inference.grid import bin_of
 from dpaudit.learning import FewValues, Learner
 from dpaudit.learning.attack import attack_classes, resolve_attacks
 from dpaudit.outputs import OutputError, Outputs, as_alone, refuse_mixed_types, types_of
-from dpaudit.outputs.bits import bits
+from dpaudit.outputs.derived import bits
 from dpaudit.outputs.plain import plain_array
 
 from ..other_hashes import output_with_other_hashes

@@ -16,10 +16,9 @@ from dpaudit.engine.region import CHANCE, agreement_by_chance, describe_region, 
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
-from dpaudit.outputs.conditions import Condition, of_row, proposed
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.queries import Queries, Targets
-from dpaudit.outputs.query_choice import Nearness, chosen_queries, count_association
+from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, count_association, of_row, proposed
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness

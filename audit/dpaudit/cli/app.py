@@ -77,8 +77,6 @@ def main() -> None:
         code = interrupted_code()
     except BaseException as error:
         code = internal_error(error)
-    if (exits := sys.modules.get("dpaudit.mechanisms.own_process")) is not None:  # for foreign exit handlers
-        exits.refuse_exits()
     finish()
     sys.exit(code)
 

@@ -11,7 +11,7 @@ from dpaudit.cli.runner import Runner
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.own_process import exits_refused, own_error_state
+from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.result.atomic_write import remove_placed, write_placed
 
 
@@ -23,7 +23,6 @@ class InOrder:
         self._tasks: list[Task] = []
         self.stopped = False  # whether a violation ended the command
 
-    @exits_refused()
     @own_error_state()
     def run(self, options: RunOptions) -> Runner:
         """Load all mechanisms, and make all audits; without `needs_all`, a mechanism may fail to load."""

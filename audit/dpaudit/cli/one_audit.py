@@ -17,7 +17,6 @@ from dpaudit.config import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.engine.next_cell import Round
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.own_process import exits_refused
 from dpaudit.mechanisms.raised import message_of, of_machine, raised
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
@@ -71,7 +70,6 @@ class Outcome:
         return "" if self.result is not None else f"could not be run: {self.reason}"
 
 
-@exits_refused()
 def make(task: Task, options: RunOptions, promise: Promise, log: EventLog, *, shown: bool) -> Outcome:
     """Make an audit, and return what it has shown.  The function never raises."""
     began = _clock()

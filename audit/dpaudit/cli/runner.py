@@ -21,7 +21,7 @@ from dpaudit.cli.prepare_run import NotReady
 from dpaudit.cli.progress import EventLog, ended_line, status_line
 from dpaudit.cli.terminal import complain, say
 from dpaudit.cli.workers import Workers
-from dpaudit.mechanisms.own_process import exits_refused, own_error_state
+from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.files import as_text
@@ -99,7 +99,6 @@ class Runner:
     def results(self) -> list[AuditResult]:
         return [outcome.result for outcome in self.outcomes.values() if outcome.result is not None]
 
-    @exits_refused()
     @own_error_state()
     def run(self, policy: Policy) -> None:
         """Make tasks until the policy has no more, or the user interrupts."""

@@ -17,13 +17,11 @@ from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.config.pair_models import is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
-from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.modules import imported_from
-from dpaudit.mechanisms.own_process import only_this_process
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism, resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
@@ -225,7 +223,7 @@ class PlannedAudit:
             mechanism = replace(mechanism, lock=self.lock)
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
-        found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+        found = resolved(mechanism)
         if self._generates:
             for pair in self.pairs[:1]:
                 check_fits(mechanism, pair)
@@ -234,8 +232,7 @@ class PlannedAudit:
         if self.config.mechanism.library is not None:
             return mechanism, checked(self._read.claim)
         try:
-            with only_this_process():
-                claim = members.claim(found)
+            claim = getattr(found, "claim", None)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # includes SystemExit

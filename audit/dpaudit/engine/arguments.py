@@ -9,16 +9,16 @@ from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.limits import check_supported
 from dpaudit.mechanisms.misfit import misfit
 from dpaudit.mechanisms.protocol import Batched, MechanismError
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.histograms import MAX_PAIRS
 from dpaudit.sampling.backends import on_this_machine
-from dpaudit.sampling.runs import ExecutionSettings, resolved
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.limits import check_memory, shown
 from dpaudit.values import Foreign
@@ -102,7 +102,7 @@ def _meant(given: object, pairs: list[Foreign], wrong: object) -> str:
 
 def check_mechanism(mechanism: object) -> None:
     """Check the signature of a mechanism before the first run."""
-    found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
+    found: Foreign = resolved(mechanism)
     problem = misfit(found.function, True) if isinstance(found, Batched) else misfit(found)
     if problem:
         name = getattr(found, "__qualname__", type(found).__qualname__)
@@ -111,10 +111,13 @@ def check_mechanism(mechanism: object) -> None:
 
 def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFunction) -> None:
     """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`."""
-    found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
+    found: Foreign = resolved(mechanism)
+    check = getattr(found, "check_neighbours", None)
+    if not callable(check):
+        return
     for pair in pairs:
         try:
-            members.check_neighbours(found, pair.d0, pair.d1, claim)
+            check(pair.d0, pair.d1, claim)
         except ValueError as error:
             raise ValueError(f"{error} (pair {pair})") from None
         except Exception as error:

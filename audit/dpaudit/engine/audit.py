@@ -32,13 +32,14 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
 from dpaudit.mechanisms.fingerprint import same_content
-from dpaudit.mechanisms.own_process import own_error_state
+from dpaudit.mechanisms.limits import own_error_state
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.identity import mechanism_name, of_code_and_data, with_settings
-from dpaudit.sampling.runs import ExecutionSettings, resolved
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.store import Store, StoreError, StoreRefused, seed_of
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume

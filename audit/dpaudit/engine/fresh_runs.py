@@ -31,9 +31,8 @@ from dpaudit.outputs import OutputError
 from dpaudit.result.confirmation import fresh_p_value
 from dpaudit.result.histograms import Counts as Histogram
 from dpaudit.result.values import Counts, beyond
-from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
-from dpaudit.sampling.runs import Outcome, Runs
+from dpaudit.sampling.runs import Dataset, Outcome, Runs
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Output

@@ -42,7 +42,7 @@ from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms.own_process import own_error_state
+from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.checks import contradictions, unchecked

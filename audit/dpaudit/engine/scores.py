@@ -35,7 +35,7 @@ from dpaudit.engine.score_design import (
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms.own_process import own_error_state
+from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.result.scores_evidence import ScoresEvidence

@@ -38,7 +38,7 @@ class Attack(Protocol):
 
     - "features": an array (n, d) of numbers, in which NaN marks a missing number.
     - "derived": the columns of "features", and numbers derived from these columns (`dpaudit.outputs.derived`).
-    - "bits": the exact exponent and the last bits of each number (`dpaudit.outputs.bits`).
+    - "bits": the exact exponent and the last bits of each number (`dpaudit.outputs.derived`).
     - "queries": an array (n, k) of answers to counting queries of tables (`dpaudit.outputs.queries`); k is 0 if the
       outputs contain no tables.
     - "timed": the running time of each run in seconds, followed by the columns of "features".

@@ -21,10 +21,9 @@ from dpaudit.libraries.inside.synthesizer import SEARCH, TABLES, check_call, che
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.limits import RunTimeout, timeout_after
 from dpaudit.mechanisms.misfit import is_standard
-from dpaudit.mechanisms.own_process import only_this_process
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism, resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
@@ -127,11 +126,11 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
 def check_fits(mechanism: Foreign, pair: Pair) -> None:
     """Refuse a generator that cannot be fitted to either table of a pair."""
     library = importlib.import_module(f"dpaudit.libraries.{GENERATORS}")
-    loaded = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+    loaded: Foreign = resolved(mechanism)
     outputs: list[Foreign] = []
     for dataset in (pair.d0, pair.d1):
         try:
-            with contextlib.chdir("."), only_this_process(), timeout_after(mechanism.timeout) as timeout:
+            with contextlib.chdir("."), timeout_after(mechanism.timeout) as timeout:
                 outputs += timeout(loaded.sample, copy.deepcopy(dataset), 1, np.random.default_rng(0))
         except KeyboardInterrupt:
             raise

@@ -2,7 +2,7 @@
 
 This package also identifies and compares that code.
 
-May import: `claims`, `settings`, `text`, `values`.
+May import: `settings`, `text`, `values`.
 Public names: see `__all__`.
 """
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import Environment, environment
-from dpaudit.mechanisms.limits import check_supported
 from dpaudit.mechanisms.processes import TIMEOUT, Child, Program
 from dpaudit.mechanisms.protocol import ENVIRONMENT, MechanismError, Run
 from dpaudit.mechanisms.requirements import Lock, this_version
@@ -144,8 +143,6 @@ class IsolatedMechanism(Program):
         module, _, found = self.address.rpartition(":")
         if not module or not found:
             raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")
-        if self.memory is not None:
-            check_supported()
         python = self._environment.python
         where = ", ".join(self.requires) or f"Python {self.python_version or this_version()}"
         child = Child(

@@ -1,4 +1,4 @@
-"""Limits the time and the memory of foreign code.
+"""Limits the time and the memory of foreign code, and keeps numpy's error state for it.
 
 A timeout in this process uses SIGALRM, so it works only in the main thread of a POSIX system.  It cannot interrupt code
 that is stuck in a compiled library.  Such code should run in another process: as a command, or with `requires:`.
@@ -12,16 +12,16 @@ from __future__ import annotations
 import os
 import random
 import resource
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.worker import limit_memory
@@ -31,8 +31,9 @@ _MAX_SECONDS = 1e6  # seconds (11 days), because timers have a maximum
 _GRACE = 0.1  # seconds between the first interruptions, so that the code can clean up
 _PATIENCE = 3  # number of interruptions at intervals of `_GRACE`; later interruptions are far more frequent
 _SECONDS_BETWEEN = 1e-4  # mean interval between later interruptions, in seconds
-_SHELL = "/bin/sh"
-_LIMITED = 'ulimit -v "$1" || exit 126; shift; exec "$@"'
+
+_DEFAULT: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # of numpy
+_foreign: dict[str, Any] = _DEFAULT
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -101,19 +102,12 @@ def timeout_after(seconds: float | None) -> Iterator[Timeout]:
         return
     if threading.current_thread() is not threading.main_thread():
         raise ValueError("timeout works only in the main thread; run the audit there, or without timeout")
-    timeout, began, hook = Timeout(seconds), time.monotonic(), sys.unraisablehook
-
-    def only_others(unraisable: sys.UnraisableHookArgs) -> None:
-        if not issubclass(unraisable.exc_type, RunTimeout):  # an interruption may occur inside a `__del__`
-            hook(unraisable)
-
+    timeout, began = Timeout(seconds), time.monotonic()
     theirs, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     before = signal.signal(signal.SIGALRM, timeout.interrupt)
-    sys.unraisablehook = only_others
     try:
         yield timeout
     finally:
-        sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before)
         if theirs:
             signal.setitimer(signal.ITIMER_REAL, max(1e-3, theirs - (time.monotonic() - began)), interval)
@@ -121,9 +115,9 @@ def timeout_after(seconds: float | None) -> Iterator[Timeout]:
 
 def check_supported() -> None:
     """Check that this system enforces memory limits."""
-    if sys.platform != "linux" or not os.access(_SHELL, os.X_OK) or not os.path.exists("/proc/self/statm"):
+    if sys.platform != "linux" or not os.path.exists("/proc/self/statm"):
         raise MechanismError(
-            f"memory limits need Linux with /proc and {_SHELL}, and this system ({sys.platform}) does not enforce "
+            f"memory limits need Linux with /proc, and this system ({sys.platform}) does not enforce "
             "them: remove `memory`, or run the audit on Linux, for example in a container"
         )
 
@@ -153,17 +147,33 @@ def memory_limited(memory: int | None) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def limited_command(
-    command: Sequence[str], memory: int, *, cwd: Path | None, env: Mapping[str, str] | None
-) -> list[str]:
-    """Return a command by which a shell sets a limit, and then replaces itself by the program."""
-    check_supported()
-    program = command[0]
-    path = (env or {}).get("PATH", os.environ.get("PATH"))
-    found = str((cwd or Path()).absolute() / program) if "/" in program else shutil.which(program, path=path)
-    if found is None or not os.path.exists(found):
-        raise FileNotFoundError(2, "No such file or directory", program)
-    if not os.access(found, os.X_OK) or os.path.isdir(found):
-        raise PermissionError(13, "Permission denied", program)
-    first = found if program.startswith("-") else program  # the shell would read a leading "-" as an option
-    return [_SHELL, "-c", _LIMITED, _SHELL, str(memory // 1024), first, *command[1:]]
+def current_folder() -> str:
+    """Return the working directory, which foreign code may change or remove."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return "a folder that no longer exists"
+
+
+@contextmanager
+def own_error_state() -> Iterator[None]:
+    """Use numpy's default error state inside the `with` block.  A state that the caller has set is for foreign code."""
+    global _foreign
+    before, given = _foreign, np.geterr()
+    _foreign = before if given == _DEFAULT else {**given}
+    try:
+        with np.errstate(**_DEFAULT):
+            yield
+    finally:
+        _foreign = before
+
+
+@contextmanager
+def foreign_error_state() -> Iterator[None]:
+    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end."""
+    global _foreign
+    with np.errstate(**_foreign):
+        try:
+            yield
+        finally:
+            _foreign = {**np.geterr()}

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import re
+import resource
 import selectors
 import signal
 import subprocess
@@ -16,12 +17,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
-from dpaudit.mechanisms.limits import advice, limited_command
+from dpaudit.mechanisms.limits import advice, check_supported
 from dpaudit.mechanisms.protocol import MechanismError
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
-MAX_ANSWER_BYTES = 2**31  # a program with a longer answer is killed, so that the answer does not fill the memory
-_LOOK = 1.0  # seconds between two checks whether a silent program is alive
+_LONGEST = 1e6  # seconds (11 days), because `select` has a maximum
 _KEPT = 4  # maximum number of programs that one process keeps alive between requests
 _PATIENCE = 1.0  # seconds that a program has to end after its stdin is closed
 _PIECE = 1 << 18  # maximum number of bytes in one read
@@ -32,48 +32,6 @@ _ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
 
 Finished = Callable[[bytearray, int], int]
 """A function of a buffer and of the size it had before, which returns the size of the answer, or 0 if incomplete."""
-
-
-_SCRIPT = """
-trap '' HUP INT QUIT TERM
-groups=' '
-while read -r what group; do
-    case $what in
-        watch) groups="$groups$group ";;
-        leave) groups="${groups%% "$group" *} ${groups#* "$group" }";;
-    esac
-done
-for group in $groups; do kill -s KILL -- "-$group" 2> /dev/null; done
-"""
-
-
-class _Guardian:
-    """A shell that kills the programs of this process if the process dies without ending them, e.g. by `kill -9`.
-
-    The shell reads their process groups from a pipe, which ends when this process ends for any reason.  It runs in a
-    separate session, so that neither Ctrl-C nor a closed terminal stops it.  A fork of this process starts another one.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
-        self._shell: subprocess.Popen[bytes] | None = None
-
-    def write(self, what: str, group: int) -> None:
-        """Watch a group, or leave it before its leader is reaped, because the number may then be used again."""
-        with self._lock, contextlib.suppress(OSError):  # a system may have no /bin/sh
-            ended = self._shell is None or self._owner != os.getpid() or self._shell.poll() is not None
-            if ended and what == "watch":
-                pipe, null, self._owner = subprocess.PIPE, subprocess.DEVNULL, os.getpid()
-                command = ["/bin/sh", "-c", _SCRIPT]
-                self._shell = subprocess.Popen(
-                    command, stdin=pipe, stdout=null, stderr=null, bufsize=0, start_new_session=True
-                )
-            if self._shell is not None and self._owner == os.getpid() and self._shell.stdin is not None:
-                self._shell.stdin.write(f"{what} {group}\n".encode())
-
-
-_guardian = _Guardian()
 
 
 class Child:
@@ -105,8 +63,8 @@ class Child:
         self._hint = hint
         pipe = subprocess.PIPE
         try:
-            if memory is not None and not limited:
-                command = limited_command(command, memory, cwd=cwd, env=env)
+            if memory is not None:
+                check_supported()
             self._process = subprocess.Popen(
                 list(command),
                 stdin=pipe,
@@ -117,9 +75,10 @@ class Child:
                 env=None if env is None else {**os.environ, **env},
                 start_new_session=True,
             )
+            if memory is not None and not limited:
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (memory, memory))
         except OSError as error:
             raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
-        _guardian.write("watch", self._process.pid)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
         self._stdin, self._stdout, self._errors = map(_opened, streams)
 
@@ -158,7 +117,13 @@ class Child:
             pipes.register(self._stdout, selectors.EVENT_READ)
             pipes.register(self._errors, selectors.EVENT_READ)
             while True:
-                ready = self._ready(pipes, deadline, timeout, awaited)
+                wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+                ready = pipes.select(None if wait is None else min(wait, _LONGEST))
+                if not ready and wait is not None and wait <= _LONGEST:
+                    raise self._error(
+                        f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if the program is "
+                        f"just slow, increase the timeout{self._hint}"
+                    )
                 for key, _ in ready:
                     if key.fileobj is self._stdin:
                         try:
@@ -176,11 +141,6 @@ class Child:
                         piece, before = os.read(key.fd, _PIECE), len(self._heard)
                         self._heard += piece
                         size = finished(self._heard, before)
-                        if len(self._heard) > MAX_ANSWER_BYTES and not size:
-                            raise self._error(
-                                f"sent more than {MAX_ANSWER_BYTES / 2**30:g} GiB in one answer and was killed; "
-                                "return smaller outputs, or fewer outputs per request"
-                            )
                         if size:
                             answer = bytes(memoryview(self._heard)[:size])
                             del self._heard[:size]
@@ -189,28 +149,6 @@ class Child:
                             began = f"; the answer began with {shown(self._heard)}" if self._heard else ""
                             ended = f"{self._ending()} while dpaudit waited for {awaited}"
                             raise self._error(f"{ended}{began}{self._memory_advice()}")
-
-    def _ready(
-        self, pipes: selectors.BaseSelector, deadline: float | None, timeout: float | None, awaited: str
-    ) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return the pipes that are ready, and wait at most `_LOOK` seconds."""
-        wait = _LOOK if deadline is None else deadline - time.monotonic()
-        ready = pipes.select(min(wait, _LOOK)) if wait > 0 else []
-        if ready:
-            return ready
-        if self._process.poll() is not None:
-            if last := pipes.select(0):  # the program answered or closed its pipes just before its end
-                return last
-            raise self._error(
-                f"{self._ending()} while dpaudit waited for {awaited} (a child process still holds its stdout)"
-                f"{self._memory_advice()}"
-            )
-        if deadline is not None and wait <= _LOOK:
-            raise self._error(
-                f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if the program is just "
-                f"slow, increase the timeout{self._hint}"
-            )
-        return ready
 
     def _memory_advice(self, reported: str | None = None) -> str:
         """Return advice about the memory limit after the program died or reported a memory error."""
@@ -256,7 +194,6 @@ class Child:
             self._process.wait(patience)
         with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills all children in the group
             os.killpg(self._process.pid, signal.SIGKILL)
-        _guardian.write("leave", self._process.pid)
         self._process.wait()
         if not self._errors.closed:
             self._read_stderr()

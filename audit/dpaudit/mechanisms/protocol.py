@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -57,6 +57,11 @@ def batched(function: BatchFunction) -> Batched:
         function: A function `(dataset, n, rng)`, which must sample the n outputs independently.
     """
     return Batched(function)
+
+
+def samples(mechanism: object) -> TypeGuard[Mechanism]:
+    """Whether a mechanism makes many runs in one call.  It may forward its members by `__getattr__`."""
+    return hasattr(mechanism, "sample")
 
 
 class MechanismError(Exception):

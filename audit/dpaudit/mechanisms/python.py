@@ -14,11 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from dpaudit.mechanisms import members, worker
-from dpaudit.mechanisms.limits import RunTimeout, advice, memory_limited, timeout_after
+from dpaudit.mechanisms import worker
+from dpaudit.mechanisms.limits import (
+    RunTimeout,
+    advice,
+    current_folder,
+    foreign_error_state,
+    memory_limited,
+    timeout_after,
+)
 from dpaudit.mechanisms.misfit import checked_file, misfit, object_named
-from dpaudit.mechanisms.own_process import current_folder, foreign_error_state, only_this_process
-from dpaudit.mechanisms.protocol import Batched, MechanismError
+from dpaudit.mechanisms.protocol import Batched, MechanismError, samples
 from dpaudit.mechanisms.raised import raised
 from dpaudit.text.masking import masked_values
 from dpaudit.text.spelling import nearest
@@ -47,7 +53,6 @@ class PythonMechanism:
                 foreign_error_state(),
                 memory_limited(self.memory),
                 timeout_after(self.timeout) as timeout,
-                only_this_process(),
             ):
                 return timeout(self._load)
         except KeyboardInterrupt:
@@ -93,7 +98,7 @@ class PythonMechanism:
                 raise MechanismError(words) from error
         if problem := misfit(found, self.batched):
             raise MechanismError(f"{self.address} {problem}")
-        return Batched(found) if self.batched and not members.samples(found) else found
+        return Batched(found) if self.batched and not samples(found) else found
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}
@@ -137,3 +142,8 @@ def module_key(path: Path) -> str:
     """Return the module name for a file: the same in every process, and another one after an edit of the file."""
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
     return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"
+
+
+def resolved(mechanism: object) -> object:
+    """Return the mechanism to call, and load a mechanism that is named by an address."""
+    return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism

@@ -18,7 +18,6 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
-from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.fingerprint import Fingerprint, fingerprint
 from dpaudit.mechanisms.isolated import IsolatedMechanism
@@ -78,7 +77,8 @@ def _in_this_process(mechanism: object, loaded: object, content: Fingerprint | N
         files, tops = set[Path](), set(content.libraries)
     else:
         files, tops = set[Path](), {module.split(".")[0]}
-    tops |= {*members.libraries(loaded)}
+    named = getattr(loaded, "libraries", ())
+    tops |= {name for name in named if isinstance(name, str)} if isinstance(named, tuple) else set()
     names = {name for top in tops for name in _distributions(top)}
     return Source(
         file=file,
@@ -173,13 +173,18 @@ def _module_of(mechanism: Foreign) -> str:
             mechanism = mechanism.func
         elif hasattr(mechanism, "__func__"):
             mechanism = mechanism.__func__
-        elif (inner := members.audited_class(mechanism)) is not None:
+        elif (inner := of_ours(mechanism, "audited_class")) is not None:
             mechanism = inner
         else:
             break
     if not (isinstance(mechanism, type) or hasattr(mechanism, "__code__")):
         mechanism = type(mechanism)
     return str(getattr(mechanism, "__module__", ""))
+
+
+def of_ours(mechanism: object, name: str) -> object:
+    """Return an attribute that only a mechanism of dpaudit may have, or None."""
+    return getattr(mechanism, name, None) if type(mechanism).__module__.startswith("dpaudit.") else None
 
 
 def _addressed(address: str, folder: Path, *, isolated: bool) -> Path | None:

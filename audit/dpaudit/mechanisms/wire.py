@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import array
 import os
+import pickle
 import struct
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -107,6 +109,20 @@ def unframe(body: bytes) -> Foreign:
     if end != len(body):
         raise ValueError(f"{len(body) - end} bytes follow the value")
     return value
+
+
+def differ(value: Foreign, given: Foreign) -> bool:
+    """Whether a copy of a value certainly has another content now."""
+    try:
+        known = pickle.dumps(value)
+    except Exception:  # pickling runs code of the value's classes
+        return False
+    try:
+        return known != pickle.dumps(given) and frame(value) != frame(given)
+    except Exception:  # pickles may differ in the order of sets, and not all values have a frame
+        with suppress(Exception):
+            return bool(value != given)
+        return True
 
 
 def _encode(value: Foreign, out: bytearray) -> None:

@@ -1,6 +1,6 @@
 """Runs a mechanism in another Python interpreter.
 
-An isolated environment uses only this file, `misfit`, `raised` and `wire` of dpaudit.  This file is
+An isolated environment uses only this file, `copies`, `misfit`, `raised` and `wire` of dpaudit.  This file is
 started as a program in the environment, and loads the other files from its own folder, so that both processes use the
 same code.  The files need only the standard library of Python 3.8 or later, and use numpy only if it is installed.
 
@@ -19,7 +19,6 @@ and `traceback`.
 
 from __future__ import annotations
 
-import copy
 import gc
 import importlib.util
 import os
@@ -55,14 +54,13 @@ def from_file(key: str, path: str) -> object:
 
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from dpaudit.mechanisms import misfit, raised, wire
+    from dpaudit.mechanisms import copies, misfit, raised, wire
 else:
     _folder = os.path.dirname(os.path.abspath(__file__))
-    misfit, raised, wire = (
-        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py")) for name in ("misfit", "raised", "wire")
+    copies, misfit, raised, wire = (
+        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py"))
+        for name in ("copies", "misfit", "raised", "wire")
     )
-
-_FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types of immutable values
 
 
 class _Loaded:
@@ -78,41 +76,37 @@ class _Loaded:
             raise TypeError(f"{address} {problem}")
         self.found = found
         self.many: Callable[..., Foreign] | None = getattr(found, "sample", found if batched else None)
-        self._process = os.getpid()
         self.changed: bool | None = None  # whether the runs of this request changed the dataset; None before the check
 
     def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
         rng = _seeded(seed)
         if self.many is None:
             return [self._run(dataset, rng) for _ in range(n)]
-        given = _copied(dataset)
-        outputs = _counted(self._call(self.many, given, n, rng), n)
+        given = copies.detached(dataset)
+        outputs = _counted(self.many(given, n, rng), n)
         self._look(dataset, given)
         if isinstance(outputs, (list, tuple)):
-            _refuse_shared(outputs)
+            copies.refuse_shared(outputs)
         if isinstance(outputs, (list, tuple)) or (numpy is not None and isinstance(outputs, numpy.ndarray)):
             return outputs
         return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
 
     def _run(self, dataset: Dataset, rng: object) -> Output:
-        """Make one run on a new copy of the dataset.  The output is copied, as the mechanism may change it later."""
-        given = _copied(dataset)
-        output = _copied(self._call(self.found, given, rng))
+        """Make one run on a new copy of the dataset."""
+        given = copies.detached(dataset)
+        output = _kept(self.found(given, rng))
         self._look(dataset, given)
         return output
 
     def run(self, datasets: list[Dataset], index: int, seed: int, outcomes: bool) -> dict[str, object]:
         """Make one run on one of the datasets, which are all copied, and return the answer."""
-        rng, copies, collects = _seeded(seed), [_copied(dataset) for dataset in datasets], gc.isenabled()
+        rng, given, collects = _seeded(seed), [copies.detached(dataset) for dataset in datasets], gc.isenabled()
         answer = {"output": None, "raised": None}  # type: dict[str, object]
         gc.collect(1)
         gc.disable()  # start and duration of collections depend on the size of the dataset
         began = perf_counter()
         try:
-            if self.many is None:
-                found = self._call(self.found, copies[index], rng)
-            else:
-                found = self._call(self.many, copies[index], 1, rng)
+            found = self.found(given[index], rng) if self.many is None else self.many(given[index], 1, rng)
             answer["seconds"] = perf_counter() - began
         except BaseException as error:
             answer["seconds"] = perf_counter() - began
@@ -120,44 +114,24 @@ class _Loaded:
                 raise
             answer["raised"] = type(error).__name__, raised.message_of(error)
         else:
-            answer["output"] = _copied(found if self.many is None else next(iter(_counted(found, 1))))
+            answer["output"] = _kept(found if self.many is None else next(iter(_counted(found, 1))))
         finally:
             if collects:
                 gc.enable()
-        self._look(datasets[index], copies[index])
+        self._look(datasets[index], given[index])
         return answer
-
-    def _call(self, mechanism: Callable[..., Foreign], *arguments: Foreign) -> Foreign:
-        """Call a mechanism.  If the mechanism forks and both processes leave it, the copy ends."""
-        try:
-            return mechanism(*arguments)
-        finally:
-            if os.getpid() != self._process:
-                os._exit(0)
 
     def _look(self, dataset: Dataset, given: Dataset) -> None:
         if self.changed is None:
-            try:
-                self.changed = wire.frame(given) != wire.frame(dataset)
-            except wire.Unsendable:
-                self.changed = True
+            self.changed = wire.differ(dataset, given)
 
 
-def _copied(value: Foreign) -> Foreign:
-    """Return an equal value that shares no mutable part with `value`."""
-    kind = type(value)
-    if kind in _FIXED:
-        return value
-    if kind is list and _FIXED.issuperset(map(type, value)):
-        return value[:]
-    if numpy is not None and kind is numpy.ndarray and not value.dtype.hasobject:
-        return value.copy()
-    if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
-        value = value.detach()  # torch cannot deep-copy a tensor with a gradient history
+def _kept(output: Output) -> Output:
+    """Return a copy of an output, as the mechanism may change it later."""
     try:
-        return copy.deepcopy(value)
-    except Exception:
-        wire.frame(value)  # names the part, such as an open file, that cannot be sent
+        return copies.detached(output)
+    except copies.NotCopyable:
+        wire.frame(output)  # names the part, such as an open file, that cannot be sent
         raise
 
 
@@ -165,18 +139,6 @@ def _counted(outputs: Foreign, n: int) -> Foreign:
     if len(outputs) != n:
         raise ValueError(f"returned {len(outputs)} outputs instead of {n}")
     return outputs
-
-
-def _refuse_shared(outputs: RawOutputs) -> None:
-    seen = {}  # type: dict[int, int]
-    for run, output in enumerate(outputs):
-        if isinstance(output, (list, dict, set, bytearray)) or hasattr(output, "__array_interface__"):
-            scalar = numpy is not None and isinstance(output, numpy.generic)
-            if not scalar and seen.setdefault(id(output), run) != run:
-                raise ValueError(
-                    f"returned the same {type(output).__name__} object for several runs ({seen[id(output)]} "
-                    f"and {run} of the batch); return a new object for each run"
-                )
 
 
 def _module(name: str, folder: str) -> object:
@@ -258,7 +220,7 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
     except BaseException as error:  # includes SystemExit: the mechanism must not end this process silently
         at = error.__traceback__
         # Skip the frames of dpaudit, so that the reported traceback starts at the user's code.
-        while at is not None and at.tb_frame.f_code.co_filename in (__file__, wire.__file__):
+        while at is not None and at.tb_frame.f_code.co_filename in (__file__, copies.__file__, wire.__file__):
             at = at.tb_next
         reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
         words = f"{type(error).__name__}: {raised.message_of(error)}"
@@ -268,7 +230,6 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until the stream of requests ends."""
     loaded: _Loaded | None = None
-    process = os.getpid()
     while True:
         body = wire.received(requests)
         if body is None:
@@ -279,8 +240,6 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             answer = wire.frame({"error": f"the dataset or the parameters could not be read: {error}", "traceback": ""})
         else:
             answer, loaded = _answer(request, loaded)
-            if os.getpid() != process:  # a copy that the mechanism made by forking must not answer, too
-                os._exit(0)
         answers.write(answer)
         answers.flush()
 

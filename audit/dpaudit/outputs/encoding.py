@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs.bits import PER_NUMBER, bits
+from dpaudit.outputs.derived import PER_NUMBER, bits
 from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.query_choice import association

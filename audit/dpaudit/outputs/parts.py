@@ -42,8 +42,7 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
-from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
-from dpaudit.outputs.labels import LISTED, label, some_elements
+from dpaudit.outputs.entries import LISTED, column, is_frame, is_missing, label, row_names, some_elements
 from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
 from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
 from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs.conditions import Condition, of_row, proposed
-from dpaudit.outputs.query_choice import Nearness, chosen_queries
+from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, of_row, proposed
 from dpaudit.outputs.tables import Parts, Table
 from dpaudit.values.features import OUTPUT, Feature, words
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import AnyArray, Array
-from dpaudit.outputs.labels import LISTED, TEXT, label
+from dpaudit.outputs.entries import LISTED, TEXT, label
 from dpaudit.outputs.tables import MAX_ROWS, Column, Parts, Table, some_rows
 from dpaudit.values.features import Feature
 

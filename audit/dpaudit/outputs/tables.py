@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import AnyArray, Array
-from dpaudit.outputs.frames import column, is_missing
-from dpaudit.outputs.labels import label_of
+from dpaudit.outputs.entries import column, is_missing, label_of
 from dpaudit.values import Foreign
 from dpaudit.values.features import Feature, Label
 

@@ -9,20 +9,16 @@ from __future__ import annotations
 import copy
 import importlib
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
-from dpaudit.mechanisms.own_process import end_process
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
 
 _IDLE_SECONDS = 300  # an idle worker ends after this number of seconds; joblib has the same value
-_LOOK_SECONDS = 0.5  # seconds between two checks of the parent process by a worker
 _SAFE_PATH = "PYTHONSAFEPATH"  # with this variable, Python does not search the working folder for modules
 _TRACKERS = ("joblib.externals.loky.backend.resource_tracker", "multiprocessing.resource_tracker")
 
@@ -131,10 +127,10 @@ def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -
 
 
 def one_worker() -> Foreign:
-    """Return an executor of loky with one worker process on this machine, which ends when this process ends."""
+    """Return an executor of loky with one worker process on this machine."""
     _start_trackers()
     loky = importlib.import_module("joblib.externals.loky")
-    return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_attended())
+    return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_with_users_path())
 
 
 _worker: Foreign = None  # the executor of `_in_one_worker`
@@ -149,7 +145,7 @@ def on_this_machine() -> bool:
 
 
 def _parallel(jobs: int) -> Foreign:
-    """Return the joblib object that makes the calls.  The workers of loky end when this process ends."""
+    """Return the joblib object that makes the calls."""
     from joblib import Parallel
     from joblib.parallel import get_active_backend
 
@@ -159,7 +155,7 @@ def _parallel(jobs: int) -> Foreign:
     safe = copy.copy(get_active_backend()[0])
     variables = safe._prepare_worker_env
     safe._prepare_worker_env = lambda n_jobs: {**variables(n_jobs), _SAFE_PATH: "1"}
-    return Parallel(n_jobs=jobs, backend=safe, **_attended())
+    return Parallel(n_jobs=jobs, backend=safe, **_with_users_path())
 
 
 def _start_trackers() -> None:
@@ -181,22 +177,9 @@ def _restore_safe_path(value: str | None) -> None:
         os.environ[_SAFE_PATH] = value
 
 
-def _attended() -> dict[str, Foreign]:
-    """Return the arguments that make each worker of loky call `_attend` first."""
-    return {"initializer": _attend, "initargs": (os.getpid(), os.environ.get(_SAFE_PATH))}
-
-
-def _attend(parent: int, safe_path: str | None) -> None:
-    """Make this worker process end soon after its parent process has ended, and restore PYTHONSAFEPATH."""
-    _restore_safe_path(safe_path)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    # The workers of loky are children of `parent`.  A worker that starts slowly may already be an orphan.
-    while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
-    end_process(1)
+def _with_users_path() -> dict[str, Foreign]:
+    """Return the arguments that make each worker of loky restore PYTHONSAFEPATH first."""
+    return {"initializer": _restore_safe_path, "initargs": (os.environ.get(_SAFE_PATH),)}
 
 
 def dask_workers() -> frozenset[str]:

@@ -30,9 +30,9 @@ from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, Mec
 from dpaudit.mechanisms.limits import memory_limited
 from dpaudit.mechanisms.modules import address, module_file
 from dpaudit.mechanisms.processes import Child
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism, resolved
 from dpaudit.mechanisms.raised import in_words
-from dpaudit.sampling.runs import Outcome, Runs, resolved
+from dpaudit.sampling.runs import Outcome, Runs
 from dpaudit.sampling.streams import seed_global_randomness
 from dpaudit.values import Foreign, Parameters
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.fingerprint import Fingerprint, fingerprint
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.sources import Source
+from dpaudit.mechanisms.sources import Source, of_ours
 from dpaudit.pairs.difference import brief
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.runs import ExecutionSettings
@@ -88,7 +88,8 @@ def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -
 
 def mechanism_name(mechanism: object) -> str:
     """Return the name of a mechanism in results: its stated name, its address, or the name of its function or class."""
-    named = members.named(mechanism) or members.address(mechanism) or getattr(mechanism, "__qualname__", None)
+    named = of_ours(mechanism, "named") or getattr(mechanism, "address", None)
+    named = named or getattr(mechanism, "__qualname__", None)
     return str(named or type(mechanism).__qualname__)
 
 

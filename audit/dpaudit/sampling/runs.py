@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -11,14 +10,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism, members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, Mechanism
+from dpaudit.mechanisms.copies import (
+    IMMUTABLE,
+    NotCopyable,
+    UnusableOutputs,
+    copier,
+    detached,
+    detached_batch,
+    immutable,
+)
 from dpaudit.mechanisms.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
-from dpaudit.mechanisms.own_process import end_copy, only_this_process
-from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.protocol import THIS_PROCESS, MechanismError, samples
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.raised import about_memory, in_words, message_of, of_code, of_machine, place
+from dpaudit.mechanisms.wire import differ
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
-from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, UnusableOutputs, detached, detached_batch
 from dpaudit.sampling.side_effects import SideEffects, watched
 from dpaudit.sampling.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
@@ -26,6 +33,32 @@ from dpaudit.settings.limits import check_memory
 from dpaudit.values import Foreign, Output, RawOutputs
 
 _FIRST_RUNS = 8  # changes of the dataset are checked after these, and later after runs whose index is a power of 2
+
+
+class Dataset:
+    """A dataset that is copied for each run.  A mechanism never gets the original.
+
+    Attributes:
+        value: The dataset, which the caller must not change.
+        copy: A function that returns a new copy; it is chosen once, so that copying a short list takes little time.
+        fixed: Whether the dataset is immutable.  In this case, `copy` returns the dataset itself.
+    """
+
+    def __init__(self, value: object) -> None:
+        """Copy a dataset."""
+        self.__setstate__((detached(value),))
+
+    def changed(self, given: object) -> bool:
+        """Whether the copy `given` certainly differs from the dataset."""
+        return not self.fixed and differ(self.value, given)
+
+    def __getstate__(self) -> object:
+        return (self.value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
+
+    def __setstate__(self, state: tuple[Foreign]) -> None:
+        (self.value,) = state
+        self.copy: Callable[[], Foreign] = copier(self.value)
+        self.fixed = immutable(self.value)
 
 
 @contextmanager
@@ -98,11 +131,11 @@ class Runs:
         ):
             if self.execution.run_by_run and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
                 outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
-            elif members.samples(mechanism) and not self.execution.run_by_run:
+            elif samples(mechanism) and not self.execution.run_by_run:
                 outcome = self._together(mechanism, timeout, side_effects)
             else:
                 outcome = self._one_by_one(mechanism, timeout, side_effects)
-        side_effects.moved_to = side_effects.moved_to or members.moved_to(self.mechanism)
+        side_effects.moved_to = side_effects.moved_to or str(getattr(self.mechanism, "moved_to", ""))
         return replace(outcome, side_effects=side_effects)
 
     def _one_by_one(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
@@ -110,11 +143,10 @@ class Runs:
         side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
-        one = _one_run_of(mechanism) if members.samples(mechanism) else mechanism
+        one = _one_run_of(mechanism) if samples(mechanism) else mechanism
         called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
         clock = time.perf_counter
         began = seconds = 0.0
-        getpid, process = os.getpid, os.getpid()
         for run, first in enumerate(streams, self.start):
             for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
                 error = None
@@ -135,8 +167,6 @@ class Runs:
                     raise
                 except BaseException as raised:
                     seconds, error = clock() - began, raised
-                if getpid() != process:
-                    end_copy()
                 if (run < _FIRST_RUNS or not run & (run - 1)) and self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if error is None:
@@ -170,8 +200,7 @@ class Runs:
         for run in range(self.start, self.stop):
             rng = stream(self.seed, "batch", self.pair, self.side, run)
             try:
-                with only_this_process():
-                    found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
+                found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -179,7 +208,7 @@ class Runs:
                 why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
                 return Outcome(outputs, f"{why} on run {run} of d{self.side}{self._why(error)}")
             side_effects.clock = found.clock if timed else ""
-            if members.changed_dataset(mechanism):
+            if getattr(mechanism, "changed_dataset", False):
                 side_effects.changed = f"d{self.side}"
             output = found.output if found.raised is None else Raised(*found.raised)
             outputs.append(Timed(output, found.seconds) if timed else output)
@@ -191,14 +220,13 @@ class Runs:
             dataset = self.dataset.copy()
             side_effects.failed += 1  # decremented if the call returns n outputs
             try:
-                with only_this_process():
-                    outputs = timeout(mechanism.sample, dataset, n, rng)
+                outputs = timeout(mechanism.sample, dataset, n, rng)
                 # A mechanism in another process reports a changed dataset.  In this process, the copy shows the change.
-                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):
+                if getattr(mechanism, "changed_dataset", False) or self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
-                    if members.shares_calls(mechanism):
+                    if self._shares_calls:
                         outcome = Outcome(as_alone(outcome.outputs), types=types_of(outcome.outputs))
                     side_effects.failed -= 1
                     return outcome
@@ -249,14 +277,27 @@ class Runs:
 
     def _failure(self, error: BaseException) -> str:
         """Return the failure as the predicate of a sentence about the mechanism."""
-        limit = f" ({advice(self.execution.memory)})" if self._out_of_memory(error) and self.execution.memory else ""
-        return f"{_failure(error)}{limit}"
+        words = f"raised {in_words(error)}"
+        if isinstance(error, (RunTimeout, UnusableOutputs)):
+            words = message_of(error)
+        elif isinstance(error, NotCopyable):
+            words = f"returned an output that cannot be kept: {message_of(error)}"
+            words += "; return numbers, text, or lists and dicts"
+        if self.execution.memory is None or not self._out_of_memory(error):
+            return words
+        return f"{words} ({advice(self.execution.memory)})"
 
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
         """Yield the generator of a run, and then a generator for each retry."""
         yield first
         for attempt in range(1, self.execution.attempts):
             yield stream(self.seed, "again", self.pair, self.side, run, attempt)
+
+    @property
+    def _shares_calls(self) -> bool:
+        """Whether several outputs may come from one call of the user's code, so that numpy may give them one type."""
+        mechanism = resolved(self.mechanism)  # the process of an environment may call a function once for each run
+        return mechanism.calls_many if isinstance(mechanism, IsolatedMechanism) else samples(mechanism)
 
     @property
     def _again(self) -> str:
@@ -285,17 +326,3 @@ def limited_here(runs: Runs) -> bool:
     """Whether a memory limit applies to the process of the runs, and not to a program of the mechanism."""
     programs = isinstance(runs.mechanism, CommandMechanism | IsolatedMechanism)
     return runs.execution.memory is not None and not programs
-
-
-def resolved(mechanism: object) -> object:
-    """Return the mechanism to call, and load a mechanism that is named by an address."""
-    return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
-
-
-def _failure(error: BaseException) -> str:
-    """Return the failure as the predicate of a sentence about the mechanism."""
-    if isinstance(error, (RunTimeout, UnusableOutputs)):
-        return message_of(error)
-    if isinstance(error, NotCopyable):
-        return f"returned an output that cannot be kept: {message_of(error)}; return numbers, text, or lists and dicts"
-    return f"raised {in_words(error)}"

@@ -14,14 +14,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.mechanisms import members
+from dpaudit.mechanisms.copies import NotCopyable, immutable, plain
 from dpaudit.mechanisms.limits import advice
+from dpaudit.mechanisms.protocol import samples
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.raised import in_words
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
-from dpaudit.sampling.detached import Dataset, NotCopyable, immutable, plain
-from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, limited_here, made, resolved
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import kept_global_randomness, stream
@@ -182,7 +183,7 @@ class Sampler:
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
         # Every call has a separate stream, so blocks may be cut anywhere between calls.
         size = max(1, -(-(stop - start) // (2 * self.workers)))
-        if members.samples(resolved(self.mechanism)) and not self.execution.run_by_run:
+        if samples(resolved(self.mechanism)) and not self.execution.run_by_run:
             size = CHUNK
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
@@ -219,11 +220,6 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
                 outcomes[0] = replace(outcomes[0], side_effects=outcomes[0].side_effects + SideEffects(lost=lost))
             return outcomes
     return [Outcome([], why)] * len(tasks)
-
-
-def made_in_one_process(runs: Runs) -> Outcome:
-    """Make runs in this process, or in one worker process if the memory of the runs is limited."""
-    return _elsewhere([runs], jobs=1)[0] if limited_here(runs) else runs()
 
 
 def _joined(parts: list[Outcome]) -> Outcome:

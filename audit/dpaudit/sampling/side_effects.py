@@ -1,4 +1,4 @@
-"""Detects, reports and undoes side effects of a mechanism: stdout, chdir, global random state, fork."""
+"""Detects, reports and undoes side effects of a mechanism: stdout, chdir, global random state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TextIO
 
 import numpy as np
 
-from dpaudit.mechanisms.own_process import copies, current_folder, end_copy, exits_refused
+from dpaudit.mechanisms.limits import current_folder
 from dpaudit.mechanisms.protocol import OUTSIDE, REPORTED
 from dpaudit.text.reasons import Reason, WarningCode
 
@@ -30,7 +30,6 @@ class SideEffects:
     legacy_randomness: bool = False  # whether the mechanism used the global random state of numpy or of Python
     changed: str = ""  # the dataset that the mechanism changed in place, such as "d0", or ""
     failed: int = 0  # number of failed runs, or of failed calls of a batched mechanism
-    forked: bool = False  # whether a forked copy of this process returned from a run
     lost: int = 0  # number of times that a worker died or could not return outputs, so that runs were retried
     clock: str = ""  # how running times were measured, one of CLOCKS, or "" if they were not observed
 
@@ -56,11 +55,6 @@ class SideEffects:
         if self.changed:
             harmless.append(f"the mechanism changes its dataset in place ({self.changed}); every run got a fresh copy")
         found: list[str] = [Reason(words, WarningCode.HARMLESS) for words in harmless]
-        if self.forked:
-            found.append(
-                "the mechanism forks, and copies of this process returned from a run; each copy was ended at once, and "
-                "only the original process continued the audit"
-            )
         if self.lost:
             words = (
                 f"worker processes died or could not return their outputs ({self.lost} times), and these runs were "
@@ -83,17 +77,14 @@ class SideEffects:
 @contextmanager
 def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
     """Observe and undo side effects inside the `with` block.  Their record is complete after it."""
-    side_effects, process, folder, before = SideEffects(), os.getpid(), current_folder(), copies()
+    side_effects, folder = SideEffects(), current_folder()
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # all threads share stdout
     printed = redirect_stdout(_Printed(side_effects, sys.stderr)) if alone else nullcontext()  # type: ignore[type-var]
     try:
-        with _spare_handles(), exits_refused(), printed:
+        with _spare_handles(), printed:
             yield side_effects
     finally:
-        if os.getpid() != process:
-            end_copy()
-        side_effects.forked = copies() != before
         if (moved := current_folder()) != folder:
             side_effects.moved_to = moved
             with suppress(OSError):

@@ -4,11 +4,11 @@ A store is one SQLite file.  While the store is in use, the file NAME-wal exists
 
     about(name, value)      identity (see `sampling.identity`), seed and date of the audit, the `salt` of the hashes
                             of secrets, the number of `failures`, and later `changes` of the identity
-    blocks(number, pair, start, stop, size, digest)      trials [start, stop) of a pair, in chronological order
-    bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
+    blocks(number, pair, start, stop, digest, outputs, effects)      trials [start, stop) of a pair, in chronological
+                            order: [outputs of d0, outputs of d1], and the side effects of both as JSON
 
-A body has the encoding of `dpaudit.mechanisms.wire`, so it contains no code.  `size` is the number of bytes of the
-outputs, which precede the side effects.  `digest` is the SHA-256 of the row and the body (`digest_of`).
+Outputs have the encoding of `dpaudit.mechanisms.wire`, so they contain no code.  `digest` is the SHA-256 of the rest of
+the row (`digest_of`).
 
 Each block is one transaction, which reaches the disk before the audit continues.  A power cut loses only the current
 block.  Only one process at a time can use a store.  A store may come from a failing disk or from a stranger: its schema
@@ -24,27 +24,27 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.mechanisms.wire import Unsendable, unframe
 from dpaudit.sampling.identity import Identity, differing, in_words, keyed, mixable, not_compared, uncertain, what_to_do
 from dpaudit.sampling.output_fingerprint import encoded
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.streams import fresh_seed
-from dpaudit.values import Foreign, RawOutputs
+from dpaudit.values import RawOutputs
 
-FORMAT = 5
+FORMAT = 6
 APPLICATION = int.from_bytes(b"dpau", "big")  # application id in the header of the SQLite file
 TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE blocks (number INTEGER PRIMARY KEY, pair INTEGER NOT NULL, start INTEGER NOT NULL, "
-    "stop INTEGER NOT NULL, size INTEGER NOT NULL, digest BLOB NOT NULL)",
-    "CREATE TABLE bodies (block INT NOT NULL, part INT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (block, part))",
+    "stop INTEGER NOT NULL, digest BLOB NOT NULL, outputs BLOB NOT NULL, effects BLOB NOT NULL)",
 )
-MAX_PART_BYTES = 2**28  # maximum size of one part of a body; SQLite allows at most 10^9 bytes in one value
+_INDEX = "SELECT number, pair, start, stop, digest FROM blocks ORDER BY number"
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 
 
 class StoreError(Exception):
@@ -74,7 +74,6 @@ class Place(NamedTuple):
     pair: int
     start: int
     stop: int  # index after the last trial
-    size: int  # number of bytes of the outputs, which precede the side effects
     digest: bytes
 
 
@@ -170,7 +169,10 @@ class Store:
         if (pair, start) not in self._places:
             return None
         place = self._places[pair, start]
-        first, second = self._sides(place, slice(place.size))
+        try:
+            first, second = unframe(self._bytes(place)[0])
+        except _UNREADABLE:
+            raise self._changed(place.number) from None
         lengths = [(len(one),) if isinstance(one, list) else getattr(one, "shape", ())[:1] for one in (first, second)]
         if lengths != [(place.stop - start,)] * 2:
             raise self._changed(place.number)
@@ -183,10 +185,10 @@ class Store:
         if (pair, start) not in self._places:
             return _NONE
         place = self._places[pair, start]
-        first, second = self._sides(place, slice(place.size, None))
         try:
-            return SideEffects(**first), SideEffects(**second)
-        except TypeError:
+            first, second = (SideEffects(**one) for one in json.loads(self._bytes(place)[1]))
+            return first, second
+        except _UNREADABLE:
             raise self._changed(place.number) from None
 
     def put(
@@ -195,20 +197,16 @@ class Store:
         """Write a block, unless the block is empty or already in the store."""
         if (pair, start) in self._places or len(outputs0) == 0:
             return
-        reported = [{entry.name: getattr(one, entry.name) for entry in fields(one)} for one in effects]
+        reported = json.dumps([asdict(one) for one in effects]).encode()
         try:
             outputs = encoded((outputs0, outputs1))
         except Unsendable as error:
             words = f"an output cannot be stored: {error}; run the audit without a store"
             raise StoreError(f"{self.path}: {words}") from None
-        body, number = outputs + frame(reported)[HEADER.size :], len(self._places)
-        row = number, pair, start, start + len(outputs0), len(outputs)
-        place = Place(*row, digest_of(*row, body))
-        cuts = range(0, len(body), MAX_PART_BYTES)
-        rows = [(number, part, body[at : at + MAX_PART_BYTES]) for part, at in enumerate(cuts)]
+        row = len(self._places), pair, start, start + len(outputs0)
+        place = Place(*row, digest_of(*row, outputs, reported))
         with explained(self.path), _transaction(self._connection):
-            self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", place)
-            self._connection.executemany("INSERT INTO bodies VALUES (?, ?, ?)", rows)
+            self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)", (*place, outputs, reported))
         self._places[pair, start] = place
         self._added.add((pair, start))
 
@@ -220,7 +218,7 @@ class Store:
 
     def _read_places(self) -> None:
         """Read the index of all blocks.  A block is checked when its body is read."""
-        for place in map(Place._make, self._connection.execute("SELECT * FROM blocks ORDER BY number")):
+        for place in map(Place._make, self._connection.execute(_INDEX)):
             known = all(isinstance(one, int) for one in place[:-1])
             if not known or place.number != len(self._places) or place.start >= place.stop:
                 raise self._changed(len(self._places))
@@ -229,19 +227,14 @@ class Store:
     def _changed(self, number: int) -> StoreError:
         return damaged(self.path, f"block {number} differs from the written block")
 
-    def _sides(self, place: Place, part: slice) -> tuple[Foreign, Foreign]:
-        """Read a part of a block's body, which holds one value for each dataset."""
+    def _bytes(self, place: Place) -> tuple[bytes, bytes]:
+        """Read the outputs and the side effects of a block."""
         with explained(self.path):
-            rows = self._connection.execute("SELECT data FROM bodies WHERE block = ? ORDER BY part", (place.number,))
-            parts = [data for (data,) in rows]
-        try:
-            body = b"".join(parts)
-            if digest_of(*place[:-1], body) == place.digest:
-                first, second = unframe(body[part])
-                return first, second
+            query = "SELECT outputs, effects FROM blocks WHERE number = ?"
+            outputs, effects = self._connection.execute(query, (place.number,)).fetchone()
+        if digest_of(*place[:-1], outputs, effects) != place.digest:
             raise ValueError
-        except (ValueError, TypeError, OverflowError, RecursionError, MemoryError):
-            raise self._changed(place.number) from None
+        return outputs, effects
 
     def _write_about(self, **values: object) -> None:
         rows = [(name, json.dumps(value)) for name, value in values.items()]
@@ -258,10 +251,10 @@ def seed_of(path: str | Path | None) -> int:
     return fresh_seed()
 
 
-def digest_of(number: int, pair: int, start: int, stop: int, size: int, body: bytes) -> bytes:
-    """Return the SHA-256 of a row and of its body, so that a changed, moved or repeated block is detected."""
-    row = b"".join(one.to_bytes(8, "little", signed=True) for one in (number, pair, start, stop, size))
-    return hashlib.sha256(row + hashlib.sha256(body).digest()).digest()
+def digest_of(number: int, pair: int, start: int, stop: int, outputs: bytes, effects: bytes) -> bytes:
+    """Return the SHA-256 of a row, so that a changed, moved or repeated block is detected."""
+    row = b"".join(one.to_bytes(8, "little", signed=True) for one in (number, pair, start, stop))
+    return hashlib.sha256(row + hashlib.sha256(outputs).digest() + effects).digest()
 
 
 @contextmanager

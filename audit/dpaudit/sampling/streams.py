@@ -6,14 +6,14 @@ import hashlib
 import random
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from dpaudit.mechanisms.own_process import foreign_error_state
+from dpaudit.mechanisms.limits import foreign_error_state
 
 
 class _Key(ISpawnableSeedSequence):
@@ -86,16 +86,6 @@ def fresh_seed() -> int:
 @contextmanager
 def kept_global_randomness() -> Iterator[None]:
     """Restore the global random state and numpy's error state: an attack's seed must not reach a mechanism."""
-    put_back = global_randomness()
-    try:
-        with foreign_error_state():
-            yield
-    finally:
-        put_back()
-
-
-def global_randomness() -> Callable[[], None]:
-    """Return a function that restores the current global random state."""
     python = random.getstate()
     generator = np.random.mtrand.get_bit_generator()
     numpy = np.random.get_state(legacy=False)  # noqa: NPY002  (mechanisms use it)
@@ -103,16 +93,16 @@ def global_randomness() -> Callable[[], None]:
     drawn: object = None
     with suppress(Exception):  # torch may be only half imported
         drawn = torch.get_rng_state() if torch is not None else None
-
-    def put_back() -> None:
+    try:
+        with foreign_error_state():
+            yield
+    finally:
         random.setstate(python)
         if np.random.mtrand.get_bit_generator() is not generator:
             np.random.mtrand.set_bit_generator(generator)
         np.random.set_state(numpy)  # noqa: NPY002
         if torch is not None and drawn is not None:
             torch.set_rng_state(drawn)
-
-    return put_back
 
 
 def seed_global_randomness(seed: int, *path: str | int) -> None:

@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
-from dpaudit.engine.arguments import EQUAL, check_mechanism, claim_of
+from dpaudit.engine.arguments import EQUAL, check_mechanism, check_neighbours, claim_of
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.engine.read_scores import order_doubts, read_scores
 from dpaudit.engine.rows import observed_curve
 from dpaudit.engine.score_design import Independence, check_independence
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms import Mechanism, members
+from dpaudit.mechanisms import Mechanism
 from dpaudit.mechanisms.fingerprint import same_content
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.pairs.pair import Pair, check_relation
@@ -102,7 +102,7 @@ def many_runs(
     check_relation(pair)
     if claim is not None:
         claim = claim_of("claim", claim)
-        members.check_neighbours(train, pair.d0, pair.d1, claim)
+        check_neighbours(train, [pair], claim)
     settings = AuditSettings(confidence=confidence, jobs=jobs, store=store, resume=resume, progress=progress)
     seed = seed_of(store) if seed is None else seed
     found = [*checks.relation_doubts(pair, claim), *checks.doubts_of(train, pair.d0, pair.d1)]

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.engine.progress_line import shown
-from dpaudit.mechanisms import MechanismError, members
+from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.protocol import samples
+from dpaudit.mechanisms.python import resolved
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.pairs.pair import Pair
-from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.identity import of_code_and_data, with_settings
-from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolved
+from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, made
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.settings.audit import AuditSettings
@@ -149,7 +150,7 @@ def _blocks(
     sampler: Sampler, each: int, progress: Callable[[TrainingProgress], None] | None
 ) -> tuple[RawOutputs, RawOutputs]:
     """Return the outputs of all models that count."""
-    size = _TOGETHER if members.samples(resolved(sampler.mechanism)) else sampler.workers
+    size = _TOGETHER if samples(resolved(sampler.mechanism)) else sampler.workers
     kept = 0 if sampler.store is None else sampler.store.trials.get(_MODELS, 0)
     outputs: tuple[list[object], list[object]] = ([], [])
     began = time.perf_counter()

@@ -34,14 +34,8 @@ def key(value: Foreign) -> Hashable:
     match value:
         case float():
             return float(value) if value and value == value else str(value)  # 0.0 == -0.0, and NaN differs from itself
-        case np.ndarray() if value.ndim != 1 or value.dtype.hasobject:
-            return _content(value)
-        case np.ndarray() if value.nbytes > _LARGE and value.dtype.kind in "biufc":
-            found = hashlib.sha256(_head(value))
-            found.update(np.ascontiguousarray(value).data)
-            return found.digest()
-        case np.ndarray() | np.generic():
-            return _head(value) + value.tobytes()
+        case np.ndarray() | np.generic() if not (value.dtype.hasobject or isinstance(value, np.ma.MaskedArray)):
+            return _short(f"{value.dtype.str} {value.dtype.names} {value.shape} ".encode() + value.tobytes())
         case int():
             return type(value).__name__, value
         case str():
@@ -58,10 +52,6 @@ def joined(texts: list[str]) -> tuple[bytes, bytes]:
     return array.array("q", map(len, encoded)).tobytes(), b"".join(encoded)
 
 
-def _head(value: Foreign) -> bytes:
-    return f"{value.dtype.str} {value.shape} ".encode()
-
-
 def _content(value: Foreign) -> bytes:
     """Return the pickled bytes of a value, or the SHA-256 digest of these bytes if they are long."""
     file = io.BytesIO()
@@ -69,8 +59,11 @@ def _content(value: Foreign) -> bytes:
         ContentPickler(file).dump(value)
     except Exception:  # pickling calls methods of the value, which may raise any exception
         return repr(value).encode("utf-8", "surrogatepass")
-    found = file.getvalue()
-    return hashlib.sha256(found).digest() if len(found) > _LARGE else found
+    return _short(file.getvalue())
+
+
+def _short(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest() if len(content) > _LARGE else content
 
 
 class ContentPickler(pickle.Pickler):

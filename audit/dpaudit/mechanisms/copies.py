@@ -1,0 +1,175 @@
+"""Makes copies that share no mutable object with their original, and finds mutable objects that several outputs share.
+
+A mechanism may change or keep its dataset, or return an object that the mechanism changes later.  So each run gets a
+new copy of the dataset, and each output is copied as soon as the run returns it.
+
+The program in isolated environments loads this file by its path (see `worker`).  So this file needs only the standard
+library of Python 3.8 or later, and uses numpy only if numpy is installed.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import pickle
+import types
+from contextlib import suppress
+
+try:
+    import numpy
+except ImportError:  # not every environment has numpy
+    numpy = None  # type: ignore[assignment]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from dpaudit.values import Foreign, Output, RawOutputs
+
+
+class NotCopyable(Exception):
+    """Raised if a value cannot be copied.  The message names the type of the value and the reason."""
+
+
+class UnusableOutputs(Exception):
+    """Raised if a call returns too few or too many outputs, or the same mutable object for several runs."""
+
+
+def _with_subclasses(kind: type[object]) -> Iterator[type[object]]:
+    yield kind
+    for subclass in kind.__subclasses__():
+        yield from _with_subclasses(subclass)
+
+
+_PLAIN = {type(None), type(...), bool, int, float, complex, str, bytes, range, decimal.Decimal, fractions.Fraction}
+_TIMES = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+_NUMBERS = set() if numpy is None else {*_with_subclasses(numpy.generic)} - {numpy.void, numpy.record}
+IMMUTABLE: frozenset[type] = frozenset(_PLAIN | _TIMES | _NUMBERS)  # records of numpy.void can be changed
+"""Types whose values are immutable.  Subclasses do not count."""
+
+_SMALLEST = type("Empty", (), {}).__basicsize__  # size of an object with nothing but a `__dict__`
+
+
+def parts(value: Foreign) -> Collection[Foreign]:
+    """Return the entries of a container, and the keys of a dict."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return value if isinstance(value, (list, tuple, set, frozenset)) else ()
+
+
+def immutable(value: Foreign) -> bool:
+    """Whether `value` and all its parts are certainly immutable."""
+    kind = type(value)
+    frozen = kind is frozenset or (issubclass(kind, tuple) and kind.__dictoffset__ == 0)  # includes named tuples
+    return kind in IMMUTABLE or (frozen and all(map(immutable, value)))
+
+
+def plain(value: Foreign) -> bool:
+    """Whether a value consists of lists, dicts, sets, tuples and immutable values only."""
+    kind = type(value)
+    return kind in IMMUTABLE or (
+        kind in (list, dict, set, tuple)
+        and (IMMUTABLE.issuperset(map(type, parts(value))) or all(map(plain, parts(value))))
+    )
+
+
+def detached(value: Foreign) -> Foreign:
+    """Return an equal value of the same type that shares no mutable object with `value`."""
+    try:
+        return copier(value)()
+    except Exception as error:
+        deep = isinstance(error, RecursionError)
+        words = "it is nested too deeply" if deep else f"{type(error).__name__}: {error}"
+        raise NotCopyable(f"a {type(value).__module__}.{type(value).__qualname__} cannot be copied ({words})") from None
+
+
+def copier(value: Foreign) -> Callable[[], Foreign]:
+    """Return a function that copies `value`, which the caller must not change afterwards."""
+    kind = type(value)
+    if immutable(value):
+        return lambda: value
+    if numpy is not None and kind is numpy.ndarray and not value.dtype.hasobject:
+        return value.copy if value.flags.c_contiguous else lambda: value.copy(order="K")
+    if kind in (list, dict, set):
+        inside = parts(value)
+        if IMMUTABLE.issuperset(map(type, inside)) or all(map(immutable, inside)):
+            shallow: Callable[[], Foreign] = value.copy
+            return shallow
+    package = kind.__module__.partition(".")[0]
+    pickled = package == "pandas" and _holds_mutable_cells(value)  # a deep copy of pandas copies only their references
+    with suppress(RecursionError):  # the value contains itself or is deeply nested
+        pickled = pickled or plain(value)
+    if pickled:
+        kept = pickle.dumps(value)
+        return lambda: pickle.loads(kept)
+    if package == "torch" and hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
+        value = value.detach()
+    return lambda: copy.deepcopy(value)
+
+
+def _holds_mutable_cells(frame: Foreign) -> bool:
+    columns = [frame[name] for name in frame.columns] if hasattr(frame, "columns") else [frame]
+    objects = [column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False)]
+    return not all(immutable(cell) for column in objects for cell in column)
+
+
+def detached_batch(outputs: Foreign) -> RawOutputs:
+    """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
+    if type(outputs) is numpy.ndarray and not outputs.dtype.hasobject:
+        return outputs.copy(order="K")
+    if not isinstance(outputs, (list, tuple)) and not (type(outputs) is numpy.ndarray and outputs.ndim == 1):
+        whole: RawOutputs = detached(outputs)
+        return whole
+    if IMMUTABLE.issuperset(map(type, outputs)):
+        return outputs.copy() if isinstance(outputs, numpy.ndarray) else list(outputs)
+    refuse_shared(outputs)
+    copies = [detached(output) for output in outputs]
+    if not isinstance(outputs, numpy.ndarray):
+        return copies
+    array = numpy.empty(len(copies), dtype=object)
+    array[:] = copies
+    return array
+
+
+def refuse_shared(outputs: Iterable[Output]) -> None:
+    """Raise UnusableOutputs if several outputs hold the same mutable object, where only containers are searched."""
+    owners: dict[object, int] = {}
+    for run, output in enumerate(outputs):
+        try:
+            found = list(_mutable(output))
+        except RecursionError:  # the output is nested too deeply to be copied or sent
+            return
+        for key, kind in found:
+            if (other := owners.setdefault(key, run)) != run:
+                raise UnusableOutputs(
+                    f"returned the same {kind} object for several runs ({other} and {run} of the batch), so that only "
+                    "the values of the last run are visible; return a new object for each run"
+                )
+
+
+def _mutable(value: Foreign) -> Iterator[tuple[object, str]]:
+    """Yield a key and the type name of each mutable object in a value."""
+    kind = type(value)
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        if value.size and value.nbytes:  # equal views of the same memory count as one object
+            yield (value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str), kind.__name__
+    elif kind not in IMMUTABLE and not isinstance(value, (tuple, frozenset)) and not _constant(value):
+        yield id(value), kind.__name__
+    for part in parts(value):
+        yield from _mutable(part)
+
+
+def _constant(value: Foreign) -> bool:
+    """Whether runs may share this object, such as an enum, a function, a time, a sentinel or a frozen dataclass."""
+    if isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType, datetime.date)):
+        return True
+    if hasattr(value, "__dataclass_params__"):
+        fields = (getattr(value, item.name, None) for item in dataclasses.fields(value))
+        return bool(value.__dataclass_params__.frozen) and all(map(immutable, fields))
+    kind = type(value)
+    slots = kind.__basicsize__ > _SMALLEST or kind.__itemsize__ > 0  # data outside `__dict__`
+    return kind.__dictoffset__ != 0 and not getattr(value, "__dict__", None) and not slots
