@@ -25,12 +25,6 @@ ALLOWED = {
     "audit/dpaudit/result/files.py": "messages of pydantic",
     "reports/dpaudit_reports/formats/facts.py": "tracebacks of Python",
     "reports/dpaudit_reports/pdf.py": "messages of typst",
-    "audit/dpaudit/engine/region_words.py": "the witness",
-    "audit/dpaudit/reproduce/features.py": "the witness",
-    "audit/dpaudit/reproduce/regions.py": "the witness",
-    "reports/dpaudit_reports/rates.py": "the witness",
-    "reports/dpaudit_reports/sections/verdict.py": "the witness",
-    "reports/dpaudit_reports/sections/evidence.py": "the witness",
 }
 """Modules that take such text apart, and what they read: foreign text, or a syntax that users write."""
 

@@ -4,48 +4,185 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter, ValidationError
 from scipy.stats import binom
 
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.engine.region_words import one_feature
+from dpaudit.engine.region import one_feature
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
-from dpaudit.pairs.difference import MAX_DATASET, brief
+from dpaudit.reproduce.event import event_of
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
 from dpaudit.reproduce.library_calls import library_lines
-from dpaudit.reproduce.literals import Unwritable, literal, value_of
-from dpaudit.reproduce.regions import event_of
-from dpaudit.result.values import Counts
+from dpaudit.reproduce.literals import Unwritable, literal
+from dpaudit.result.files import plain
+from dpaudit.result.region import Condition, Interval, Region, View
+from dpaudit.result.values import Counts, Witness
+from dpaudit.values.features import OUTPUT, Feature
+from dpaudit.values.stored import restored, stored
+
+
+def at(*steps: int | str) -> Feature:
+    """Return the feature of an entry of the output."""
+    return functools.reduce(lambda of, step: ("{}[{}]", of, step), steps, OUTPUT)
+
+
+def above(feature: Feature, low: float, **values: Any) -> Condition:
+    return Condition(feature=feature, intervals=(Interval(low=low),), **values)
+
+
+def below(feature: Feature, high: float) -> Condition:
+    return Condition(feature=feature, intervals=(Interval(high=high),))
+
+
+def witness_of(condition: Condition | None, view: View = "natural", *, nearly: bool = False) -> Witness:
+    """Return a witness with this condition, as it is read from a result file."""
+    found = Witness(
+        pair="",
+        attack="",
+        described=Region(condition=condition, view=view, nearly=nearly),
+        alpha=0.0,
+        beta=0.0,
+        claimed_beta=1.0,
+        threshold=1.2,
+        counts=Counts(false_positives=0, n0=1, false_negatives=0, n1=1),
+        counted="later",
+    )
+    read = TypeAdapter(Witness).validate_python(json.loads(json.dumps(plain(found))))
+    assert read.described == found.described
+    return read
+
+
+TYPE = ("type of {}", OUTPUT)
 
 
 @pytest.mark.parametrize(
-    ("region", "inside", "outside"),
+    ("condition", "words", "inside", "outside"),
     [
-        ("output above 1.5", [2, 1.6], [1, float("nan"), None]),
-        ("output in {0, 3}", [0, 3.0], [1]),
-        ("output in {'a, b', \"it's\"}", ["a, b", "it's"], ["a"]),
-        ("output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
-        ("output[1] below 3 or missing", [[0, 2], [1], None], [[0, 4]]),
-        ("output['a above 3'][-1] below 3", [{"a above 3": [9, 1]}], [{"a above 3": [4]}, {}]),
-        ("'a' in output = 1", [{"a": 1}, {"a"}], [{"b"}]),
-        ("not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
-        ("distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
-        ("sum of all numbers above 3", [[2, 2], np.array([[2], [2]])], [[1, 1], {"a": 4}, [None, 4]]),
-        ("largest number above 3", [[4, float("nan")], (1, 4)], [[1, 2], {"a": 4}, ["4"], [[4]] * 0]),
-        ("not: type of output is number", [None, 3, ValueError()], [1.5]),
-        ("type of output is raised ValueError", [ValueError("x")], [KeyError("x"), 1]),
-        ("type of output[0] is nan", [[float("nan")]], [[1.0], []]),
-        ("output[0] is missing", [[float("nan")], []], [[1.0]]),
-        ("estimated log-likelihood ratio above 1; nearly the same as: output above 2", [3], [1]),
+        (above(OUTPUT, 1.5), "output above 1.5", [2, 1.6], [1, float("nan"), None]),
+        (
+            Condition(intervals=(Interval(high=-1), Interval(1, 2)), missing=True),
+            "output below -1 or between 1 and 2 or nan",
+            [-2, 1.5, float("nan")],
+            [0, 2],
+        ),
+        (
+            Condition(
+                listed=(
+                    0,
+                    3,
+                )
+            ),
+            "output in {0, 3}",
+            [0, 3.0],
+            [1],
+        ),
+        (Condition(listed=(0.1 + 0.2,)), "output in {0.3}", [0.1 + 0.2], [0.3]),
+        (
+            Condition(
+                listed=(
+                    "a, b",
+                    "it's",
+                )
+            ),
+            "output in {'a, b', \"it's\"}",
+            ["a, b", "it's"],
+            ["a"],
+        ),
+        (
+            Condition(
+                listed=(
+                    ("bytes {}", ("00ff",)),
+                    ("RED",),
+                )
+            ),
+            "output in {bytes 00ff, RED}",
+            [b"\x00\xff", SimpleNamespace(name="RED")],
+            [b"", "bytes 00ff"],
+        ),
+        (above(at(1), 3), "output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
+        (
+            above(at(1), 3, negated=True, missing=True),
+            "output[1] at most 3 or missing",
+            [[0, 2], [1], None],
+            [[0, 4]],
+        ),
+        (
+            below(at("a above 3", -1), 3),
+            "output['a above 3'][-1] below 3",
+            [{"a above 3": [9, 1]}],
+            [{"a above 3": [4]}, {}],
+        ),
+        (Condition(feature=("{} in {}", "a", OUTPUT)), "'a' in output", [{"a": 1}, {"a"}], [{"b"}]),
+        (
+            above(("number of {} in {}", ("{}", 0.5), OUTPUT), 1.5),
+            "number of 0.5 in output above 1.5",
+            [[0.5, 0.5]],
+            [[0.5, "0.5"]],
+        ),
+        (
+            Condition(feature=("{} is above {}", at(0), at(1)), negated=True),
+            "not: output[0] is above output[1]",
+            [[0, 1]],
+            [[1, 0]],
+        ),
+        (
+            below(("distance of {} and {}", at(0), at(1)), 0.5),
+            "distance of output[0] and output[1] below 0.5",
+            [[1, 1.2]],
+            [[1, 2]],
+        ),
+        (
+            above(("sum of all numbers",), 3),
+            "sum of all numbers above 3",
+            [[2, 2], np.array([[2], [2]])],
+            [[1, 1], {"a": 4}, [None, 4]],
+        ),
+        (
+            above(("largest number",), 3),
+            "largest number above 3",
+            [[4, float("nan")], (1, 4)],
+            [[1, 2], {"a": 4}, ["4"], []],
+        ),
+        (
+            Condition(feature=("{} is {}", TYPE, ("number",)), negated=True),
+            "not: type of output is number",
+            [None, 3, ValueError()],
+            [1.5],
+        ),
+        (
+            Condition(feature=("{} is {}", TYPE, ("raised {}", ("ValueError",)))),
+            "type of output is raised ValueError",
+            [ValueError("x")],
+            [KeyError("x"), 1],
+        ),
+        (
+            Condition(feature=("{} is {}", ("type of {}", at(0)), ("nan",))),
+            "type of output[0] is nan",
+            [[float("nan")]],
+            [[1.0], []],
+        ),
+        (
+            Condition(feature=at(0), intervals=(Interval(),), negated=True),
+            "output[0] is missing",
+            [[float("nan")], []],
+            [[1.0]],
+        ),
     ],
 )
-def test_regions_become_conditions(region: str, inside: list[object], outside: list[object]) -> None:
-    event = event_of(region)
+def test_regions_become_conditions(
+    condition: Condition, words: str, inside: list[object], outside: list[object]
+) -> None:
+    witness = witness_of(condition)
+    assert witness.region == words
+    event = event_of(witness)
     lines = ["def event(output):"]
     if event.flattens:
         lines += ["    output = output.ravel() if isinstance(output, np.ndarray) else output"]
@@ -62,41 +199,49 @@ def test_regions_become_conditions(region: str, inside: list[object], outside: l
     assert [names["event"](one) for one in outside] == [False] * len(outside)
 
 
+def test_a_region_that_a_condition_describes_nearly_is_that_condition_in_a_script() -> None:
+    witness = witness_of(above(OUTPUT, 2), nearly=True)
+    assert witness.region == "estimated log-likelihood ratio above 1.2; nearly the same as: output above 2"
+    assert event_of(witness).condition == "output > 2"
+
+
 @pytest.mark.parametrize(
-    ("region", "reason"),
+    ("condition", "view", "reason"),
     [
-        ("estimated log-likelihood ratio above 1.2", "a threshold on the score of the attacks"),
-        ("low-order bits of the numbers: estimated log-likelihood ratio above 1.2", "low-order bits"),
-        ("sum of all numbers among the parts above 3", "no short expression"),
-        ("output in {#1234abcd}", "hash"),
-        ("output[x] above 3", "no short expression"),
-        ("", "no short expression"),
+        (None, "natural", "a threshold on the score of the attacks"),
+        (None, "bits", "low-order bits"),
+        (None, "timed", "running time"),
+        (above(("{} among the parts", ("sum of all numbers",)), 3), "natural", "no short expression"),
+        (Condition(listed=(("#1234abcd",),)), "natural", "hash"),
+        (above(("{}[{}]", OUTPUT, ("x",)), 3), "natural", "no literal in Python"),
+        (above(("{}[{}]", ("bytes {}", ("00",)), 1), 3), "natural", "no short expression"),
+        (above(("{}[{}]", OUTPUT, ("bytes {}", ("zz",))), 3), "natural", "no literal in Python"),
+        (Condition(feature=("{} is {}", TYPE, ("a b",))), "natural", "it needs the type"),
     ],
 )
-def test_other_regions_are_refused_with_advice(region: str, reason: str) -> None:
+def test_other_regions_are_refused_with_advice(condition: Condition | None, view: View, reason: str) -> None:
     with pytest.raises(Unwritable) as error:
-        event_of(region)
+        event_of(witness_of(condition, view))
     assert reason in str(error.value)
     assert "audit again with an attack whose region can be written" in str(error.value)
 
 
 @pytest.mark.parametrize(
-    "dataset",
+    "feature",
     [
-        np.array([0.123456789012, 1.0]),
-        np.array([0.500000001]),
-        [np.array([16777217.123456789])],
-        np.array([0.1], np.float32),
-        "a  b",
-        ["a", {"two  words": 1}],
-        b"a  b",
-        np.arange(2000),
-        np.array([[1], [2.5]]),
+        "output",
+        [],
+        [1],
+        ["{} times {}", ["output"]],
+        ["output", "a"],
+        ["length of {}", None],
+        ["length of {}", True],
+        None,
     ],
 )
-def test_a_text_that_may_belong_to_another_dataset_is_not_read(dataset: object) -> None:
-    with pytest.raises(Unwritable):
-        value_of(brief(dataset, MAX_DATASET))
+def test_a_feature_that_is_none_is_refused_when_it_is_read(feature: object) -> None:
+    with pytest.raises(ValidationError, match="a feature must be a list of a form and its arguments"):
+        TypeAdapter(Condition).validate_python({"feature": feature})
 
 
 @pytest.mark.parametrize(
@@ -106,28 +251,51 @@ def test_a_text_that_may_belong_to_another_dataset_is_not_read(dataset: object) 
         [0.5, float("inf"), -3],
         (1,),
         {"a": [True, None]},
-        b"\x00",
-        "a\x1b\u202e'\"\n",
+        {(1, "x"): b"\x00"},
+        "a\x1b\u202e'\"\n  b",
         {1, 2},
         [1.0] * 500,
         -(2**70),
+        np.array([[0.123456789012, np.nan]]),
+        np.array([1, -2], np.int8),
+        [np.array([0.1], np.float32)],
     ],
 )
-def test_literals_can_be_read_back(value: object) -> None:
+def test_plain_values_are_stored_and_written_exactly(value: object) -> None:
+    read = restored(json.loads(json.dumps(stored(value)))[0])
+    for same in (read, eval(literal(read), {"np": np})):
+        assert type(same) is type(value)
+        assert repr(same) == repr(value)
     text = literal(value)
     assert text.isascii()
     assert text.isprintable()
-    assert repr(eval(text)) == repr(value)
-    assert repr(value_of(repr(value))) == repr(value)
 
 
-def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
-    assert literal(value_of("array([1, -2])")) == "np.array([1, -2], dtype='int64')"
-    assert literal(np.array([0.5, np.nan])) == "np.array([0.5, float('nan')], dtype='float64')"
-    assert value_of("[np.float64(0.5)]") == [0.5]
-    for text in ("open('x')", "[1, 2…", "a", "f'{1}'", "array([0, 1], dtype=exit)", "(" * 300, "1" * 5000, "x.y", ""):
-        with pytest.raises(Unwritable):
-            value_of(text)
+DEEP: list[Any] = functools.reduce(lambda inner, _: [inner], range(5000), [])
+
+
+@pytest.mark.parametrize("value", [object(), 1j, [np.array(["a"])], list(range(20_000)), DEEP])
+def test_other_values_and_long_ones_are_not_stored(value: object) -> None:
+    assert stored(value) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"tuple": "ab"},
+        {"code": "exit()"},
+        {"array": [1], "dtype": "object"},
+        {"array": ["exit()"], "dtype": "int64"},
+        {"bytes": [1, 999]},
+        {"float": "exit()"},
+        {"dict": [[[], 1]]},
+        {"set": [[1]]},
+        {},
+    ],
+)
+def test_a_value_that_is_not_plain_is_not_read(value: object) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        restored(value)
 
 
 def inequality(epsilon: float, delta: float) -> Inequality:
@@ -175,10 +343,11 @@ def test_numbers_of_a_dict_are_not_described_as_those_of_a_vector() -> None:
     drawn = (rng.normal(size=(200, 3)) + inside[:, None]).tolist()
     outputs = Outputs.read([dict(zip("abc", row, strict=True)) for row in drawn])
     score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
-    words = one_feature(score, outputs, inside, "score")
-    assert words.startswith("score; nearly the same as: sum of products of neighbours among the parts above 1.4")
+    region = one_feature(score, outputs, inside)
+    assert region.nearly
+    assert str(region.condition).startswith("sum of products of neighbours among the parts above 1.4")
     with pytest.raises(Unwritable, match="no short expression"):
-        event_of(words)
+        event_of(witness_of(region.condition))
 
 
 def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
@@ -195,30 +364,13 @@ def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
             if outputs.array is not None:
                 score.encoding = PlainEncoding.of(outputs.array, outputs.kind)
             for region, opposite in ((inside, 1), (~inside, 0)):
-                words = one_feature(score, outputs, region, "score")
+                found = one_feature(score, outputs, region)
                 cut = 10**17 + gap // 2
                 place = "output[0]" if plain else "output['a']"
-                assert words == f"{place} {'above' if opposite else 'at most'} {cut}"
-                event = event_of(words)
-                found = [eval(event.condition, {"output": output}) != event.negated for output in raw]
-                assert np.array_equal(found, region)
-
-
-@pytest.mark.parametrize("step", ["[007]", "[٣]", "['\\xZZ']", "['\\N{x}']", "['a\nb']", "['\\q']"])
-def test_a_step_that_python_does_not_read_is_unwritable(step: str) -> None:
-    """Such regions ended the command with an internal error."""
-    for region in (
-        f"output{step} above 1",
-        f"number of {step[1:-1]} in output above 1",
-        f"output in {{{step[1:-1]}, 'a'}}",
-        f"message of output is {step[1:-1]}",
-    ):
-        try:
-            condition = event_of(region).condition
-        except Unwritable:
-            continue
-        compile(condition, "condition", "eval")  # digits outside a list index are the label of an enum or a number
-        assert not region.startswith("output[")
+                assert found.words(0.0) == f"{place} {'above' if opposite else 'at most'} {cut}"
+                event = event_of(witness_of(found.condition))
+                held = [eval(event.condition, {"output": output}) != event.negated for output in raw]
+                assert np.array_equal(held, region)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,9 +211,11 @@ def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) ->
     about = honest.provenance.audit
     assert about is not None
     row = replace(honest.pairs[0], d0=text, d1=text)
+    datasets: Any = ([text], [{"tuple": [{"dict": [[text, [text]]]}]}])
     for hostile in (
         changed(honest, name=text),
-        changed(honest, audit=None, mechanism=text, pairs=(row,)),
+        changed(honest, audit=None, mechanism=text, pairs=(row,), datasets=([], [{"array": [text], "dtype": text}])),
+        changed(honest, datasets=datasets),
     ):
         script = script_of(hostile)
         for word in (script.text, as_markdown(hostile, script)):
@@ -224,13 +226,53 @@ def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) ->
         assert not {"__import__", "SystemExit"} & names
         assert script.text.startswith('"""Counts an event')
         assert not script.text.splitlines()[1].startswith("# coding")
-    for region in (text, f"output in {{{text}}}", f"output[{text}] above 3", f"output[{text!r}] above 3"):
+    values = json.loads((folder / "number.json").read_text())
+    written = 0
+    for described in hostile_regions(text):
+        values["witness"]["described"]["condition"] = described
         try:
-            script = script_of(changed(honest, region=region))
+            script = script_of(AuditResult.from_dict(values))
         except Unwritable:
             continue
+        written += 1
         calls = {ast.unparse(one.func) for one in ast.walk(ast.parse(script.text)) if isinstance(one, ast.Call)}
         assert "__import__" not in calls
+        assert all(line.isascii() and line.isprintable() for line in script.text.splitlines())
+    assert written >= 6
+
+
+def hostile_regions(text: str) -> Iterator[Any]:
+    """Return conditions of a result file with a text in every place that holds one."""
+    output = ["output"]
+    above = {"intervals": [{"low": 3}]}
+    for label in (text, [text], ["{}", text], ["bytes {}", [text]], ["raised {}", [text]], ["array of {}", [text]]):
+        yield {"listed": [label]}
+        yield {"feature": ["{}[{}]", output, label], **above}
+        yield {"feature": ["number of {} in {}", label, output], **above}
+        yield {"feature": ["{} in {}", label, output]}
+        for part in (output, ["type of {}", output], ["shape of {}", output]):
+            yield {"feature": ["{} is {}", part, label]}
+    for feature in ([text], ["length of {}", text], [f"{text}{{}}", output], [f"length of {{}}{text}", output]):
+        yield {"feature": feature, **above}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"feature": "__import__('os')"},
+        {"feature": ["length of {}", {"a": 1}]},
+        {"listed": [{"a": 1}]},
+        {"listed": 3},
+        {"intervals": [{"low": "__import__('os')"}]},
+        {"intervals": [[1, 2]]},
+        {"missing": "__import__('os')"},
+    ],
+)
+def test_a_condition_of_other_types_is_no_result(folder: Path, values: Any) -> None:
+    stored = json.loads((folder / "number.json").read_text())
+    stored["witness"]["described"]["condition"] = values
+    with pytest.raises(ValueError, match="witness"):
+        AuditResult.from_dict(stored)
 
 
 @pytest.mark.parametrize(
@@ -251,8 +293,9 @@ def test_names_and_secrets_of_a_config_are_refused(folder: Path, old: str, new: 
 
 def test_secrets_in_datasets_become_a_place_to_fill_in(folder: Path) -> None:
     honest = stored(folder, "number")
-    row = replace(honest.pairs[0], d0="{'token': 'abcdefgh12345'}", d1="[1, 2, 3…")
-    script = script_of(changed(honest, audit=None, pairs=(row,)))
+    row = replace(honest.pairs[0], d0="a secret", d1="[1, 2, 3…")
+    datasets: Any = ([{"dict": [["token", "abcdefgh12345"]]}], [])
+    script = script_of(changed(honest, audit=None, pairs=(row,), datasets=datasets))
     assert "abcdefgh12345" not in script.text
     assert script.missing[1:] == ("write the dataset D0", "write the dataset D1")
     assert 'assert D0 is not ... and D1 is not ..., "fill in the datasets"' in script.text

@@ -11,7 +11,7 @@ from enum import Enum
 from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.result.values import PairRow, Witness
 from dpaudit.result.words import quotation
-from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, count, number, percent_at_most
+from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, count, percent_at_most
 from dpaudit_reports.blocks import Code, Span, Strong, bare
 from dpaudit_reports.verdicts import fresh
 
@@ -38,21 +38,7 @@ def region_status(result: AuditResult) -> RegionStatus:
         return RegionStatus.WITNESS
     if frozen(result):
         return RegionStatus.TESTED
-    return RegionStatus.CLOSEST if came_near(found) else RegionStatus.FAR
-
-
-def came_near(found: Witness) -> bool:
-    """Return whether the p-value of the region's counts is at most 0.2."""
-    return not found.region.endswith("anywhere") and found.near
-
-
-def region(found: Witness) -> str:
-    """Return the region in words; a region that is called "anywhere" is described by the threshold of the score."""
-    if not found.region.endswith("anywhere"):
-        return found.region
-    if math.isnan(found.threshold):
-        return "estimated log-likelihood ratio above a threshold"
-    return f"estimated log-likelihood ratio above {number(found.threshold)}"
+    return RegionStatus.CLOSEST if found.near else RegionStatus.FAR
 
 
 def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]] | None:
@@ -146,18 +132,18 @@ def counted(result: AuditResult, found: Frequencies) -> str:
     if found.moving:
         return (
             f"The attack's region changed while the attack learned. It held the outputs of {times1} and of {times0}. "
-            f"At the end, the region was: {region(result.witness)}."
+            f"At the end, the region was: {result.witness.region}."
         )
     return f"{_subject(result.witness)} in {times1} and in {times0}"
 
 
 def _subject(found: Witness) -> str:
-    words = region(found)
-    if words.startswith(("output above ", "output below ", "output at most ", "output between ", "output in ")):
-        return f"The output is {words.removeprefix('output ')}"
-    if "estimated log-likelihood ratio above" in words:
-        return f"The output was in the region ({words.replace(': ', ' ')})"
-    return f"{quotation(words)} was true"
+    condition = found.described.condition
+    if condition is None or found.described.nearly:
+        return f"The output was in the region ({found.region.replace(': ', ' ')})"
+    if condition.of_output:
+        return f"The output is {condition.values}"
+    return f"{quotation(str(condition))} was true"
 
 
 def _meaning(result: AuditResult, found: Frequencies) -> str:

@@ -56,15 +56,15 @@ def _numbers(kind: str) -> Any:
 def test_decimals_and_denominators_are_those_of_a_plain_loop(kind: str) -> None:
     column = numbers(kind)
     found = derived(column[:, None])
-    names = derived_names(["x"])
+    names = derived_names([("x",)])
     with np.errstate(over="ignore", invalid="ignore"):
-        assert found[:, names.index("decimals of x")].tolist() == [decimals(float(x)) for x in column]
+        assert found[:, names.index(("decimals of {}", ("x",)))].tolist() == [decimals(float(x)) for x in column]
         whole = [denominator(float(x)) if math.isfinite(x * 12) else 13 for x in column]
-    assert found[:, names.index("denominator of x")].tolist() == whole
+    assert found[:, names.index(("denominator of {}", ("x",)))].tolist() == whole
 
 
 def test_numbers_that_are_not_finite_have_no_decimals_and_no_denominator() -> None:
-    names = derived_names(["x"])
+    names = derived_names([("x",)])
     found = derived(np.array([[np.nan], [np.inf], [-np.inf], [0.5]]))
-    assert found[:, names.index("decimals of x")].tolist() == [7, 7, 7, 1]
-    assert found[:, names.index("denominator of x")].tolist() == [13, 13, 13, 2]
+    assert found[:, names.index(("decimals of {}", ("x",)))].tolist() == [7, 7, 7, 1]
+    assert found[:, names.index(("denominator of {}", ("x",)))].tolist() == [13, 13, 13, 2]

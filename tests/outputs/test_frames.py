@@ -11,6 +11,13 @@ import pytest
 
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import Parts
+from dpaudit.values.features import Feature
+
+OUT: Feature = ("output",)
+
+
+def at(step: str) -> Feature:
+    return ("{}[{}]", OUT, step)
 
 
 def same(first: Parts, second: Parts) -> bool:
@@ -23,22 +30,25 @@ def test_the_order_of_rows_carries_nothing_but_their_names_do() -> None:
     assert not same(parts_of(totals), parts_of(totals.rename({"Ulm": "Jena"})))
     assert not same(parts_of(totals), parts_of(totals.set_index(totals.index[::-1])))
     parts = parts_of(totals)
-    assert parts.numbers["output['people']['Ulm']"] == 3
-    assert parts.counts["number of rows named 'Bonn' in output"] == 1
+    assert parts.numbers[("{}[{}]", at("people"), "Ulm")] == 3
+    assert parts.counts[("number of rows named {} in {}", "Bonn", OUT)] == 1
 
 
 def test_row_numbers_are_not_row_names() -> None:
     plain = pandas.DataFrame({"people": [3, 5]})
-    assert not [name for name in parts_of(plain).counts if "named" in name]
-    assert [name for name in parts_of(plain[plain.people > 3]).counts if "named 1" in name]
+    assert not [name for name in parts_of(plain).counts if "named" in name[0]]
+    assert [
+        name for name in parts_of(plain[plain.people > 3]).counts if name[:2] == ("number of rows named {} in {}", 1)
+    ]
     assert same(parts_of(pandas.Series([1.0, 2.0])), parts_of(np.array([1.0, 2.0])))
 
 
 def test_a_series_with_names_is_read_as_a_dict() -> None:
     parts = parts_of(pandas.Series({"a": 1.5, "b": 2.5}))
-    assert parts.labels["type of output"] == "series"
-    assert (parts.numbers["output['b']"], parts.counts["'a' in output"]) == (2.5, 1)
-    assert parts_of(pandas.Series([1.0, 2.0], index=["a", "a"])).counts["number of rows named 'a' in output"] == 2
+    assert parts.labels[("type of {}", OUT)] == ("series",)
+    assert (parts.numbers[at("b")], parts.counts[("{} in {}", "a", OUT)]) == (2.5, 1)
+    named = parts_of(pandas.Series([1.0, 2.0], index=["a", "a"]))
+    assert named.counts[("number of rows named {} in {}", "a", OUT)] == 2
 
 
 @pytest.mark.parametrize("library", [pandas, polars])
@@ -47,9 +57,9 @@ def test_missing_numbers_are_counted(library: Any) -> None:
     nullable = frame.convert_dtypes() if library is pandas else frame
     for each in (frame, nullable, pandas.DataFrame({"n": [1.5, None, 2.5]}, dtype=object)):
         parts = parts_of(each)
-        assert parts.counts["missing values of output['n']"] == 1
-        assert parts.numbers["sum of output['n']"] == 4.0
-    assert parts_of(pandas.NA).labels == {"type of output": "missing"}
+        assert parts.counts[("missing values of {}", at("n"))] == 1
+        assert parts.numbers[("sum of {}", at("n"))] == 4.0
+    assert parts_of(pandas.NA).labels == {("type of {}", OUT): ("missing",)}
 
 
 def test_integers_of_any_size_keep_their_bits() -> None:

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from dpaudit import Pair
-from dpaudit.engine.region_words import CHANCE, agreement_by_chance, describe_region, query_words, stated
+from dpaudit.engine.region import CHANCE, agreement_by_chance, describe_region, query_words, stated
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
@@ -22,17 +22,18 @@ from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, co
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness
+from dpaudit.values.features import OUTPUT
 from dpaudit_attacks.histogram import TableQueries
 from dpaudit_reports.sections.evidence import query_of
 
 ROWS = [{"city": "Ulm", "age": 30.0}, {"city": "Bonn", "age": 40.0}, {"city": "Ulm", "age": None}]
-TABLE = parts_of(ROWS).tables["output"]
+TABLE = parts_of(ROWS).tables[OUTPUT]
 NONE: Targets = (None, None)
 HALVES = np.repeat([False, True], 20)
 
 
 def table(rows: Any) -> Table:
-    return parts_of(rows).tables["output"]
+    return parts_of(rows).tables[OUTPUT]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_outputs_without_tables_have_no_queries() -> None:
     encoding = PartsEncoding.of(parts, np.arange(4) % 2 == 1)
     assert encoding.table_queries is None
     assert encoding.queries(parts).shape == (4, 0)
-    assert PlainEncoding(True, 1, None).names == ["output"]
+    assert PlainEncoding(True, 1, None).names == [OUTPUT]
 
 
 def test_rare_tables_and_tables_that_never_vary_are_no_evidence() -> None:
@@ -188,13 +189,14 @@ def test_a_witness_names_the_query_and_its_answers() -> None:
     learner = Learner(resolve_attacks(["table_queries"]), seed=0, pair=0, targets=(None, {"city": "Ulm"}))
     learner.learn(*learner.read(*sides))
     examples = Outputs.join(list(learner.latest(100)))
-    words = query_words(learner.current(), 0.0, examples)
+    words, outcomes = query_words(learner.current(), 0.0, examples)
+    assert not outcomes
     assert words == "rows with city = Ulm: 0 without the record, 1 to 4 with it"
-    assert describe_region(learner.current(), 0.0, examples) == "number of 'Ulm' in output['city'] above 0.5"
+    region = describe_region(learner.current(), 0.0, examples)
+    assert str(region.condition) == "number of 'Ulm' in output['city'] above 0.5"
     found = Witness(
         pair="",
         attack="",
-        region="r",
         query=words,
         alpha=0,
         beta=0,

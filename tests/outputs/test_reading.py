@@ -23,6 +23,7 @@ from dpaudit.outputs import (
     Raised,
 )
 from dpaudit.outputs.parts import parts_of
+from dpaudit.values.features import OUTPUT
 
 from .leaks import LEAKS, Leaking
 
@@ -63,9 +64,9 @@ def test_every_kind_has_parts_and_equal_outputs_have_equal_ones() -> None:
         if output is object:
             continue
         assert parts_of(output) == parts_of(output) or output != output or isinstance(output, Decimal)
-        assert parts_of(output).labels["type of output"]
-    assert parts_of(Raised("ValueError", "no 7")).numbers["number 1 in message of output"] == 7
-    assert parts_of({"b": 1, "a": 2}).labels["first key of output"] == "'b'"
+        assert parts_of(output).labels[("type of {}", OUTPUT)]
+    assert parts_of(Raised("ValueError", "no 7")).numbers[("number {} in {}", 1, ("message of {}", OUTPUT))] == 7
+    assert parts_of({"b": 1, "a": 2}).labels[("first key of {}", OUTPUT)] == "b"
 
 
 def test_large_outputs_have_few_parts() -> None:
@@ -87,7 +88,7 @@ def test_an_encoding_is_frozen_and_has_a_place_for_what_is_new() -> None:
     encoding = PartsEncoding.of(past, np.arange(6) % 2 == 1)
     new = encoding.features([parts_of("zebra"), parts_of("a"), parts_of({"k": 1})])
     assert new.shape == (3, encoding.columns)
-    assert encoding.names[-1] == "number of parts seen at most once before"
+    assert encoding.names[-1] == ("number of parts seen at most once before",)
     assert new[0, -1] > 0
     assert new[1, -1] == 0
     assert new[2, -1] > new[0, -1]
@@ -153,7 +154,7 @@ def test_an_integer_beyond_all_floats_may_come_beside_a_float() -> None:
     outputs = [{"a": 10**400 + i} for i in range(5)] + [{"a": 0.5}, {}]
     parts = [parts_of(output) for output in outputs]
     encoding = PartsEncoding.of(parts, np.arange(len(parts)) % 2 == 0)
-    column = encoding.features(parts)[:, encoding.names.index("output['a']")]
+    column = encoding.features(parts)[:, encoding.names.index(("{}[{}]", OUTPUT, "a"))]
     assert column[:5].tolist() == [float(i) - 2 for i in range(5)]
     assert column[5] == -np.inf
     assert np.isnan(column[6])

@@ -16,6 +16,7 @@ from dpaudit.outputs.entries import label_of
 from dpaudit.outputs.outcomes import Raised
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import MAX_ROWS, Parts, frame_columns, mapping_columns, read_column
+from dpaudit.values.features import OUTPUT, words
 from dpaudit_reports.sections.evidence import query_of
 
 CITIES = ["Ulm", "Bonn", "Ulm"]
@@ -35,9 +36,13 @@ TABLES: dict[str, Any] = {
 }
 
 
+def named(features: Any) -> dict[str, Any]:
+    return {words(feature): value for feature, value in features.items()}
+
+
 @pytest.mark.parametrize("kind", list(TABLES))
 def test_tables_of_all_kinds_hold_the_same_columns(kind: str) -> None:
-    table = parts_of(TABLES[kind]).tables["output"]
+    table = parts_of(TABLES[kind]).tables[OUTPUT]
     assert table.rows == 3
     assert np.array_equal(table.numbers["age"], AGES, equal_nan=True)
     assert [table.categories["city"]["'Ulm'"] == code for code in table.codes["city"]] == [True, False, True]
@@ -50,18 +55,19 @@ def test_tables_of_all_kinds_hold_the_same_columns(kind: str) -> None:
 @pytest.mark.parametrize("kind", list(TABLES)[:-1])
 def test_marginals_and_domains_are_parts(kind: str) -> None:
     parts = parts_of(TABLES[kind])
-    assert parts.counts["number of 'Ulm' in output['city']"] == 2
-    assert parts.counts["missing values of output['age']"] == parts.counts["missing values of output['born']"] == 1
-    assert parts.numbers["least of output['age']"] == 31
-    assert parts.numbers["mean of output['age']"] == 35.75
-    assert parts.numbers["largest number of equal rows of output"] == 1
+    counts = named(parts.counts)
+    assert counts["number of 'Ulm' in output['city']"] == 2
+    assert counts["missing values of output['age']"] == counts["missing values of output['born']"] == 1
+    assert named(parts.numbers)["least of output['age']"] == 31
+    assert named(parts.numbers)["mean of output['age']"] == 35.75
+    assert named(parts.numbers)["largest number of equal rows of output"] == 1
 
 
 def test_the_order_of_rows_of_an_array_carries_nothing() -> None:
     array = TABLES["structured array"]
     first, second = parts_of(array), parts_of(array[::-1])
     assert (first.numbers, first.labels, first.counts) == (second.numbers, second.labels, second.counts)
-    assert parts_of(ROWS).labels["output[0]['city']"] == "'Ulm'"  # but the order of a list is part of the output
+    assert named(parts_of(ROWS).labels)["output[0]['city']"] == "Ulm"  # but the order of a list is part of the output
 
 
 @pytest.mark.parametrize(
@@ -113,12 +119,12 @@ def test_a_large_table_keeps_its_marginals_and_evenly_spaced_rows() -> None:
     rows = 8 * MAX_ROWS - 10
     numbers = np.repeat([0.0, 7.0], [rows - 1, 1])
     parts = parts_of(pandas.DataFrame({"n": numbers}))
-    assert parts.tables["output"].rows == MAX_ROWS
-    assert parts.tables["output"].numbers["n"].nbytes == MAX_ROWS
-    assert parts.tables["output"].numbers["n"][-1] == 7
-    half = parts_of(pandas.DataFrame({"n": np.arange(rows) < rows // 2})).tables["output"].numbers["n"]
+    assert parts.tables[OUTPUT].rows == MAX_ROWS
+    assert parts.tables[OUTPUT].numbers["n"].nbytes == MAX_ROWS
+    assert parts.tables[OUTPUT].numbers["n"][-1] == 7
+    half = parts_of(pandas.DataFrame({"n": np.arange(rows) < rows // 2})).tables[OUTPUT].numbers["n"]
     assert abs(half.mean() - 0.5) < 1e-4
-    assert (parts.numbers["rows of output"], parts.counts["number of 7.0 in output['n']"]) == (rows, 1)
+    assert (named(parts.numbers)["rows of output"], named(parts.counts)["number of 7.0 in output['n']"]) == (rows, 1)
 
 
 _RAISED = {"raised": "ValueError", "message": "need at least 5 rows"}
@@ -126,7 +132,7 @@ _RAISED = {"raised": "ValueError", "message": "need at least 5 rows"}
 
 def test_a_dict_of_an_exception_has_the_parts_of_an_exception() -> None:
     assert parts_of(_RAISED) == parts_of(Raised("ValueError", "need at least 5 rows"))
-    assert parts_of({"raised": 1, "message": "a"}).labels["type of output"] == "dict"
+    assert parts_of({"raised": 1, "message": "a"}).labels[("type of {}", OUTPUT)] == ("dict",)
 
 
 def test_the_witness_states_the_exception_instead_of_a_query() -> None:
@@ -142,8 +148,9 @@ def test_the_witness_states_the_exception_instead_of_a_query() -> None:
         result = audit(fitted, "pure(epsilon=1)", pair, attacks="logistic", trials=60, seed=1, confirm="never")
         assert result.violated
         assert result.witness is not None
-        assert result.witness.query.startswith(f"output: {sides[0]} ")
+        assert result.witness.outcomes
+        assert result.witness.query.startswith(f"{sides[0]} ")
         assert f", {sides[1]} " in result.witness.query
         assert "raised ValueError" in result.witness.region
-        assert result.witness.query in str(result)
+        assert f"; output: {result.witness.query}" in str(result)
         assert any("Outcome of the runs: " in str(block) for block in query_of(result.witness))

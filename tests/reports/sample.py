@@ -17,6 +17,7 @@ from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
+from dpaudit.result.region import Condition, Interval, Region
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
 from dpaudit.text.reasons import Reason, WarningCode
 
@@ -99,7 +100,7 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray, *, p_v
     return Witness(
         pair="one record changed",
         attack="median_clipped",
-        region="output above 0.52",
+        described=Region(condition=Condition(intervals=(Interval(low=0.52),))),
         threshold=float(EDGES[at]),
         alpha=float(alphas[at]),
         beta=float(betas[at]),
@@ -199,12 +200,12 @@ LONG = "a_mechanism_whose_name_has_more_than_eighty_characters_without_any_space
 
 def hostile(text: str = HOSTILE) -> AuditResult:
     """Return a violation in which every foreign string is `text`."""
-    result = violation()
+    result, region = violation(), Region(condition=Condition(feature=(text,)))
     assert result.witness is not None
     return dataclasses.replace(
         result,
         name=text,
-        witness=dataclasses.replace(result.witness, pair=text, attack=text, region=text),
+        witness=dataclasses.replace(result.witness, pair=text, attack=text, described=region),
         detectable=dataclasses.replace(result.detectable, claim=text, assumption=text),
         pairs=tuple(dataclasses.replace(row, label=text, relation=text, d0=text, d1=text) for row in result.pairs),
         attacks=tuple(dataclasses.replace(row, name=text, note=text) for row in result.attacks),

@@ -13,7 +13,6 @@ from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
 from dpaudit.text.reasons import Reason, WarningCode
-from dpaudit_reports import rates
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.rates import RegionStatus, region_status
@@ -136,7 +135,7 @@ def test_no_true_claim_is_said_to_allow_less_than_was_observed(
 def test_the_p_value_of_the_counts_decides_what_is_near(p_value: float, near: bool) -> None:
     result = with_witness(sample.no_violation(), p_value=p_value)
     assert result.witness is not None
-    assert rates.came_near(result.witness) is near
+    assert (region_status(result) is RegionStatus.CLOSEST) is near
 
 
 def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:

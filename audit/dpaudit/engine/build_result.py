@@ -117,7 +117,7 @@ class _Sequential:
             self.collector.learners[best],
             self.run.tested,
             *self.evidence.counts[best],
-            pair=str(self.collector.sampler.pairs[best]),
+            pair=self.collector.sampler.pairs[best],
             pairs=len(self.collector.learners),
             violated=violated,
             recount=not self.evidence.coin_selected,
@@ -179,7 +179,7 @@ class _Fixed:
             self.collector.learners[self.run.pair],
             self.run.tested,
             *self.evidence.counts,
-            pair=str(self.collector.sampler.pairs[self.run.pair]),
+            pair=self.collector.sampler.pairs[self.run.pair],
             threshold=self.evidence.threshold,
         )
 

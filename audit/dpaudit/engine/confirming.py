@@ -105,6 +105,6 @@ def _judged(fresh: FreshRuns, tested: TradeoffFunction, significance: float, run
     found = Confirmation(
         outcome=outcome, reason=reason, runs=runs, processes=fresh.processes, counts=fresh.counts, p_value=p_value
     )
-    learner, label = fresh.collector.learners[fresh.pair], str(fresh.collector.sampler.pairs[fresh.pair])
-    witness = frozen_witness(learner, tested, fresh.scores, fresh.threshold, label)
+    learner, pair = fresh.collector.learners[fresh.pair], fresh.collector.sampler.pairs[fresh.pair]
+    witness = frozen_witness(learner, tested, fresh.scores, fresh.threshold, pair)
     return Fresh(found, replace(witness, scores=sparse(fresh.scores)))

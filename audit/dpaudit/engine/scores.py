@@ -304,7 +304,7 @@ def _witness(evidence: ScoresEvidence) -> Witness:
     return Witness(
         pair=evidence.about,
         attack="scores",
-        region=evidence.outcome,
+        guessed=evidence.outcome,
         alpha=math.nan,
         beta=math.nan,
         claimed_beta=math.nan,

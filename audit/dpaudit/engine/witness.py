@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.region_words import PROBES, describe_region, query_words
+from dpaudit.engine.region import PROBES, describe_region, query_words
 from dpaudit.engine.seen import MIN_OUTPUTS
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.binomial import clopper_pearson
@@ -33,7 +33,11 @@ from dpaudit.inference.sequential.bands import anytime_interval
 from dpaudit.learning import Learner, Moment, Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
+from dpaudit.pairs.pair import Pair
 from dpaudit.result.values import Counted, Counts, Witness
+from dpaudit.text.masking import MASK, masked_values
+from dpaudit.values import Dataset, Json
+from dpaudit.values.stored import stored
 
 _PLAIN = 0.1  # a frozen region shows a violation clearly if its p-value is at most this
 _MISSED = 0.05  # significance of each interval
@@ -48,7 +52,7 @@ def make_witness(
     counts0: npt.NDArray[np.int64],
     counts1: npt.NDArray[np.int64],
     *,
-    pair: str,
+    pair: Pair,
     pairs: int = 1,
     threshold: int | None = None,
     violated: bool = False,
@@ -76,7 +80,7 @@ def make_witness(
 
 
 def frozen_witness(
-    learner: Learner, claim: TradeoffFunction, scores: npt.NDArray[np.int64], threshold: int, pair: str
+    learner: Learner, claim: TradeoffFunction, scores: npt.NDArray[np.int64], threshold: int, pair: Pair
 ) -> Witness:
     """Return the witness for a region that was frozen before the outputs were counted, with exact intervals."""
     region = CountedRegion(learner.current(), _examples(learner), scores, threshold, "frozen")
@@ -168,21 +172,24 @@ def _examples(learner: Learner) -> Outputs | None:
     return Outputs.join([side.latest(PROBES) for side in learner.outputs()])
 
 
-def _witness(region: CountedRegion, claim: TradeoffFunction, pair: str, p_value: float, pairs: int) -> Witness:
+def _witness(region: CountedRegion, claim: TradeoffFunction, pair: Pair, p_value: float, pairs: int) -> Witness:
     score, k = region.score, region.threshold
     x, n0, z, n1 = region.outcome
     weights = score.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
     (alpha_lower, alpha_upper), (beta_lower, beta_upper) = region.intervals(pairs) or _NO_INTERVALS
+    query, outcomes = query_words(score, float(EDGES[k]), region.examples)
     return Witness(
-        pair=pair,
+        pair=str(pair),
+        datasets=(_stored(pair.d0), _stored(pair.d1)),
         attack="+".join(
             score.attacks[i].name
             for i in sorted(weights, key=lambda i: -weights[i])
             if i == strongest or weights[i] > 0.2
         ),
-        region=describe_region(score, float(EDGES[k]), region.examples),
-        query=query_words(score, float(EDGES[k]), region.examples),
+        described=describe_region(score, float(EDGES[k]), region.examples),
+        query=query,
+        outcomes=outcomes,
         threshold=float(EDGES[k]),
         alpha=x / n0,
         beta=z / n1,
@@ -197,6 +204,12 @@ def _witness(region: CountedRegion, claim: TradeoffFunction, pair: str, p_value:
         allowed_upper=math.nan if math.isnan(alpha_upper) else 1 - float(claim.beta(alpha_upper)),
         scores=sparse(region.scores) if region.counted == "later" else (),
     )
+
+
+def _stored(dataset: Dataset) -> list[Json]:
+    """Return a dataset as JSON; an empty list if it is not plain, is long, or looks like a secret."""
+    found = stored(dataset)
+    return found if MASK not in repr(masked_values(dataset if found else None)) else []
 
 
 def sparse(scores: npt.NDArray[np.int64]) -> tuple[tuple[tuple[int, int], ...], ...]:

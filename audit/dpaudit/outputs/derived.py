@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import AnyArray, Array, Flags
+from dpaudit.values.features import Feature
 
 _ALONE = 8  # maximum number of features whose individual properties are computed
 _PAIRED = 6  # maximum number of features that are compared in pairs
@@ -39,26 +40,26 @@ def derived(features: Array) -> Array:
         return features
     with np.errstate(all="ignore"):
         alone = _alone(features[:, :_ALONE])
-        several = [column for _, column in _several(features, [""] * features.shape[1])]
+        several = [column for _, column in _several(features, [()] * features.shape[1])]
     return np.column_stack([alone, *several]).astype(np.float64, copy=False)
 
 
-def derived_names(names: Sequence[str]) -> list[str]:
-    """Return the names of the columns that `derived` computes from features with the given names."""
+def derived_names(names: Sequence[Feature]) -> list[Feature]:
+    """Return the columns that `derived` computes from the given features."""
     if not names:
         return []
     of_several = [name for name, _ in _several(np.zeros((1, len(names))), names)]
-    return [words.format(name) for name in names[:_ALONE] for words in _OF_ONE] + of_several
+    return [(form, name) for name in names[:_ALONE] for form in _OF_ONE] + of_several
 
 
-def _several(features: Array, names: Sequence[str]) -> Iterator[tuple[str, AnyArray]]:
+def _several(features: Array, names: Sequence[Feature]) -> Iterator[tuple[Feature, AnyArray]]:
     paired = range(min(_PAIRED, features.shape[1]))
     for i, j in itertools.combinations(paired, 2):
         first, second = features[:, i], features[:, j]
-        yield f"{names[i]} equals {names[j]}", (first == second) & np.isfinite(first)
-        yield f"{names[i]} is above {names[j]}", first > second
-        yield f"distance of {names[i]} and {names[j]}", np.abs(first - second)
-        yield f"{names[i]} times {names[j]}", first * second
+        yield ("{} equals {}", names[i], names[j]), (first == second) & np.isfinite(first)
+        yield ("{} is above {}", names[i], names[j]), first > second
+        yield ("distance of {} and {}", names[i], names[j]), np.abs(first - second)
+        yield ("{} times {}", names[i], names[j]), first * second
     if features.shape[1] > 1:
         yield from _together(features)
 
@@ -113,19 +114,19 @@ def _denominators(value: Array) -> Array:
     return found
 
 
-def _together(features: Array) -> Iterator[tuple[str, AnyArray]]:
+def _together(features: Array) -> Iterator[tuple[Feature, AnyArray]]:
     known = np.where(np.isfinite(features), features, 0.0)
-    yield "sum of all numbers", known.sum(axis=1)
-    yield "norm of all numbers", np.sqrt((known**2).sum(axis=1))
-    yield "largest number", known.max(axis=1)
-    yield "least number", known.min(axis=1)
-    yield "place of the largest number", known.argmax(axis=1)
-    yield "place of the least number", known.argmin(axis=1)
-    yield "number of zeros", (features == 0).sum(axis=1)
+    yield ("sum of all numbers",), known.sum(axis=1)
+    yield ("norm of all numbers",), np.sqrt((known**2).sum(axis=1))
+    yield ("largest number",), known.max(axis=1)
+    yield ("least number",), known.min(axis=1)
+    yield ("place of the largest number",), known.argmax(axis=1)
+    yield ("place of the least number",), known.argmin(axis=1)
+    yield ("number of zeros",), (features == 0).sum(axis=1)
     ordered = np.sort(known, axis=1)
-    yield "number of different numbers", 1 + (np.diff(ordered, axis=1) > 0).sum(axis=1)
-    yield "number of steps up", (np.diff(known, axis=1) > 0).sum(axis=1)
-    yield "sum of products of neighbours", (known[:, 1:] * known[:, :-1]).sum(axis=1)
+    yield ("number of different numbers",), 1 + (np.diff(ordered, axis=1) > 0).sum(axis=1)
+    yield ("number of steps up",), (np.diff(known, axis=1) > 0).sum(axis=1)
+    yield ("sum of products of neighbours",), (known[:, 1:] * known[:, :-1]).sum(axis=1)
 
 
 PER_NUMBER = 3  # number of feature columns computed from the bits of each number

@@ -22,6 +22,7 @@ from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.query_choice import association
 from dpaudit.outputs.tables import Parts
 from dpaudit.values import Foreign
+from dpaudit.values.features import OUTPUT, Feature, Label
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the column for the number of unknown parts
@@ -53,9 +54,9 @@ class PlainEncoding:
         return cls(past.ndim == 1, rows.shape[1], centre, kind)
 
     @property
-    def names(self) -> list[str]:
-        """The name of each column."""
-        return ["output"] if self.single else [f"output[{i}]" for i in range(self.columns)]
+    def names(self) -> list[Feature]:
+        """The feature of each column."""
+        return [OUTPUT] if self.single else [("{}[{}]", OUTPUT, i) for i in range(self.columns)]
 
     @property
     def numeric(self) -> int:
@@ -89,24 +90,24 @@ class PartsEncoding:
     it occurred in fewer than two of the past outputs to which the encoding was fitted.
     """
 
-    numbers: tuple[str, ...]
+    numbers: tuple[Feature, ...]
     centre: tuple[int, ...]  # integers that are subtracted from the numbers; 0 for numbers without large integers
-    labels: tuple[tuple[str, str], ...]
-    counts: tuple[str, ...]
-    known_parts: frozenset[str]
-    known_labels: frozenset[tuple[str, str]]
-    exact: tuple[str, ...]  # names of the numbers whose binary representation is examined
+    labels: tuple[tuple[Feature, Label], ...]
+    counts: tuple[Feature, ...]
+    known_parts: frozenset[Feature]
+    known_labels: frozenset[tuple[Feature, Label]]
+    exact: tuple[Feature, ...]  # the numbers whose binary representation is examined
     table_queries: Queries | None = None  # queries of the tables among the parts; None if there are no tables
 
     @classmethod
     def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets = (None, None)) -> PartsEncoding:
         """Fit an encoding to the parts of n past outputs; `side` (n,) is true for outputs on d1."""
-        numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
-        counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
-        labels: Counter[tuple[str, str]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
+        numbers: Counter[Feature] = Counter(chain.from_iterable(parts.numbers for parts in past))
+        counts: Counter[Feature] = Counter(chain.from_iterable(parts.counts for parts in past))
+        labels: Counter[tuple[Feature, Label]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
         known = frozenset(pair for pair, times in labels.items() if times > 1)
-        of_part: Counter[str] = Counter()
-        columns: list[tuple[str, str]] = []
+        of_part: Counter[Feature] = Counter()
+        columns: list[tuple[Feature, Label]] = []
         for (name, label), times in labels.most_common():
             if 1 < times < len(past) and of_part[name] < _MAX_LABELS:
                 of_part[name] += 1
@@ -169,13 +170,13 @@ class PartsEncoding:
         return len(self.numbers) + len(self.labels) + len(self.counts) + 1
 
     @property
-    def names(self) -> list[str]:
-        """The name of each column."""
+    def names(self) -> list[Feature]:
+        """The feature of each column."""
         return [
             *self.numbers,
-            *(f"{name} is {label}" for name, label in self.labels),
+            *(("{} is {}", name, label) for name, label in self.labels),
             *self.counts,
-            "number of parts seen at most once before",
+            ("number of parts seen at most once before",),
         ]
 
     def features(self, outputs: Sequence[Parts]) -> Array:

@@ -1,4 +1,4 @@
-"""Reads entries of outputs: short texts, equal for equal values, and data frames of any library without its import."""
+"""Reads entries of outputs: short texts and arguments of features, equal for equal values, and data frames."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import math
 import numbers
 import pathlib
 import uuid
@@ -16,6 +17,7 @@ import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.values import Foreign
+from dpaudit.values.features import Label
 
 LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
 _TIMES = datetime.date | datetime.time | datetime.timedelta
@@ -27,6 +29,22 @@ def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
     kinds = set(map(type, elements))
     in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)
     return in_order[:LISTED]
+
+
+def label(value: object) -> Label:
+    """Return a value as an argument of a feature: the value of a short text or an integer, or else `label_of` it."""
+    if (type(value) is str and len(value) <= TEXT) or type(value) is int:
+        return value
+    written = label_of(value)
+    if isinstance(value, str) and written == str.__repr__(value):
+        return str.__str__(value)
+    if isinstance(value, int | np.integer) and written == str(int(value)):
+        return int(value)
+    if isinstance(value, float | np.floating) and value and math.isfinite(value):  # 0.0 and -0.0 are equal
+        return "{}", float(value)
+    if isinstance(value, bytes) and len(value) <= TEXT // 2:
+        return "bytes {}", (value.hex(),)
+    return (written,)
 
 
 def label_of(value: object) -> str:

@@ -42,13 +42,14 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
-from dpaudit.outputs.entries import LISTED, column, is_frame, is_missing, label_of, row_names, some_elements
+from dpaudit.outputs.entries import LISTED, column, is_frame, is_missing, label, row_names, some_elements
 from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
 from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
 from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
 from dpaudit.values import Foreign, Output
+from dpaudit.values.features import OUTPUT, Feature, Label, words
 
-Reader = Callable[[Parts, str, Foreign, int], None]
+Reader = Callable[[Parts, Feature, Foreign, int], None]
 """A function that adds the parts of a value to `Parts`: (parts, name of the value, value, nesting depth)."""
 
 _MAX_KEYS = 512  # maximum number of keys and labels of an output that are read individually
@@ -59,11 +60,11 @@ _FLAT_DEPTH = 1  # maximum depth of lists whose inner lists are also read as las
 def parts_of(output: Output) -> Parts:
     """Return the parts of one output."""
     parts = Parts()
-    _add(parts, "output", output, 0)
+    _add(parts, OUTPUT, output, 0)
     return parts
 
 
-def _add(parts: Parts, name: str, value: object, depth: int) -> None:
+def _add(parts: Parts, name: Feature, value: object, depth: int) -> None:
     encoder = encoder_of(value)
     if type(value) is float and encoder is None:  # floats are handled first, because they are the most frequent outputs
         _float(parts, name, value, depth)
@@ -81,7 +82,7 @@ def _add(parts: Parts, name: str, value: object, depth: int) -> None:
     reader = _READERS_OF_TYPES.get(type(value)) or _reader_of(value)
     if reader is None:
         raise OutputError(
-            f"{name} is of type {type(value).__module__}.{type(value).__qualname__}, which dpaudit cannot read; "
+            f"{words(name)} is of type {type(value).__module__}.{type(value).__qualname__}, which dpaudit cannot read; "
             "let the mechanism return numbers or a dict of the visible values, or register a function that converts "
             f"such objects: register_encoder({type(value).__qualname__}, function)"
         )
@@ -102,72 +103,72 @@ def _reader_of(value: object) -> Reader | None:
     return _series if hasattr(value, "__array__") and not isinstance(value, type) else None
 
 
-def _missing(parts: Parts, name: str, value: object, depth: int) -> None:
-    parts.labels[f"type of {name}"] = "None" if value is None else "missing"
+def _missing(parts: Parts, name: Feature, value: object, depth: int) -> None:
+    parts.labels[("type of {}", name)] = ("None" if value is None else "missing",)
 
 
-def _enum(parts: Parts, name: str, value: enum.Enum, depth: int) -> None:
-    parts.labels[f"type of {name}"] = type(value).__name__
-    parts.labels[name] = value.name or str(value.value)
+def _enum(parts: Parts, name: Feature, value: enum.Enum, depth: int) -> None:
+    parts.labels[("type of {}", name)] = (type(value).__name__,)
+    parts.labels[name] = (value.name or str(value.value),)
 
 
 def _numbered(word: str, number: Callable[[Foreign], int | float]) -> Reader:
     """Return a function that reads a value of a type equivalent to a single number, such as a date."""
 
-    def read(parts: Parts, name: str, value: Foreign, depth: int) -> None:
-        parts.labels[f"type of {name}"], parts.numbers[name] = word, number(value)
+    def read(parts: Parts, name: Feature, value: Foreign, depth: int) -> None:
+        parts.labels[("type of {}", name)], parts.numbers[name] = (word,), number(value)
 
     return read
 
 
-def _float(parts: Parts, name: str, value: float, depth: int) -> None:
-    parts.labels[f"type of {name}"] = "number" if math.isfinite(value) else str(value)
+def _float(parts: Parts, name: Feature, value: float, depth: int) -> None:
+    parts.labels[("type of {}", name)] = ("number" if math.isfinite(value) else str(value),)
     parts.numbers[name] = value
 
 
-def _complex(parts: Parts, name: str, value: complex, depth: int) -> None:
-    parts.labels[f"type of {name}"] = "complex number"
-    parts.numbers[f"real part of {name}"], parts.numbers[f"imaginary part of {name}"] = value.real, value.imag
+def _complex(parts: Parts, name: Feature, value: complex, depth: int) -> None:
+    parts.labels[("type of {}", name)] = ("complex number",)
+    parts.numbers[("real part of {}", name)], parts.numbers[("imaginary part of {}", name)] = value.real, value.imag
 
 
-def _exact(parts: Parts, name: str, value: decimal.Decimal | fractions.Fraction, depth: int) -> None:
-    parts.labels[f"type of {name}"] = type(value).__name__
-    parts.labels[name] = str(value)
+def _exact(parts: Parts, name: Feature, value: decimal.Decimal | fractions.Fraction, depth: int) -> None:
+    parts.labels[("type of {}", name)] = (type(value).__name__,)
+    parts.labels[name] = (str(value),)
     parts.numbers[name] = math.nan if isinstance(value, decimal.Decimal) and value.is_nan() else float(value)
 
 
-def _numpy_time(parts: Parts, name: str, value: np.datetime64 | np.timedelta64, depth: int) -> None:
-    parts.labels[f"type of {name}"], parts.numbers[name] = value.dtype.name, int(value.astype(np.int64))
+def _numpy_time(parts: Parts, name: Feature, value: np.datetime64 | np.timedelta64, depth: int) -> None:
+    parts.labels[("type of {}", name)], parts.numbers[name] = (value.dtype.name,), int(value.astype(np.int64))
 
 
-def _written(parts: Parts, name: str, value: object, depth: int) -> None:
+def _written(parts: Parts, name: Feature, value: object, depth: int) -> None:
     """Add the parts of a text, a path or a UUID."""
-    parts.labels[f"type of {name}"] = "text" if isinstance(value, str) else type(value).__name__
+    parts.labels[("type of {}", name)] = ("text" if isinstance(value, str) else type(value).__name__,)
     text(parts, name, str(value))
 
 
-def _raised(parts: Parts, name: str, value: Raised | BaseException, depth: int) -> None:
+def _raised(parts: Parts, name: Feature, value: Raised | BaseException, depth: int) -> None:
     if isinstance(value, BaseException):
         _add(parts, name, Raised.of(value), depth)
         return
-    parts.labels[f"type of {name}"] = f"raised {value.type}"
-    text(parts, f"message of {name}", value.message)
+    parts.labels[("type of {}", name)] = ("raised {}", (value.type,))
+    text(parts, ("message of {}", name), value.message)
 
 
-def _bytes(parts: Parts, name: str, value: Foreign, depth: int) -> None:
+def _bytes(parts: Parts, name: Feature, value: Foreign, depth: int) -> None:
     data = bytes(value)
-    parts.labels[f"type of {name}"] = "bytes"
-    parts.labels[name] = label_of(data)
-    parts.numbers[f"length of {name}"] = len(data)
+    parts.labels[("type of {}", name)] = ("bytes",)
+    parts.labels[name] = label(data)
+    parts.numbers[("length of {}", name)] = len(data)
     vector(parts, name, np.frombuffer(data, np.uint8).astype(np.float64))
     if data:
-        parts.numbers[f"{name}[-1]"] = data[-1]
+        parts.numbers[("{}[{}]", name, -1)] = data[-1]
 
 
-def _array(parts: Parts, name: str, array: AnyArray, depth: int) -> None:
-    kind = f"type of {name}"
+def _array(parts: Parts, name: Feature, array: AnyArray, depth: int) -> None:
+    kind = ("type of {}", name)
     if isinstance(array, np.ma.MaskedArray):  # the values below the mask are not visible
-        _array(parts, f"mask of {name}", np.ma.getmaskarray(array), depth)
+        _array(parts, ("mask of {}", name), np.ma.getmaskarray(array), depth)
         empty: Foreign = np.nan if array.dtype.kind in "fc" else np.zeros((), array.dtype)[()]
         array = array.filled(empty)
     array = np.asarray(array)  # a matrix has two dimensions even if it is reshaped
@@ -177,23 +178,26 @@ def _array(parts: Parts, name: str, array: AnyArray, depth: int) -> None:
         elif array.dtype.kind in "mM":
             array = array.astype(np.int64)
         elif array.dtype.names and array.ndim == 1:
-            parts.labels[kind] = "table"
-            parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = len(array), len(array.dtype.names)
+            parts.labels[kind] = ("table",)
+            parts.numbers[("rows of {}", name)], parts.numbers[("columns of {}", name)] = (
+                len(array),
+                len(array.dtype.names),
+            )
             table(parts, name, array_columns(array))
             return
         else:
-            parts.labels[kind] = "array"
+            parts.labels[kind] = ("array",)
             _sequence(parts, name, array.tolist() if array.ndim else [array.item()], depth)
             return
-    parts.labels[kind] = f"array of {array.dtype.name}"
-    parts.labels[f"shape of {name}"] = "x".join(map(str, array.shape)) or "()"
-    parts.numbers[f"length of {name}"] = array.size
+    parts.labels[kind] = ("array of {}", (array.dtype.name,))
+    parts.labels[("shape of {}", name)] = ("x".join(map(str, array.shape)) or "()",)
+    parts.numbers[("length of {}", name)] = array.size
     vector(parts, name, array.reshape(-1))
 
 
-def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) -> None:
+def _sequence(parts: Parts, name: Feature, entries: Sequence[object], depth: int) -> None:
     length = len(entries)
-    parts.numbers[f"length of {name}"] = length
+    parts.numbers[("length of {}", name)] = length
     if length == 0:
         return
     separate = ENTRIES
@@ -210,109 +214,109 @@ def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) ->
             except OverflowError:
                 pass
     for index, entry in enumerate(entries[:separate]):
-        _add(parts, f"{name}[{index}]", entry, depth + 1)
+        _add(parts, ("{}[{}]", name, index), entry, depth + 1)
     looked_at, last = entries[:LISTED], entries[-1:]
     if depth > _FLAT_DEPTH:  # an inner list is read once; otherwise the parts would double with each level
         looked_at, last = (
             [entry for entry in some if not isinstance(entry, list | tuple | Mapping)] for some in (looked_at, last)
         )
     for entry in last:
-        _add(parts, f"{name}[-1]", entry, depth + 1)
+        _add(parts, ("{}[{}]", name, -1), entry, depth + 1)
     if separate < ENTRIES:  # the frequent rows of a table are counted already
         return
     numbers = floats(looked_at)
     if numbers:
         summary(parts, name, numbers)
-    for label, count in Counter(map(label_of, looked_at)).most_common(_MAX_KEYS):
-        parts.counts[f"number of {label} in {name}"] = count
+    for entry_label, count in Counter(map(label, looked_at)).most_common(_MAX_KEYS):
+        parts.counts[("number of {} in {}", entry_label, name)] = count
 
 
-def _set(parts: Parts, name: str, value: AbstractSet[object], depth: int) -> None:
-    parts.labels[f"type of {name}"] = type(value).__name__
-    parts.numbers[f"length of {name}"] = len(value)
+def _set(parts: Parts, name: Feature, value: AbstractSet[object], depth: int) -> None:
+    parts.labels[("type of {}", name)] = (type(value).__name__,)
+    parts.numbers[("length of {}", name)] = len(value)
     for element in some_elements(value) if len(value) > LISTED else value:
-        parts.counts[f"{label_of(element)} in {name}"] = 1
+        parts.counts[("{} in {}", label(element), name)] = 1
 
 
-def _listed(parts: Parts, name: str, value: Sequence[object], depth: int) -> None:
+def _listed(parts: Parts, name: Feature, value: Sequence[object], depth: int) -> None:
     """Add the parts of a tuple, list or range."""
-    parts.labels[f"type of {name}"] = type(value).__name__
+    parts.labels[("type of {}", name)] = (type(value).__name__,)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         _entries(parts, name, dict(zip(value._fields, value, strict=True)), depth)
     else:
         _sequence(parts, name, value, depth)
 
 
-def _mapping(parts: Parts, name: str, value: Mapping[Foreign, Foreign], depth: int) -> None:
+def _mapping(parts: Parts, name: Feature, value: Mapping[Foreign, Foreign], depth: int) -> None:
     if len(value) == 2 and all(type(value.get(key)) is str for key in ("raised", "message")):
         # `library: synthesizer` returns the exception of a fit in this form
         _raised(parts, name, Raised(value["raised"], value["message"]), depth)
         return
-    parts.labels[f"type of {name}"] = type(value).__name__
+    parts.labels[("type of {}", name)] = (type(value).__name__,)
     columns = mapping_columns(value)
     if columns is not None and (rows := len(next(iter(columns.values())).codes)) <= ENTRIES:
         parts.tables[name] = Table.of(columns)
     elif columns is not None:
-        parts.numbers[f"rows of {name}"] = rows
+        parts.numbers[("rows of {}", name)] = rows
         table(parts, name, columns)
         separate = max(1, ENTRIES // len(columns))
         value = {key: value[key][:separate] if columns[key].numbers is None else value[key] for key in value}
     _entries(parts, name, value, depth)
 
 
-def _dataclass(parts: Parts, name: str, value: Foreign, depth: int) -> None:
+def _dataclass(parts: Parts, name: Feature, value: Foreign, depth: int) -> None:
     fields: dict[str, object] = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    parts.labels[f"type of {name}"] = type(value).__name__
+    parts.labels[("type of {}", name)] = (type(value).__name__,)
     _entries(parts, name, fields, depth)
 
 
-def _entries(parts: Parts, name: str, mapping: Mapping[Foreign, object], depth: int) -> None:
-    parts.numbers[f"number of keys of {name}"] = len(mapping)
+def _entries(parts: Parts, name: Feature, mapping: Mapping[Foreign, object], depth: int) -> None:
+    parts.numbers[("number of keys of {}", name)] = len(mapping)
     for index, (key, value) in enumerate(mapping.items()):
-        label = label_of(key)
+        step = label(key)
         if index == 0:
-            parts.labels[f"first key of {name}"] = label
+            parts.labels[("first key of {}", name)] = step
         if index >= LISTED:
             break
-        parts.counts[f"{label} in {name}"] = 1
+        parts.counts[("{} in {}", step, name)] = 1
         if index < _MAX_KEYS:
-            _add(parts, f"{name}[{label}]", value, depth + 1)
+            _add(parts, ("{}[{}]", name, step), value, depth + 1)
     numbers = floats(mapping.values())
     if numbers:
         summary(parts, name, numbers)
 
 
-def _series(parts: Parts, name: str, series: object, depth: int) -> None:
+def _series(parts: Parts, name: Feature, series: object, depth: int) -> None:
     """Add the parts of a series, or of an array of a library other than numpy."""
     names, values = row_names(series, LISTED), np.asarray(series)
     if values.ndim == 1:
         values = column(values)
-    if names and len(set(map(label_of, names))) == len(values):
-        parts.labels[f"type of {name}"] = "series"
+    if names and len(set(map(label, names))) == len(values):
+        parts.labels[("type of {}", name)] = ("series",)
         _entries(parts, name, dict(zip(names, values.tolist(), strict=True)), depth)
         return
     _array(parts, name, values, depth)
-    _names(parts, name, list(map(label_of, names)))
+    _names(parts, name, list(map(label, names)))
 
 
-def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
+def _names(parts: Parts, name: Feature, names: Sequence[Label]) -> None:
     """Add the number of occurrences of each row name as a count."""
     for row, count in Counter(names).most_common(_MAX_KEYS):
-        parts.counts[f"number of rows named {row} in {name}"] = count
+        parts.counts[("number of rows named {} in {}", row, name)] = count
 
 
-def _frame(parts: Parts, name: str, frame: Foreign, depth: int) -> None:
+def _frame(parts: Parts, name: Feature, frame: Foreign, depth: int) -> None:
     """Add the parts of a data frame, which is treated as an unordered collection of rows with optional names."""
-    parts.labels[f"type of {name}"] = "data frame"
-    parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = frame.shape[0], frame.shape[1]
+    parts.labels[("type of {}", name)] = ("data frame",)
+    parts.numbers[("rows of {}", name)], parts.numbers[("columns of {}", name)] = frame.shape[0], frame.shape[1]
     columns = frame_columns(frame)
     table(parts, name, columns)
-    names = [label_of(row) for row in row_names(frame, LISTED)]
+    names = [label(row) for row in row_names(frame, LISTED)]
     _names(parts, name, names)
     if len(names) <= ENTRIES and len(set(names)) == len(names):
         for place, row in enumerate(names):
             for title, entries in columns.items():
-                _add(parts, f"{name}[{title!r}][{row}]", entries.entry(place), depth + 1)
+                _add(parts, ("{}[{}]", ("{}[{}]", name, title), row), entries.entry(place), depth + 1)
 
 
 _READERS: tuple[tuple[type | tuple[type, ...], Reader], ...] = (

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, of_row, proposed
 from dpaudit.outputs.tables import Parts, Table
+from dpaudit.values.features import OUTPUT, Feature, words
 
 _MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen
 
@@ -29,7 +30,7 @@ Targets = tuple[Row | None, Row | None]
 class TableQueries:
     """Queries of one table among the parts of outputs."""
 
-    table: str
+    table: Feature
     conditions: tuple[Condition, ...]
     queries: tuple[tuple[int, ...], ...]  # indices of the conditions of each query
     targets: tuple[Nearness, ...]
@@ -38,7 +39,7 @@ class TableQueries:
     @property
     def names(self) -> list[str]:
         """The name of each column."""
-        rows = "rows" if self.table == "output" else f"rows of {self.table}"
+        rows = "rows" if self.table == OUTPUT else f"rows of {words(self.table)}"
         counted = [f"{rows} with {' and '.join(str(self.conditions[i]) for i in query)}" for query in self.queries]
         return [*counted, *(name for near in self.targets for name in near.names(rows))]
 
@@ -88,8 +89,8 @@ class Queries:
         """The number of all columns that could have been chosen; only some conjunctions are computed."""
         return sum(one.tried + len(one.names) - len(one.queries) for one in self.tables)
 
-    def table_of(self, column: int) -> str:
-        """Return the name of the table that a column is about."""
+    def table_of(self, column: int) -> Feature:
+        """Return the table that a column is about."""
         return [one.table for one in self.tables for _ in one.names][column]
 
     def features(self, outputs: Sequence[Parts]) -> Array:
@@ -102,7 +103,7 @@ class Queries:
 
 
 def _chosen(
-    name: str, found: Sequence[Table | None], side: npt.NDArray[np.bool_], targets: Targets
+    name: Feature, found: Sequence[Table | None], side: npt.NDArray[np.bool_], targets: Targets
 ) -> TableQueries | None:
     """Choose the queries of one table; None if fewer than half of the outputs of either dataset contain the table."""
     tables = [table for table in found if table is not None]

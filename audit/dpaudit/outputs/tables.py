@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.outputs.entries import column, is_missing, label_of
 from dpaudit.values import Foreign
+from dpaudit.values.features import Feature, Label
 
 MAX_COLUMNS = 64
 """Maximum number of columns that are read; further columns only count."""
@@ -237,10 +238,10 @@ def _small_codes(entries: Column) -> Codes:
 
 @dataclasses.dataclass(slots=True)
 class Parts:
-    """The parts of one output.  Reports display the names of these parts."""
+    """The parts of one output.  Reports display these features in words."""
 
-    numbers: dict[str, int | float] = dataclasses.field(default_factory=dict)  # a missing number is encoded as NaN
-    labels: dict[str, str] = dataclasses.field(default_factory=dict)
-    counts: dict[str, float] = dataclasses.field(default_factory=dict)  # the count of a missing name is 0
+    numbers: dict[Feature, int | float] = dataclasses.field(default_factory=dict)  # a missing number is encoded as NaN
+    labels: dict[Feature, Label] = dataclasses.field(default_factory=dict)
+    counts: dict[Feature, float] = dataclasses.field(default_factory=dict)  # the count of a missing name is 0
     # tables among the parts, from which counting queries are answered
-    tables: dict[str, Table] = dataclasses.field(default_factory=dict, compare=False)
+    tables: dict[Feature, Table] = dataclasses.field(default_factory=dict, compare=False)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 
-from dpaudit.libraries.configured import GENERATORS, ROWS, pairs_from
+from dpaudit.libraries.configured import ROWS
 from dpaudit.libraries.inside import diffprivlib, opendp
-from dpaudit.libraries.inside.synthesizer import SEARCH
-from dpaudit.pairs.pair import Pair
 from dpaudit.reproduce.literals import (
     Unwritable,
     arguments,
@@ -153,10 +151,3 @@ def generator_lines(module: str, name: str, given: JsonObject) -> list[str]:
         f"    fitted = made.{methods['fit']}({fitting})",
         f"    return (fitted if hasattr(fitted, {methods['sample']!r}) else made).{methods['sample']}({rows})",
     ]
-
-
-def generator_pairs(library: str | None, given: Foreign) -> list[Pair]:
-    """Return the pairs that an audit made from the schema of a generator; [] for other libraries."""
-    if library != GENERATORS:
-        return []
-    return pairs_from(given["schema"], {key: given[key] for key in SEARCH if key in given})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
 import math
 import re
@@ -65,56 +64,6 @@ def _written(value: Foreign) -> str:
         case np.ndarray() if value.dtype.kind in "biuf":
             return f"np.array({_written(value.tolist())}, dtype={value.dtype.name!r})"
     raise Unwritable(f"a value of type {type(value).__name__} has no literal")
-
-
-def value_of(text: str) -> Foreign:
-    """Return the plain value whose `repr` a result file holds.
-
-    Besides literals, the text may contain `nan`, `inf` and numpy arrays of integers and booleans.
-    """
-    if len(text) > MAX_LITERAL or "..." in text:
-        raise Unwritable("the text is too long or shortened")
-    try:
-        return _value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, OverflowError):
-        raise Unwritable(f"{brief_text(text)} is shortened, or not the text of a plain value") from None
-
-
-def _value(node: ast.expr) -> Foreign:
-    match node:
-        case ast.Constant(value=None | bool() | int() | float() as value):
-            return value
-        case ast.Constant(value=str() | bytes() as value) if " " not in repr(value):
-            return value  # a result holds one space in place of several
-        case ast.Name(id="nan" | "inf" as name):
-            return float(name)
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
-            return -math.inf
-        case ast.List(elts=items):
-            return [_value(item) for item in items]
-        case ast.Tuple(elts=items):
-            return tuple(_value(item) for item in items)
-        case ast.Set(elts=items):
-            return {_value(item) for item in items}
-        case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {_value(k): _value(v) for k, v in zip(keys, values, strict=True) if k is not None}
-        case ast.Call(func=ast.Name(id="array"), args=[ast.List() as items], keywords=given):
-            dtypes = [one.value.id for one in given if one.arg == "dtype" and isinstance(one.value, ast.Name)]
-            if len(dtypes) != len(given) or not set(dtypes) <= {"int32", "int8", "uint8", "bool"}:
-                raise ValueError
-            array = np.array(_value(items), *dtypes)
-            if array.dtype.kind not in "biu":  # the text of an array rounds floats to eight decimals
-                raise ValueError
-            return array
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=kind), args=[inner], keywords=[]) if kind in (
-            "float64",
-            "int64",
-            "bool_",
-        ):
-            return _value(inner)
-    raise ValueError
 
 
 def comment(text: str, most: int = 200) -> str:

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
-from dpaudit.config.pair_models import reader
 from dpaudit.libraries.configured import GENERATORS
-from dpaudit.pairs.difference import MAX_DATASET, brief
-from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
+from dpaudit.reproduce.event import Event, event_of
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
-from dpaudit.reproduce.library_calls import generator_pairs
-from dpaudit.reproduce.literals import Unwritable, brief_text, comment, literal, value_of
-from dpaudit.reproduce.regions import Event, event_of
+from dpaudit.reproduce.literals import Unwritable, comment, literal
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
 from dpaudit.result.words import words_of
 from dpaudit.text.rounding import lower, percent, percent_at_least
+from dpaudit.values.stored import restored
 
 MAX_LINES = 40
 """Maximum number of lines of a script."""
@@ -49,16 +46,15 @@ class Script:
 def script_of(result: AuditResult) -> Script:
     """Write a script that reproduces the violation of a result without dpaudit."""
     witness = _witness_of(result)
-    event = event_of(witness.region)
+    event = event_of(witness)
     planned = _planned(result)
     call = call_of_python(result.provenance) if planned is None else call_of_config(planned)
-    datasets, unknown = _datasets(result, witness, planned)
+    datasets, unknown = _datasets(result, witness)
     tested = strongest(result.claim, witness.counts)
     seconds = result.elapsed_s / (2 * max(1, result.trials_used))  # the audit also trained its attacks in this time
     runs = tested.runs(seconds)
     few = "" if tested.needed else f"{runs:,} runs {_FEW}"
-    outcomes = "type(" in event.condition and "Exception" in event.condition
-    outcomes |= call.outcomes or (planned is not None and planned.config.failures == "outcome")
+    outcomes = event.raised or call.outcomes or (planned is not None and planned.config.failures == "outcome")
     lines = [
         _DOCSTRING,
         *_header(result, call),
@@ -72,7 +68,7 @@ def script_of(result: AuditResult) -> Script:
         *_generator_lines(result, planned),
         *call.lines,
         *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
-        *_counting_lines(tested, outcomes=outcomes, exact=not event.nearly and witness.counted != "moving"),
+        *_counting_lines(tested, outcomes=outcomes, exact=not witness.described.nearly and witness.counted != "moving"),
         *TEST.splitlines(),
         *_conclusion(result, tested, may_raise=event.partial or outcomes),
     ]
@@ -110,50 +106,18 @@ def _planned(result: AuditResult) -> PlannedAudit | None:
         raise Unwritable(f"the config in the result is not valid: {error}") from None
 
 
-def _datasets(
-    result: AuditResult, witness: Witness, planned: PlannedAudit | None
-) -> tuple[dict[str, str], tuple[str, ...]]:
+def _datasets(result: AuditResult, witness: Witness) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the literals of both datasets, and in words which of them are missing."""
-    shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
-    entries = [] if planned is None else planned.config.pairs
-    # A stranger's result may name any file, so no file with a dataset is read.
-    mechanism = None if planned is None else planned.config.mechanism
-    made = [] if mechanism is None else generator_pairs(mechanism.library, mechanism.arguments)
-    pairs = [
-        pair
-        for entry in entries
-        if not entry.files
-        for pair in (made if entry.from_library else entry.pairs(reader(Path())))
-    ]
-    known = [
-        pair
-        for pair, named in zip(pairs, distinct(pairs), strict=True)
-        if witness.pair in (str(named), str(pair), pair.shortened)
-    ]
-    choices: dict[str, tuple[tuple[str, str], Pair | None]] = {
-        repr((pair.d0, pair.d1)): (_texts(pair), pair) for pair in known if _texts(pair) in shown
-    }
-    if planned is None or (not known and any(entry.from_library or entry.files for entry in entries)):
-        choices = {repr(texts): (texts, None) for texts in shown}
-    if len(choices) != 1:
-        raise Unwritable(
-            f"{'several pairs' if choices else 'no pair'} of the audit can be {brief_text(witness.pair)}, the pair of "
-            "the witness; give each pair a different label, and audit again"
-        )
-    ((texts, pair),) = choices.values()
+    texts = next(((row.d0, row.d1) for row in result.pairs if row.label == witness.pair), ("", ""))
     found, unknown = {}, []
-    for name, text in zip(("D0", "D1"), texts, strict=True):
+    for name, text, dataset in zip(("D0", "D1"), texts, witness.datasets, strict=True):
         try:
-            found[name] = literal(value_of(text) if pair is None else pair.d0 if name == "D0" else pair.d1)
-        except Unwritable:
+            (value,) = map(restored, dataset)
+            found[name] = literal(value)
+        except (Unwritable, ValueError, TypeError, OverflowError):
             found[name] = f"...  # FILL IN: {comment(text, 120)}"
             unknown.append(f"write the dataset {name}")
     return found, tuple(unknown)
-
-
-def _texts(pair: Pair) -> tuple[str, str]:
-    """Return the texts of both datasets in a result."""
-    return brief(pair.d0, MAX_DATASET), brief(pair.d1, MAX_DATASET)
 
 
 def _header(result: AuditResult, call: Call) -> Iterator[str]:

@@ -330,7 +330,7 @@ def witness_words(result: AuditResult, found: Witness) -> str:
         return (
             f"{found.region}, an illustration of the proof, which rests on all runs (pair {found.pair}; "
             f"attack {found.attack}; the region changed while the attack learned, so its rates are not known)"
-            + (f"; {found.query}" if found.query else "")
+            + found.told
         )
     return found.describe(_allowance(result, found) + ("" if result.violated else "; not significant"))
 

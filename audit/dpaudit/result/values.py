@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.region import Region
 from dpaudit.text.rounding import percent
 
 FORMAT = "dpaudit-result/2"
@@ -38,10 +39,6 @@ class Verdict(enum.Enum):
     VIOLATION = "violation"
     NO_VIOLATION = "no violation found"
     INCONCLUSIVE = "inconclusive"
-
-
-OUTCOME = "output: "
-"""The beginning of `Witness.query` if it states which outcome each dataset has, such as an exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +84,21 @@ class Witness:
     - "later": Outputs that came after the region and the score had been fixed.  These outputs influence when the audit
       ends, so the counts may exaggerate the violation.  The intervals account for optional stopping and for the
       selection of the region.
-    - "moving": All outputs that were used for bets, each with the score in use at that time.  `region` describes the
-      region of the last score, whose rates may differ from the counted rates.  The witness has no intervals.
+    - "moving": All outputs that were used for bets, each with the score in use at that time.  `region` is
+      that of the last score, whose rates may differ from the counted rates.  The witness has no intervals.
     - "frozen": Outputs that were sampled after the region and the score had been fixed (method "fixed").
     - "guesses": Right guesses about given scores.  No outputs are counted, and the witness has no region.
     """
 
     pair: str  # label of the pair of datasets
+    # d0 and d1, each as a list of one value of `values.stored`; empty if it is unknown
+    datasets: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
     attack: str  # names of the attacks with the largest contributions, joined by "+"
-    region: str  # description of the rejection region in words
-    # the query of synthetic tables that tells the datasets apart best, with its answers on both; "" for other outputs.
-    # If the runs on one dataset give no table, it begins with `OUTCOME` and states the outcomes instead
+    described: Region = field(default_factory=Region)  # the rejection region as a condition
+    guessed: str = ""  # the right guesses in words; "" for a rejection region
+    # the query of synthetic tables that tells the datasets apart best, with its answers on both; "" for other outputs
     query: str = ""
+    outcomes: bool = False  # whether `query` states the outcome on each dataset instead, because one gives no table
     # lower bound of the estimated log-likelihood ratio in the rejection region, in nats; nan for guesses
     threshold: float = math.nan
     alpha: float  # observed type I error of the rejection region; nan for guesses
@@ -123,6 +123,16 @@ class Witness:
     scores: tuple[tuple[tuple[int, int], ...], ...] = ()
     guesses: int = 0  # number of guesses about scores; 0 for a rejection region
     right: int = 0  # number of right guesses about scores
+
+    @property
+    def region(self) -> str:
+        """The rejection region or the guesses in words."""
+        return self.guessed or self.described.words(self.threshold)
+
+    @property
+    def told(self) -> str:
+        """The query in words, as the end of a sentence."""
+        return f"; {'output: ' * self.outcomes}{self.query}" if self.query else ""
 
     @property
     def near(self) -> bool:
@@ -150,8 +160,7 @@ class Witness:
         elif self.counted == "moving":
             about += "; counted with scores that changed while the attack learned; the region is that of the last score"
         rates = f"{percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1"
-        query = f"; {self.query}" if self.query else ""
-        return f"{self.region}: {rates}{comparison} ({about}){query}".replace("\u00a0", " ")
+        return f"{self.region}: {rates}{comparison} ({about}){self.told}".replace("\u00a0", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

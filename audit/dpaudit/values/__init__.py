@@ -4,7 +4,8 @@ The annotation `object` marks a value whose attributes are never read.  The alia
 dpaudit only passes on.  They also mark values whose attributes are read after a check that type checkers cannot follow.
 
 May import: nothing of ours.
-Public names: see `__all__`, and `content.key`, which finds equal values.
+Public names: see `__all__`; `content.key`, which finds equal values; `features`, which names parts of
+outputs; `stored`, which writes plain values as JSON.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from dpaudit_reports.figures.canvas import (
     decades,
     panel_svg,
 )
-from dpaudit_reports.rates import RegionStatus, came_near, frozen, intervals, region_status
+from dpaudit_reports.rates import RegionStatus, frozen, intervals, region_status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ def point_name(result: AuditResult) -> str:
     match region_status(result):
         case RegionStatus.WITNESS:
             return "fresh counts" if frozen(result) else "witness"
-        case RegionStatus.TESTED if came_near(result.witness):
+        case RegionStatus.TESTED if result.witness.near:
             return "tested region"
         case RegionStatus.CLOSEST:
             return "closest"

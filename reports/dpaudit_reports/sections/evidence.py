@@ -8,7 +8,7 @@ from functools import partial
 
 from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate, p_value_words
-from dpaudit.result.values import OUTCOME, AttackRow, Witness
+from dpaudit.result.values import AttackRow, Witness
 from dpaudit.result.words import quotation, words_of
 from dpaudit.text.rounding import (
     at_least,
@@ -45,7 +45,6 @@ from dpaudit_reports.rates import (
     frozen,
     interval_text,
     intervals,
-    region,
     region_status,
 )
 from dpaudit_reports.verdicts import fresh, why_void
@@ -252,7 +251,7 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
         if not math.isnan(limit := allowed_rate(result)):
             at = f"if the rate of d0 is at most {percent_at_most(found.alpha_upper)} (the end of its interval)"
             meaning = f"The claim allows at most {percent_at_most(limit)} of d1, {at}. {meaning}"
-    named = Paragraph((Strong(region(found)), "."))
+    named = Paragraph((Strong(found.region), "."))
     return heading, named, *query_of(found), _table(result, found), Paragraph(meaning, quiet=True)
 
 
@@ -260,8 +259,8 @@ def query_of(found: Witness) -> tuple[Block, ...]:
     """State the query of synthetic tables that tells the datasets apart best."""
     if not found.query:
         return ()
-    if found.query.startswith(OUTCOME):
-        return (Paragraph(("Outcome of the runs: ", Strong(found.query.removeprefix(OUTCOME)), ".")),)
+    if found.outcomes:
+        return (Paragraph(("Outcome of the runs: ", Strong(found.query), ".")),)
     told = "The most telling query of the released tables: ", Strong(found.query), " (answers on single tables)."
     return (Paragraph(told),)
 

@@ -50,7 +50,7 @@ from dpaudit_reports.figures.tradeoff import (
     smallest_error,
     tradeoff_svg,
 )
-from dpaudit_reports.rates import Frequencies, RegionStatus, frequencies, intervals, region, region_status
+from dpaudit_reports.rates import Frequencies, RegionStatus, frequencies, intervals, region_status
 from dpaudit_reports.verdicts import shows_size, why_void
 
 _ABOVE = "Nothing is known above the proven bound."
@@ -78,7 +78,7 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
     if found.most is not None:
         rows.append(_share(f"the claim allows at most {sides.name1}", found.most, found.n1, CLAIM))
     alt = f"Outputs in the region: {_joined(rows)}."
-    title = f"The witness: {region(result.witness)}"
+    title = f"The witness: {result.witness.region}"
     title = "The witness" if found.moving or len(title) > 48 else title
     return Panel(partial(bars_svg, rows), alt=alt, title=title), "Bars: the share of runs with an output in the region."
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit.result.values import OUTCOME, PairRow, Verdict
+from dpaudit.result.values import PairRow, Verdict
 from dpaudit.result.words import quotation, words_of
 from dpaudit.text.printable import shortened
 from dpaudit.text.rounding import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
@@ -112,10 +112,10 @@ def _shown(result: AuditResult) -> tuple[Span, ...]:
     if not result.bounds_valid or (found := frequencies(result)) is None:
         return ()
     counts, meaning = in_words(result, found)
-    query = result.witness.query if result.witness is not None else ""
-    if query:  # the query of released tables that tells the datasets apart best
-        about = " Outcome of the runs: " if query.startswith(OUTCOME) else " In the released tables: "
-        return about, Strong(f"{query.removeprefix(OUTCOME)}."), f" {counts} {meaning}"
+    told = result.witness
+    if told is not None and told.query:  # the query of released tables that tells the datasets apart best
+        about = " Outcome of the runs: " if told.outcomes else " In the released tables: "
+        return about, Strong(f"{told.query}."), f" {counts} {meaning}"
     return " ", Strong(counts), f" {meaning}"
 
 

@@ -1,4 +1,4 @@
-"""Describes a rejection region in words: what its outputs have in common.
+"""Describes a rejection region by a condition: what its outputs have in common.
 
 For synthetic tables, it also describes the query that tells the two datasets apart best, with its answers on both.  For
 example: "rows with city = Ulm: 0 without the record, 1 to 4 with it".
@@ -7,8 +7,9 @@ example: "rows with city = Ulm: 0 without the record, 1 to 4 with it".
 from __future__ import annotations
 
 import math
-import re
+import sys
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,8 +20,9 @@ from dpaudit.learning.attack import sees
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
 from dpaudit.outputs.tables import Parts
-from dpaudit.result.values import OUTCOME
+from dpaudit.result.region import VIEW_WORDS, Condition, Interval, Region
 from dpaudit.text.printable import one_line, shortened
+from dpaudit.values.features import OUTPUT, Feature, Label, words
 
 PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
@@ -28,125 +30,128 @@ PROBES = 4000
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
-_ANSWERS = ("number of rows ", "distance of ")  # beginnings of names of numbers, whatever their values
-_SEVERAL = re.compile(r"^not: (type of output.*) is .*$")  # a part that has one of several labels
+_STATEMENTS = {
+    *("{} is {}", "{} equals {}", "{} is above {}", "{} is a whole number", "{} is odd", "{} is zero"),
+    *("{} in {}", "word {} in {}", "column {} in {}"),
+}
+_ANSWERS = {"query {}", "distance of {} and {}"}  # numbers, even if all are 0 or 1
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 _LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
 CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
 
-def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
-    """Describe the region {score > threshold} in words.
+def describe_region(score: Score, threshold: float, examples: Outputs | None) -> Region:
+    """Describe the region {score > threshold}.
 
-    The words are about the output itself if it is one number or has few labels, or about a feature that separates the
-    outputs as well as the score does.  Otherwise they state the score's threshold.
+    The condition is about the output itself if it is one number or has few labels, or about a feature that separates
+    the outputs as well as the score does.
     """
-    in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
     if not score.ready or score.encoding is None or examples is None:
-        return in_score
+        return Region()
     if (unknown := examples.unknown_outputs(score.encoding)) is not None:
         examples = examples.take(np.flatnonzero(~unknown))
     weights = score.weights()
-    strongest = score.attacks[max(weights, key=lambda i: weights[i])]
-    view = sees(strongest)
-    if view == "bits":
-        in_score = f"low-order bits of the numbers: {in_score}"
-    elif view == "timed":
-        in_score = f"running time: {in_score}"
-    if isinstance(score.encoding, PlainEncoding) and score.encoding.single and view != "timed":
-        return _numbers(score, examples, threshold, in_score)
+    seen = sees(score.attacks[max(weights, key=lambda i: weights[i])])
+    found = _condition(score, examples, threshold, timed=seen == "timed")
+    return replace(found, view=next((view for view in VIEW_WORDS if view == seen), "natural"))
+
+
+def _condition(score: Score, examples: Outputs, threshold: float, *, timed: bool) -> Region:
+    if isinstance(score.encoding, PlainEncoding) and score.encoding.single and not timed:
+        return _numbers(score, examples, threshold)
     inside = score(examples) > threshold
     if not inside.any() or inside.all():
-        return in_score
+        return Region()
     if isinstance(score.encoding, PartsEncoding):
-        named = _labels([parts.labels.get("output", "") for parts in examples.parts()], inside)
-        if named:
-            return named
-    return one_feature(score, examples, inside, in_score)
+        listed = _labels([parts.labels.get(OUTPUT) for parts in examples.parts()], inside)
+        if listed is not None:
+            return Region(condition=Condition(listed=listed))
+    return one_feature(score, examples, inside)
 
 
-def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -> str:
+def _numbers(score: Score, examples: Outputs, threshold: float) -> Region:
     """Describe a region of outputs that are one number each."""
     if examples.array is None:
-        return in_score
+        return Region()
     values = examples.array.reshape(-1)
-    values = np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values)
+    missing = values.dtype.kind == "f" and bool(np.isnan(values).any())
+    values = np.unique(values[~np.isnan(values)] if missing else values)
     if len(values) == 0:
-        return in_score
+        return Region()
     if len(values) > PROBES:
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
     inside = score(Outputs.read(list(values))) > threshold
+    finite = values.dtype.kind != "f" or bool(np.isfinite(values).all())
     whole = bool(np.all(values == np.floor(values)))
     recurring = whole or examples.array.size >= 2 * len(values)  # outputs with continuous noise never recur
-    if len(values) <= _MAX_LISTED and recurring and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
-        chosen = ", ".join(_written(value) for value in values[inside])
-        return f"output in {{{chosen}}}" if chosen else in_score
-    starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
-    stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
+    if len(values) <= _MAX_LISTED and recurring and finite and not missing:
+        return Region(condition=Condition(listed=tuple(values[inside].tolist()))) if inside.any() else Region()
+    starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]])).tolist()
+    stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]])).tolist()
     if len(starts) <= _MAX_GAPS:
-        words = [interval_words(values, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
-        if "anywhere" in words:  # outputs outside the region are too rare to be among the examples
-            return in_score
-        if values.dtype.kind == "f" and np.isnan(examples.array).any():
-            words += ["nan"] * bool(score(Outputs.read([values.dtype.type(np.nan)]))[0] > threshold)
-        return f"output {' or '.join(words)}" if words else in_score
-    return (
-        one_feature(score, Outputs.read(list(values)), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
-    )
+        intervals = tuple(interval_of(values, a, b) for a, b in zip(starts, stops, strict=True))
+        missing = missing and bool(score(Outputs.read([values.dtype.type(np.nan)]))[0] > threshold)
+        if not (intervals or missing) or Interval() in intervals:  # outputs outside are too rare to be examples
+            return Region()
+        return Region(condition=Condition(intervals=intervals, missing=missing))
+    return one_feature(score, Outputs.read(list(values)), inside)
 
 
-def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
-    """Return the labels that make up the region; "" if labels do not determine the region or are too many."""
-    groups = {label: [bool(x) for x, one in zip(inside, labels, strict=True) if one == label] for label in set(labels)}
-    if "" in groups or len(groups) > _MAX_LISTED or any(len(set(group)) > 1 for group in groups.values()):
-        return ""
-    return f"output in {{{', '.join(sorted(label for label, group in groups.items() if group[0]))}}}"
+def _labels(labels: list[Label | None], inside: npt.NDArray[np.bool_]) -> tuple[Label, ...] | None:
+    """Return the labels that make up the region; None if labels do not determine the region or are too many."""
+    known = dict(zip(labels, inside.tolist(), strict=True))
+    if None in known or len(known) > _MAX_LISTED:
+        return None
+    if any(known[label] != one for label, one in zip(labels, inside, strict=True)):
+        return None
+    return tuple(sorted((label for label, one in known.items() if one and label is not None), key=words))
 
 
-def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
+def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_]) -> Region:
     """Describe the region by the original or derived feature whose best cut agrees most with the region."""
+    if not inside.any() or inside.all():
+        return Region()
     assert score.encoding is not None
     columns = examples.view(score.encoding, "derived")
     names = score.encoding.names
     derived = derived_names(names[: score.encoding.numeric])
-    if isinstance(score.encoding, PartsEncoding):  # these features belong to parts of the output, so their names say so
-        derived = [name if "output" in name else f"{name} among the parts" for name in derived]
+    if isinstance(score.encoding, PartsEncoding):  # the numbers of the whole are those of all parts
+        derived = [("{} among the parts", name) if len(name) == 1 else name for name in derived]
     names = [*names, *derived]
     if isinstance(score.encoding, PartsEncoding) and score.encoding.table_queries is not None:
-        names += [
-            f"number of {name}" if name.startswith("rows ") else name for name in score.encoding.table_queries.names
-        ]
+        names += [("query {}", name) for name in score.encoding.table_queries.names]
         columns = np.hstack([columns, examples.view(score.encoding, "queries")])
     centres = score.encoding.centre or ()
     if any(centres):  # derived columns are computed after the subtraction of the centres, so their names would be false
         names, columns = score.encoding.names, columns[:, : len(score.encoding.names)]
     centres = (*centres, *[0] * (len(names) - len(centres)))
-    best, agreement, plain = "", 0.0, False
+    best, agreement, plain = Condition(), 0.0, False
     for name, column, centre in zip(names, columns.T, centres, strict=True):
-        words, share = best_condition(name, column, inside, centre)
-        if words == f"not: {name}":
-            words = _positive(words, examples, inside)
-        binary = not centre and set(np.unique(column)) <= {0.0, 1.0} and not name.startswith(_ANSWERS)
+        found, share = best_condition(name, column, inside, centre)
+        binary = not centre and set(np.unique(column)) <= {0.0, 1.0} and name[0] not in _ANSWERS
         if share > agreement + (0.01 if plain or not binary else -0.01):  # a binary feature is easier to read
-            best, agreement, plain = words, share, binary
-    if agreement >= _SAME:
-        return best
-    return f"{in_score}; nearly the same as: {best}" if agreement >= _NEARLY else in_score
+            best, agreement, plain = found, share, binary
+    if agreement < _NEARLY:
+        return Region()
+    return Region(condition=_positive(best, examples, inside), nearly=agreement < _SAME)
 
 
-def _positive(words: str, examples: Outputs, inside: npt.NDArray[np.bool_]) -> str:
+def _positive(found: Condition, examples: Outputs, inside: npt.NDArray[np.bool_]) -> Condition:
     """Replace "not: PART is LABEL" by "PART is raised ERROR", if all outputs of the region are this exception."""
-    for part in _SEVERAL.findall(words):
-        found = {parts.labels.get(part) for parts, one in zip(examples.parts(), inside, strict=True) if one}
-        (other,) = found if len(found) == 1 else (None,)
-        if other is not None and other.startswith("raised "):
-            return f"{part} is {other}"
-    return words
+    match found:
+        case Condition(feature=("{} is {}", ("type of {}", _) as part, _), negated=True):
+            labels = {parts.labels.get(part) for parts, one in zip(examples.parts(), inside, strict=True) if one}
+            match list(labels):
+                case [("raised {}", _) as label]:
+                    return Condition(feature=("{} is {}", part, label))
+    return found
 
 
-def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0) -> tuple[str, float]:
-    """Return the best condition on one column, in words, and its agreement with the region.
+def best_condition(
+    name: Feature, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0
+) -> tuple[Condition, float]:
+    """Return the best condition on one column, and its agreement with the region.
 
     An encoding may have subtracted the integer `centre` from the column.  The agreement is the mean of two shares:
     outputs in the region that satisfy the condition, and outputs outside it that do not.
@@ -154,8 +159,8 @@ def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], cent
     known = ~np.isnan(column)
     values = np.unique(column[known])
     if len(values) < 2:
-        above = known
-        words, opposite = f"{name} is present", f"{name} is missing"
+        above, found = known, Condition(feature=name, intervals=(Interval(),))
+        opposite = replace(found, negated=True)
     else:
         order = np.argsort(column[known], kind="stable")
         ranked, inner = column[known][order], inside[known][order]
@@ -165,68 +170,56 @@ def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], cent
         low, high = float(ranked[end]), float(ranked[end + 1])
         with np.errstate(invalid="ignore"):
             above = column > low
-        if not centre and set(values) == {0.0, 1.0} and not name.startswith(_ANSWERS):
-            states = " " in name  # the name is a statement, such as "output[1] is odd"
-            words, opposite = (name, f"not: {name}") if states else (f"{name} = 1", f"{name} = 0")
+        if name[0] in _STATEMENTS:
+            found = Condition(feature=name)
+            opposite = replace(found, negated=True)
         else:
-            words, opposite = _sides(name, low, high, centre)
-            opposite += "" if known.all() else " or missing"
+            cut = _centred_cut(low, high, centre) if centre and math.isfinite(low) else _cut(low, high)
+            found = Condition(feature=name, intervals=(Interval(low=cut),))
+            opposite = replace(found, negated=True, missing=not known.all())
+            if known.all() and not centre:
+                opposite = Condition(feature=name, intervals=(Interval(high=cut),))
     hit, spared = float(above[inside].mean()), float((~above[~inside]).mean())
     share = (hit + spared) / 2
-    return (words, share) if share >= 0.5 else (opposite, 1 - share)
+    return (found, share) if share >= 0.5 else (opposite, 1 - share)
 
 
-def _sides(name: str, low: float, high: float, centre: int) -> tuple[str, str]:
-    """Describe both sides of a cut between two adjacent values, the upper side first."""
-    if centre and math.isfinite(low):
-        exact = centre + (Fraction(low) if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2)
-        cut = str(math.floor(exact)) if low.is_integer() else f"{float(exact):.17g}"
-        return f"{name} above {cut}", f"{name} at most {cut}"
-    if math.isinf(low) or math.isinf(high):  # an infinite value has no midpoint with another value
-        return f"{name} above {low:.4g}", f"{name} at most {low:.4g}"
-    middle = _cut(low, high)
-    return f"{name} above {middle}", f"{name} below {middle}"
+def _centred_cut(low: float, high: float, centre: int) -> int | float:
+    """Return a number between two adjacent values, from which the integer `centre` has been subtracted."""
+    exact = centre + (Fraction(low) if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2)
+    return math.floor(exact) if low.is_integer() else float(exact)
 
 
-def _written(value: object) -> str:
-    """Write a value of an output; integers keep all digits."""
-    if isinstance(value, float | np.floating):
-        return f"{value:.0f}" if float(value).is_integer() and abs(float(value)) <= _EXACT else f"{value:.6g}"
-    return str(value)
-
-
-def _cut(one: float, other: float) -> str:
-    """Write the midpoint of two numbers with enough digits to separate them, or else the number outside the region."""
+def _cut(one: float, other: float) -> int | float:
+    """Return the midpoint of two numbers with few digits, or else the number outside the region."""
     if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > _EXACT:
-        return str(int(other))
+        return int(other)
     low, high = sorted((float(one), float(other)))
-    middle = low / 2 + high / 2
-    if not np.isfinite(middle):
-        return f"{float(other):.4g}"
-    written = (f"{middle:.{digits}g}" for digits in range(4, 18))
-    return next((text for text in written if low < float(text) < high), f"{middle:.17g}")
+    middle = min(max(low / 2 + high / 2, -sys.float_info.max), sys.float_info.max)
+    rounded = (float(f"{middle:.{digits}g}") for digits in range(4, 18))
+    return next((number for number in rounded if low < number < high), middle)
 
 
-def interval_words(values: AnyArray, first: int, last: int) -> str:
-    """Describe the interval from values[first] to values[last], with ends halfway to the adjacent values."""
-    low = _cut(values[first], values[first - 1]) if first > 0 else None
-    high = _cut(values[last], values[last + 1]) if last + 1 < len(values) else None
-    if low is None and high is None:
-        return "anywhere"
-    if low is None:
-        return f"below {high}"
-    return f"above {low}" if high is None else f"between {low} and {high}"
+def interval_of(values: AnyArray, first: int, last: int) -> Interval:
+    """Return the interval from values[first] to values[last], with ends halfway to the adjacent values."""
+    return Interval(
+        low=_cut(values[first], values[first - 1]) if first > 0 else -math.inf,
+        high=_cut(values[last], values[last + 1]) if last + 1 < len(values) else math.inf,
+    )
 
 
-def query_words(score: Score, threshold: float, examples: Outputs | None) -> str:
-    """Describe the query of tables whose answers tell the datasets apart best; "" if none does better than chance."""
+def query_words(score: Score, threshold: float, examples: Outputs | None) -> tuple[str, bool]:
+    """Describe the query of tables whose answers tell the datasets apart best; "" if none does better than chance.
+
+    The second value is True if the words state the outcomes, because the runs on one dataset give no table.
+    """
     encoding = score.encoding
     if examples is None or not isinstance(encoding, PartsEncoding) or encoding.table_queries is None:
-        return ""
+        return "", False
     answers, half = np.asarray(examples.view(encoding, "queries")), len(examples) // 2
     inside = score(examples) > threshold
     if not half or not answers.shape[1] or not inside.any():
-        return ""
+        return "", False
     agreement = [_agreement(column[:half], column[half:]) for column in answers.T]
     best = int(np.argmax(agreement))
     name = encoding.table_queries.table_of(best)
@@ -235,20 +228,20 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> str
     on0, on1 = _of_sides(encoding.table_queries)
     if telling >= max(agreement[best], _LEAST_AGREEMENT, agreement_by_chance(half, 1)):
         outcomes = [_outcome(parts, name) for parts in examples.parts()]
-        return f"{OUTCOME}{_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}"
+        return f"{_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}", True
     if agreement[best] < max(_LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)):
-        return ""
+        return "", False
     first, second = stated(answers[:half, best], answers[half:, best])
-    words = shortened(one_line(encoding.table_queries.names[best]))
-    return f"{words}: {first} {on0}, {second} {on1}"
+    query = shortened(one_line(encoding.table_queries.names[best]))
+    return f"{query}: {first} {on0}, {second} {on1}", False
 
 
-def _outcome(parts: Parts, table: str) -> str:
+def _outcome(parts: Parts, table: Feature) -> str:
     """Describe an output by whether it contains the table, or else by its type, such as "raised ValueError"."""
     if table in parts.tables:
         return "a table"
-    kind, message = parts.labels.get("type of output", "unknown"), parts.labels.get("message of output", "")
-    return shortened(one_line(f"{kind}: {message}" if message else kind))
+    labels = [parts.labels.get(name) for name in (("type of {}", OUTPUT), ("message of {}", OUTPUT))]
+    return shortened(one_line(": ".join(words(label) for label in labels if label is not None) or "unknown"))
 
 
 def _usual(outcomes: list[str]) -> str:
