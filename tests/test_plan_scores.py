@@ -88,7 +88,7 @@ def test_the_fewest_scores_refute_if_all_guesses_are_right(independence: Any) ->
     assert n is not None
 
     def refuted(n: int) -> bool:
-        n0 = n // 2 if independence == "runs" else n // 2 + 1  # fair coins, not exactly half
+        n0 = n // 2 if independence == "runs" else (n + 1) // 2 + 1  # fair coins, not exactly half
         perfect = np.arange(float(n))
         return audit_scores(
             perfect[:n0], perfect[n0:], PureDP(1.0), independence=independence, confidence=0.95
