@@ -49,7 +49,7 @@ GROWTH = 3.0
 """Factor between the numbers of runs of two rounds of a cell."""
 
 MIN_SHARE = 0.25
-"""Each cell gets at least this part of an even share of the time."""
+"""Each cell of a sweep, and each pair of an audit, gets at least this part of an even share."""
 
 _MIN_GROWTH = 1.3  # a round with a smaller factor would mostly repeat what the cell has learned
 _MIN_EVIDENCE = 1.0  # nats; less evidence often arises by chance

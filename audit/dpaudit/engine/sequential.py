@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.engine.late_bets import LateBetting
+from dpaudit.engine.next_cell import MIN_SHARE
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence import MIN_RUNS
 from dpaudit.inference.sequential.planned import Planned
@@ -27,7 +28,6 @@ from dpaudit.values.content import key
 
 MAX_LEARNED = 1_000  # runs of the strongest pair from which attacks have learned before its fresh runs are counted
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
-_MIN_SHARE = 0.25  # every pair gets at least this part of an even share of the trials
 _BONUS = 1.0  # nats that are added to the log-wealth of each pair in hindsight
 _SOME = 1e-9  # nats; some evidence
 _PRIOR = 30.0  # each pair's variance is averaged with the largest variance, which counts as this many trials
@@ -255,7 +255,7 @@ class SequentialAudit:
         bets = self._counts[left].sum(axis=(1, 2)) / 2
         if not np.all(bets):  # a pair without bets may have lost all its attacks, so it must not get all further trials
             return min((int(i) for i in left), key=lambda i: spent[i])
-        if bets.min() < _MIN_SHARE * bets.sum() / len(bets):
+        if bets.min() < MIN_SHARE * bets.sum() / len(bets):
             return int(left[np.argmin(bets)])
         if (pair := self._best_in_hindsight(left)) is not None:
             return pair

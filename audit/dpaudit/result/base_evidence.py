@@ -22,7 +22,6 @@ from dpaudit.values import Json, JsonObject
 Counts = npt.NDArray[np.int64]
 
 MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
-_MAX_COUNT = 2**53  # maximum number of outputs in one bin, so that sums over all bins fit into 64-bit integers
 
 
 def sparse(sides: Counts) -> list[list[list[int]]]:
@@ -30,7 +29,7 @@ def sparse(sides: Counts) -> list[list[list[int]]]:
     return [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in sides]
 
 
-def is_whole(value: Json, most: int = _MAX_COUNT) -> bool:
+def is_whole(value: Json, most: int = 2**53) -> bool:
     """Return whether a value is a whole number from 0 to a maximum."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 

@@ -15,14 +15,13 @@ from dpaudit.claims.comparison import violates
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, scaled
-from dpaudit.inference.sequential.planned import Planned
+from dpaudit.inference.sequential.planned import MIN_GROWTH, Planned
 from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.settings.audit import POWER as AUDIT_POWER
 
 DETECT = 1.2  # default violation: the factor by which the mechanism is less private than claimed
 POWER = 0.999  # probability that the planned runs detect the violation
-_MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _NEVER = 10**12  # number of runs that represents an undetectable violation
 
 Detect = TradeoffFunction | float
@@ -81,7 +80,7 @@ class Effort:
         z, worst, needed = float(ndtri(power)), 0.0, self._needed
         for law in _laws(self.claim, self.detect):
             growth, variance = growths(self.bets, self.claim.symmetrized(), law)
-            grows = growth > _MIN_GROWTH
+            grows = growth > MIN_GROWTH
             if not np.any(grows):
                 return _NEVER
             g, v, n = growth[grows], variance[grows], needed[grows]

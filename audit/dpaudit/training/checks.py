@@ -18,6 +18,7 @@ from dpaudit.engine.score_design import Independence
 from dpaudit.engine.seen import not_whole, pool_words, shown
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
+from dpaudit.inference.independence.memory import KEPT
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
@@ -25,7 +26,6 @@ from dpaudit.result.training import Design, TrainingRecord, histograms, numbers
 from dpaudit.text.reasons import Reason, WarningCode, has_code
 from dpaudit.values.content import key
 
-_MAX_TESTED = 4000  # maximum number of runs on each dataset that are tested for dependence, as in `audit`
 _SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
 
 
@@ -105,8 +105,8 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
         )
         words = f"{constants}, so runs share a seed, or the training has no noise"
         return (Reason(words, WarningCode.DEPENDENT),)
-    keys = [[key(output) for output in side[:_MAX_TESTED]] for side in sides]
-    columns0, columns1 = (_columns(side[:_MAX_TESTED]) for side in sides)
+    keys = [[key(output) for output in side[:KEPT]] for side in sides]
+    columns0, columns1 = (_columns(side[:KEPT]) for side in sides)
     found = [f"{words}, on d0" for words in dependence(keys[0], columns0, _SHARE)]
     found += [f"{words}, on d1" for words in dependence(keys[1], columns1, _SHARE)]
     found += coupling(columns0, columns1, _SHARE) + coupling(columns0[1:], columns1[:-1], _SHARE)
@@ -120,7 +120,7 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
     Independent continuous scores never repeat.  Others, such as an accuracy, usually lie on a grid if they repeat, or
     occur on both datasets.  The sign is a strong suspicion (`engine.seen`), not a test with a level.
     """
-    found = pool_words([list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1))
+    found = pool_words([list(side[:KEPT]) for side in (outputs0, outputs1)], (pair.d0, pair.d1))
     words = (
         f"{found}; these values lie on no grid and never occur on the other dataset, so runs share seeds, or the "
         "training has no noise"

@@ -55,7 +55,6 @@ def addresses(names: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, st
 
 
 MANIFEST = "dpaudit-site.json"
-_MAX_BYTES = 2**26  # of the manifest, and of a page that is compared with it; a page has some 200 kB
 _OWN = re.compile(rf"index\.html|feed\.json|{ADDRESS}\.(?:html|svg)")  # names that the manifest may list
 
 
@@ -79,7 +78,7 @@ class SiteFolder:
         if not os.path.lexists(file):
             return cls(folder, {}, {})
         try:
-            values = {} if file.is_symlink() else json.loads(read_foreign(file, _MAX_BYTES))
+            values = {} if file.is_symlink() else json.loads(read_foreign(file))
             files, addresses = dict(values["files"]), dict(values["addresses"])
             own = all(map(_OWN.fullmatch, [*files, *(f"{address}.html" for address in addresses)]))
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -126,7 +125,7 @@ class SiteFolder:
         if file.is_symlink() or not file.is_file():
             return ()
         try:
-            return (_hash(read_foreign(file, _MAX_BYTES)),)
+            return (_hash(read_foreign(file)),)
         except (OSError, ValueError):
             return ()
 

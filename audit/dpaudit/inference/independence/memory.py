@@ -23,7 +23,7 @@ most random walks.  If each run takes a second, 100 runs take less than two minu
 MIN_OUTPUTS = 30
 """Minimum number of outputs of a dataset for a test of dependence."""
 
-_KEPT, _KEPT_BYTES = 4000, 2**27  # maximum number and total bytes of outputs in a list of Memory
+KEPT, _KEPT_BYTES = 4000, 2**27  # maximum number and total bytes of outputs in a list of Memory
 
 CHECKPOINTS = (
     MIN_OUTPUTS,
@@ -31,8 +31,8 @@ CHECKPOINTS = (
     50,
     64,
     80,
-    *(round(MIN_RUNS * 1.2**k) for k in range(int(math.log(_KEPT / MIN_RUNS, 1.2)) + 1)),
-    _KEPT,
+    *(round(MIN_RUNS * 1.2**k) for k in range(int(math.log(KEPT / MIN_RUNS, 1.2)) + 1)),
+    KEPT,
 )
 """Possible numbers of first outputs that are tested; the tests use the largest number available."""
 
@@ -54,7 +54,7 @@ class Memory:
 
     def add(self, outputs: RawOutputs, bytes_each: float = 8.0) -> None:
         """Add the outputs of the next runs."""
-        most = int(min(_KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
+        most = int(min(KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
         if len(self.first) == self._seen:  # nothing was left out before, so these are consecutive runs
             self.first.extend(values_of(outputs[: max(0, most - self._seen)]))
         self.spread.extend(values_of(outputs[-self._seen % self._every :: self._every]))
