@@ -110,7 +110,7 @@ def test_the_version_of_the_library_stands_by_the_claim(tmp_path: Path) -> None:
 
 def test_attacks_that_were_not_used_take_one_line_with_their_reason() -> None:
     found = "".join(dpaudit_reports.to_html([audit(laplace(1.0), "pure(epsilon=1)", PAIR, trials=100, seed=1)]))
-    (line,) = re.findall(r"Never used: [^<]*", found)
+    (line,) = re.findall(r"Other attacks: [^<]*", found)
     assert "(not used: too few outputs)" in line
     assert "(not used: does not suit these outputs)" in line
     assert "Assumption" not in found

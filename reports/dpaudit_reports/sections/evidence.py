@@ -172,7 +172,7 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     return (
         heading,
         *((table,) if used else ()),
-        *((Paragraph(f"Never used: {_by_reason(unused)}."),) if unused else ()),
+        *((Paragraph(f"Other attacks: {_by_reason(unused)}."),) if unused else ()),
         *left_out,
         *((Paragraph(_MEANING, quiet=True),) if used else ()),
     )
