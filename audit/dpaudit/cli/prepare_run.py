@@ -17,7 +17,7 @@ from dpaudit.cli.options import RunOptions
 from dpaudit.cli.terminal import keep_stdout, say
 from dpaudit.config import PlannedAudit
 from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.limits import foreign_error_state
+from dpaudit.mechanisms.limits import foreign_code
 from dpaudit.mechanisms.raised import in_words, message_of, raised
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.atomic_write import link_in, refuse_link
@@ -136,7 +136,7 @@ def load(planned: PlannedAudit, options: RunOptions) -> tuple[Foreign, TradeoffF
     try:
         with (
             _sign_of_life(planned, options),
-            foreign_error_state(),
+            foreign_code(),
             contextlib.redirect_stdout(sys.stderr),
         ):  # stdout is for results, and another program may read it
             mechanism, claim = planned.load()

@@ -85,8 +85,8 @@ def scores(
     The confidence holds for a single audit of a complete file.  Repeated audits of a growing file refute a true claim
     more often.  For results that arrive one by one, use OnlineAudit (docs/scores.md).
 
-    Exit codes: 0 no violation found, or bounds without a claim; 1 violation; 2 wrong usage or file; 3 inconclusive, or
-    nothing is proven; 4 internal error.
+    Exit codes: 0 no violation found, or valid bounds without a claim; 1 violation; 2 wrong usage or file; 3
+    inconclusive, or the scores are not valid evidence; 4 internal error.
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file

@@ -39,7 +39,6 @@ class Replay:
     differences: tuple[str, ...] = ()
     origin: str = ""  # "config" or "test" if the result was compared with one, otherwise ""
     changes: tuple[str, ...] = ()  # how the replayed code, datasets or attacks differ from those of the audit
-    unchecked: str = ""  # always empty: all numbers of a result are computed from its counts
     runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf without sign of a violation
 
     @property

@@ -1,4 +1,4 @@
-"""Limits the time and the memory of foreign code, and keeps numpy's error state for it.
+"""Limits the time and the memory of foreign code, and keeps its state of numpy and its exits apart from dpaudit's.
 
 A timeout in this process uses SIGALRM, so it works only in the main thread of a POSIX system.  It cannot interrupt code
 that is stuck in a compiled library.  Such code should run in another process: as a command, or with `requires:`.
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -169,11 +169,23 @@ def own_error_state() -> Iterator[None]:
 
 
 @contextmanager
-def foreign_error_state() -> Iterator[None]:
-    """Use the error state that foreign code has set last, and restore dpaudit's own state at the end."""
+def foreign_code() -> Iterator[None]:
+    """Use numpy's error state of foreign code, and make `os._exit` raise SystemExit, inside the `with` block.
+
+    `os._exit(0)` would end the audit with the exit code of "no violation found".
+    """
     global _foreign
+    end, process = os._exit, os.getpid()
+
+    def refused(code: int) -> NoReturn:
+        if os.getpid() != process:  # a fork, which has to end this way
+            end(code)
+        raise SystemExit(f"os._exit({code}) was called")
+
     with np.errstate(**_foreign):
+        os._exit = refused
         try:
             yield
         finally:
+            os._exit = end
             _foreign = {**np.geterr()}

@@ -19,7 +19,7 @@ from dpaudit.mechanisms.limits import (
     RunTimeout,
     advice,
     current_folder,
-    foreign_error_state,
+    foreign_code,
     memory_limited,
     timeout_after,
 )
@@ -50,7 +50,7 @@ class PythonMechanism:
         before = current_folder()
         try:
             with (
-                foreign_error_state(),
+                foreign_code(),
                 memory_limited(self.memory),
                 timeout_after(self.timeout) as timeout,
             ):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from dpaudit.mechanisms.limits import foreign_error_state
+from dpaudit.mechanisms.limits import foreign_code
 
 
 class _Key(ISpawnableSeedSequence):
@@ -94,7 +94,7 @@ def kept_global_randomness() -> Iterator[None]:
     with suppress(Exception):  # torch may be only half imported
         drawn = torch.get_rng_state() if torch is not None else None
     try:
-        with foreign_error_state():
+        with foreign_code():
             yield
     finally:
         random.setstate(python)

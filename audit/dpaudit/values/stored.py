@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaudit.values import Foreign, Json
 
-_LONGEST = 20_000  # maximum length of the JSON of a value, so that a result file does not grow with a large dataset
+_LONGEST = 4_000  # characters of the JSON of a value; a script holds no longer values, so a result needs none
 
 
 def stored(value: Foreign) -> list[Json]:

@@ -310,7 +310,8 @@ def tail(parts: Parts, t: Observed, *, level: float, enough: float, draws: int) 
 
 
 def _first(parts: Parts, number: int) -> Array:
-    return np.concatenate([parts(k) for k in range(1 + math.ceil(number / _FIRST / 4))])[:number]
+    last = math.ceil(number / _FIRST / 4) if number > _FIRST else 0
+    return np.concatenate([parts(k) for k in range(1 + last)])[:number]
 
 
 def critical(parts: Parts, level: float) -> float:
