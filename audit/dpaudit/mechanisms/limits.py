@@ -177,10 +177,10 @@ def foreign_code() -> Iterator[None]:
     global _foreign
     end, process = os._exit, os.getpid()
 
-    def refused(code: int) -> NoReturn:
+    def refused(status: int) -> NoReturn:
         if os.getpid() != process:  # a fork, which has to end this way
-            end(code)
-        raise SystemExit(f"os._exit({code}) was called")
+            end(status)
+        raise SystemExit(f"os._exit({status}) was called")
 
     with np.errstate(**_foreign):
         os._exit = refused
