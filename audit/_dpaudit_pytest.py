@@ -87,7 +87,7 @@ class _Session:
     def _opened(self, path: Path) -> BaselineFile:
         """Lock and read the baseline, and count the audits of a killed session."""
         from dpaudit.testing.baseline import BaselineError, lock, read
-        from dpaudit.text.printable import one_line
+        from dpaudit.text import one_line
 
         if self._copies:
             raise pytest.UsageError("--dpaudit-baseline counts each test once, so it excludes --dist=each")
@@ -197,7 +197,7 @@ class _Session:
         if not (self._records or self._notes):
             return
         from dpaudit.testing.messages import summary
-        from dpaudit.text.printable import encodable, one_line
+        from dpaudit.text import encodable, one_line
 
         lines = list(self._notes)
         if self._records:

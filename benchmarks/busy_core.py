@@ -25,7 +25,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from dpaudit import Pair, audit, batched
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _ONE_AUDIT = "one-audit"  # argument of the processes that this command starts
 _SPIN = "while True: pass"

@@ -23,7 +23,7 @@ from dpaudit import audit
 from dpaudit.catalogue import BUILTIN
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import lower
+from dpaudit.rounding import lower
 
 ALLOWED = {"easy": 20_000, "medium": 500_000, "hard": 5_000_000}
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import BUILTIN
-from dpaudit.text.rounding import lower_as
+from dpaudit.rounding import lower_as
 
 _ANSWERS, _HALF = [1.0] * 10, [2.0] * 5 + [0.0] * 5
 _ONES_AND_TWOS = Pair([1.0] * 5, [2.0] * 5)

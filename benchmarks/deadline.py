@@ -47,7 +47,7 @@ from dpaudit.inference.fixed.regions import deviations
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 CASES = [
     ("gaussian(mu=0.5)", "gaussian(mu=1)", 110),

@@ -22,7 +22,7 @@ from one_run_limits import S
 from scipy.special import expit
 
 from dpaudit import audit_scores
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 CLAIM = "gaussian(mu=1)"
 

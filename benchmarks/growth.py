@@ -36,7 +36,7 @@ import numpy as np
 from audit_store import Row, Store
 
 from dpaudit import Pair, audit
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _ONE = "one"  # argument of the processes that this command starts
 _FIRST = 500  # minimum number of trials of the short audit that comes first

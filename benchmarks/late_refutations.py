@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit import Pair, audit
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Change = Callable[[Array, np.random.Generator], None]
 """A function that changes outputs of d0, in place, into outputs of d1."""

@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ROOT / "audit"
 KILLED, SURVIVED, UNDECIDED = 1.0, 0.0, 0.5
 _WORDS = {KILLED: "killed", SURVIVED: "survived", UNDECIDED: "out of time"}
-PACKAGES = ("claims", "inference", "learning", "mechanisms", "sampling")
+PACKAGES = ("claims", "inference", "learning", "running")
 _SWAPS: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,

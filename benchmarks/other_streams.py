@@ -4,7 +4,7 @@
 
 A seeded test always fails or never fails while the order of random draws is unchanged.  A new version of numpy or a
 change in dpaudit may give every seed a different random stream.  Then a test fails with the probability that its
-comment states.  For each salt, this command changes all addresses of `dpaudit.sampling.streams` and lists the tests
+comment states.  For each salt, this command changes all addresses of `dpaudit.running.streams` and lists the tests
 that fail.  Tests that draw from their own generators keep their random streams, and so do tests in other processes.
 The exit code is 1 if a test failed, and 0 otherwise.
 """
@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Change the random streams in the processes of pytest, which load this file as a plugin."""
     if SALT not in os.environ:
         return
-    from dpaudit.sampling import streams
+    from dpaudit.running import streams
 
     key, salt = streams._key, os.environ[SALT]
     streams._key = lambda seed, path: key(seed, ("salt", salt, *path))

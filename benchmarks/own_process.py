@@ -35,9 +35,9 @@ from statistics import median
 import numpy as np
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms import IsolatedMechanism
-from dpaudit.mechanisms.environments import Environment
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.running import IsolatedMechanism
+from dpaudit.running.environments import Environment
+from dpaudit.running.python import PythonMechanism
 
 CODE = """
 def gaussian(dataset, n, rng):

@@ -20,7 +20,7 @@ import numpy as np
 from sample_efficiency import CASES, Case
 
 from dpaudit import Pair, audit
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 
 _MOST_RUNS = 1_000  # cases with a larger limit are left out: learning costs them little

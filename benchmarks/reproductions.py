@@ -25,10 +25,10 @@ from pathlib import Path
 
 from dpaudit import AuditResult, audit
 from dpaudit.config import PlannedAudit, read_configs
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.environments import environment
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import script_of
+from dpaudit.running import MechanismError
+from dpaudit.running.environments import environment
 
 GALLERY = Path(__file__).resolve().parent.parent / "configs" / "gallery"
 MOST_SECONDS = 60.0

@@ -27,7 +27,7 @@ from one_run_limits import S, limit_any, limit_independent
 from score_bounds import DELTA, rank_test
 
 from dpaudit.claims import GaussianDP
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 STEPS, RATE, CANARIES = 2500, 4096 / 50_000, 5000
 DIRAC = {  # sigma: the true epsilon, and the bounds of Steinke et al., Mahloujifar et al. and Agrawal et al.

@@ -34,8 +34,7 @@ from dpaudit.inference.scores.rank_bounds import Path as Claims
 from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent
 from dpaudit.inference.scores.ranks import Blocks
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect
+from dpaudit.numerics import Array, bisect
 
 DELTA, LEVEL = 1e-5, 0.05
 LINES = {"coins": "coins", "fixed": "number", "1000:100": "number", "1000:20": "number"}

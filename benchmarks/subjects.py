@@ -21,7 +21,7 @@ from pathlib import Path
 from dpaudit import ApproxDP, AuditResult, TradeoffFunction
 from dpaudit.claims import rounded
 from dpaudit.libraries import audit_subject
-from dpaudit.text.rounding import lower, number
+from dpaudit.rounding import lower, number
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "libraries.md"
 LIBRARIES = {

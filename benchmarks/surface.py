@@ -36,7 +36,7 @@ MODULES = (
     "dpaudit.claims",
     "dpaudit.learning",
     "dpaudit.libraries",
-    "dpaudit.mechanisms",
+    "dpaudit.running",
     "dpaudit.outputs",
     "dpaudit.testing",
     "dpaudit.training",

@@ -29,7 +29,7 @@ from sklearn.datasets import load_digits
 from dpaudit import AuditResult, Pair, audit
 from dpaudit.catalogue import BUILTIN
 from dpaudit.catalogue.training import EXAMPLES
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.training import canaries, claim, many_runs, reference, step_by_step, views
 from dpaudit.training.reference.trainer import State

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from sklearn.datasets import load_digits
 
 from dpaudit import GaussianDP, Pair
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training import canaries, many_runs, reference, views
 
 DELTA, CONFIDENCE, STEPS, RATE, RECORDS, OTHERS = 1e-5, 0.95, 100, 1.33e-3, 999, 797

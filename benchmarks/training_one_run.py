@@ -37,7 +37,7 @@ from sklearn.datasets import load_digits
 
 from dpaudit import audit_scores
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics import Array, Flags
 from dpaudit.training import canaries, claim, one_run, reference, views
 
 DELTA, CONFIDENCE, STEPS, RATE, CANARIES, HIDDEN = 1e-5, 0.95, 2500, 0.25, 1000, 32

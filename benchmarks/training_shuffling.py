@@ -33,7 +33,7 @@ from scipy.special import logsumexp
 
 from dpaudit import Pair
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training import claim, many_runs, reference, views
 from dpaudit.training.reference.records import FAR
 

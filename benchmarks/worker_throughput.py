@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms import IsolatedMechanism
+from dpaudit.running import IsolatedMechanism
 
 CODE = """
 def noise(dataset, n, rng):

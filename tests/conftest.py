@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import app
 from dpaudit.engine import fresh_runs
-from dpaudit.sampling import fresh_process
+from dpaudit.running import fresh_process
 from dpaudit.values import Foreign
 
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that tests start

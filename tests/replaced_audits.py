@@ -15,10 +15,10 @@ from typer.testing import CliRunner, Result
 from dpaudit.cli import one_audit, sweep_cells
 from dpaudit.cli.app import app
 from dpaudit.engine.audit import Progress
-from dpaudit.mechanisms import MechanismError
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.running import MechanismError
+from dpaudit.text import Reason, WarningCode
 
 from .reports import sample
 from .simulated_library import simulated_library

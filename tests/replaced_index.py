@@ -18,9 +18,9 @@ from dpaudit.cli.one_audit import End, Outcome, Task
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady
 from dpaudit.config import PlannedAudit
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.installer import Releases
 from dpaudit.result.suite import Promise
+from dpaudit.running import MechanismError
+from dpaudit.running.installer import Releases
 
 from .reports import sample
 

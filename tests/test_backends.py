@@ -16,8 +16,8 @@ import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit
 from dpaudit.engine.audit import Progress
-from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.backends import BackendError, backend
+from dpaudit.running.backends import BackendError, backend
+from dpaudit.running.python import PythonMechanism
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 

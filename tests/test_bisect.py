@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.numerics.arrays import Array, Flags, Integers
-from dpaudit.numerics.bisect import (
+from dpaudit.numerics import (
+    Array,
     Bracket,
+    Flags,
+    Integers,
     arithmetic_mean,
     bisect,
     bisect_each,

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from dpaudit.cli import audit_releases
 from dpaudit.cli.app import app
-from dpaudit.mechanisms import MechanismError, installer
-from dpaudit.mechanisms.installer import Releases
+from dpaudit.running import MechanismError, installer
+from dpaudit.running.installer import Releases
 
 from .replaced_index import CONFIG, OFFLINE, Index, bisected, prose, replaced_index, written
 

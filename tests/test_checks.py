@@ -20,7 +20,7 @@ from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS
 from dpaudit.result.evidence import SequentialEvidence, disagreement
 from dpaudit.result.values import Curve
-from dpaudit.text.reasons import Reason, WarningCode, has_code, nothing_holds
+from dpaudit.text import Reason, WarningCode, has_code, nothing_holds
 from dpaudit_reports.verdicts import reason, why_inconclusive, why_void
 
 from .agreement import check_agreement, read_again

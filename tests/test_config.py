@@ -12,7 +12,7 @@ import pytest
 from dpaudit.catalogue import Gaussian
 from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.config import ConfigError, read_configs, side_by_side, with_requirements
-from dpaudit.mechanisms import CommandMechanism, MechanismError
+from dpaudit.running import CommandMechanism, MechanismError
 
 GOOD = """\
 name: sum

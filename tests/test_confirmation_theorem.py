@@ -19,7 +19,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunc
 from dpaudit.inference.fixed.exact_binomial import Sizes, p_value
 from dpaudit.inference.grid import bin_counts
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.confirmation import (
     ONE_SEQUENCE,
     Confirmation,

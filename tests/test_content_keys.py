@@ -13,8 +13,8 @@ import polars
 import pytest
 
 from dpaudit.engine.seen import pool_words
-from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.values.content import key
+from dpaudit.running.fingerprint import fingerprint
+from dpaudit.values import key
 
 
 @dataclasses.dataclass

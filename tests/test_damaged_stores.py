@@ -15,8 +15,8 @@ from typer.testing import Result
 
 from dpaudit import AuditResult, Verdict, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.mechanisms.wire import HEADER, frame
-from dpaudit.sampling.store import Store, StoreError, digest_of
+from dpaudit.running.store import Store, StoreError, digest_of
+from dpaudit.running.wire import HEADER, frame
 
 from .stores import PAIRS, block, refused, stored
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaudit.mechanisms import MechanismError, worker
-from dpaudit.mechanisms.misfit import is_standard_file, refusal
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.running import MechanismError, worker
+from dpaudit.running.misfit import is_standard_file, refusal
+from dpaudit.running.python import PythonMechanism
 
 from .conftest import Command
 

@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit import AuditResult, Verdict
 from dpaudit.result.atomic_write import write_placed, write_whole
-from dpaudit.sampling.store import Store, opened, seed_of
+from dpaudit.running.store import Store, opened, seed_of
 
 from .stores import block
 

@@ -29,7 +29,7 @@ from dpaudit.learning.few_values import (
 from dpaudit.learning.learner import Learner
 from dpaudit.outputs import Outputs
 from dpaudit.result.evidence import SequentialEvidence
-from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.running.runs import ExecutionSettings
 
 EPSILON = 0.3
 

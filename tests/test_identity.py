@@ -20,13 +20,13 @@ import pytest
 
 from dpaudit import Pair, audit, replay
 from dpaudit.catalogue import Gaussian
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
-from dpaudit.mechanisms.environments import Environment
-from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.requirements import Lock
-from dpaudit.mechanisms.sources import file_of, source_of
-from dpaudit.sampling.identity import changed_since, of_code_and_data, public
+from dpaudit.running import CommandMechanism, IsolatedMechanism
+from dpaudit.running.environments import Environment
+from dpaudit.running.fingerprint import fingerprint
+from dpaudit.running.identity import changed_since, of_code_and_data, public
+from dpaudit.running.python import PythonMechanism
+from dpaudit.running.requirements import Lock
+from dpaudit.running.sources import file_of, source_of
 from dpaudit_reports.sections.appendix import provenance
 
 from .other_hashes import output_with_other_hashes
@@ -242,7 +242,7 @@ def test_a_value_that_code_reads_from_another_module_is_compared(
 _SCRIPT = """
 import functools, tempfile, threading
 import numpy as np
-from dpaudit.mechanisms.fingerprint import fingerprint
+from dpaudit.running.fingerprint import fingerprint
 
 WORDS, CACHE = {"a", "b", "c", ("d", 1)}, functools.lru_cache(lambda n: n)
 

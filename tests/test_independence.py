@@ -19,7 +19,7 @@ from dpaudit.inference.independence.memory import CHECKPOINTS
 from dpaudit.inference.independence.signs import log_equal, sequences
 from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.values.content import key
+from dpaudit.values import key
 
 Rng = np.random.Generator
 

@@ -14,7 +14,7 @@ from dpaudit.learning import Learner, fitting, learner, weights
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.settings import MAX_TRIED, SETTLED
 from dpaudit.learning.weights import ModelWeights
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 from dpaudit.outputs.encoding import PlainEncoding
 from dpaudit_attacks.logistic import DerivedFeatures

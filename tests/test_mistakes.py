@@ -19,7 +19,7 @@ from dpaudit import (
     audit,
     plan,
 )
-from dpaudit.text.reasons import WarningCode, has_code
+from dpaudit.text import WarningCode, has_code
 
 from .test_config_mistakes import CONFIG, python
 

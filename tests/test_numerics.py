@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from dpaudit.numerics import logistic
-from dpaudit.numerics.arrays import AnyArray, Array
-from dpaudit.numerics.folds import FOLDS, out_of_fold
-from dpaudit.numerics.hulls import lower_hull, lowest
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit import numerics as logistic
+from dpaudit.numerics import FOLDS, AnyArray, Array, fit_logistic, lower_hull, lowest, out_of_fold
 
 POINTS = st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=1, max_size=25)
 

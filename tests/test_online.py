@@ -18,7 +18,7 @@ from dpaudit import AuditResult, GaussianDP, OnlineAudit, PureDP, Verdict
 from dpaudit.engine import online_state
 from dpaudit.engine.online_state import OtherBets, check_bets, reference_wealth
 from dpaudit.inference.sequential.strategy import strategy
-from dpaudit.text.rounding import lower
+from dpaudit.rounding import lower
 
 from .agreement import check_agreement
 

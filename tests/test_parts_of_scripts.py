@@ -25,8 +25,7 @@ from dpaudit.reproduce.literals import Unwritable, literal
 from dpaudit.result.files import plain
 from dpaudit.result.region import Condition, Interval, Region, View
 from dpaudit.result.values import Counts, Witness
-from dpaudit.values.features import OUTPUT, Feature
-from dpaudit.values.stored import restored, stored
+from dpaudit.values import OUTPUT, Feature, restored, stored
 
 
 def at(*steps: int | str) -> Feature:

@@ -106,7 +106,7 @@ def test_a_source_distribution_holds_what_its_tests_read() -> None:
 def test_a_system_without_fcntl_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Operating System :: POSIX" in PROJECT["project"]["classifiers"]
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    file = ROOT / "audit" / "dpaudit" / "mechanisms" / "__init__.py"
+    file = ROOT / "audit" / "dpaudit" / "running" / "__init__.py"
     spec = importlib.util.spec_from_file_location("elsewhere", file)
     assert spec is not None
     assert spec.loader is not None
@@ -127,8 +127,8 @@ def _asked(*roots: Path, code: str = ASK) -> list[str]:
 
 
 def _copy(to: Path) -> Path:
-    (to / "dpaudit" / "text").mkdir(parents=True)
-    for name in ("__init__.py", "text/__init__.py", "text/version.py"):
+    (to / "dpaudit").mkdir(parents=True)
+    for name in ("__init__.py", "text.py", "values.py"):
         shutil.copy(Path(str(dpaudit.__file__)).parent / name, to / "dpaudit" / name)
     return to
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.mechanisms.sources import Source
 from dpaudit.result.provenance import Provenance, SourceFile, key
+from dpaudit.running.sources import Source
 
 FULL: dict[str, Any] = {
     "date": "2026-03-01T12:30:00+00:00",

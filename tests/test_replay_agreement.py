@@ -18,7 +18,7 @@ from dpaudit.cli import replay_file
 from dpaudit.cli.app import app
 from dpaudit.cli.replay_file import plan_replay, replay_in_test
 from dpaudit.engine.replay_outcome import Replay, same_claim
-from dpaudit.sampling import fresh_process
+from dpaudit.running import fresh_process
 from dpaudit.testing import assert_private, session
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.values import Foreign

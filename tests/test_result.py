@@ -16,7 +16,7 @@ from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.plan import Plan
 from dpaudit.engine.replay_outcome import Replay
-from dpaudit.settings.audit import AuditSettings
+from dpaudit.settings import AuditSettings
 
 from .agreement import check_agreement
 from .reports import sample

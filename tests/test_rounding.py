@@ -20,9 +20,7 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import planned_of
-from dpaudit.testing.effort import DETECT, violations_of
-from dpaudit.testing.messages import violation
-from dpaudit.text.rounding import (
+from dpaudit.rounding import (
     at_least,
     at_most,
     lower,
@@ -32,6 +30,8 @@ from dpaudit.text.rounding import (
     rate_at_most,
     upper,
 )
+from dpaudit.testing.effort import DETECT, violations_of
+from dpaudit.testing.messages import violation
 from dpaudit_reports import plot_tradeoff, to_markdown
 from dpaudit_reports.formats.facts import Run, Screen
 from dpaudit_reports.formats.table import table_text as text_of_table
@@ -52,7 +52,7 @@ def files() -> list[Path]:
 
 
 def roundings_of_bounds(code: str) -> list[str]:
-    """Return expressions that format a bound without `dpaudit.text.rounding`."""
+    """Return expressions that format a bound without `dpaudit.rounding`."""
     found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
@@ -76,9 +76,7 @@ def test_bounds_are_formatted_by_the_module_numbers_only() -> None:
     wrong = [
         f"{file}: {code}" for file, text in texts.items() if asked.search(text) for code in roundings_of_bounds(text)
     ]
-    assert not wrong, "\n".join(
-        ["write these with lower, upper, at_least or at_most of dpaudit.text.rounding:", *wrong]
-    )
+    assert not wrong, "\n".join(["write these with lower, upper, at_least or at_most of dpaudit.rounding:", *wrong])
 
 
 def test_the_search_for_formats_of_bounds_finds_them() -> None:

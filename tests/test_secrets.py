@@ -15,10 +15,10 @@ import pytest
 
 from dpaudit import AuditResult
 from dpaudit.config import read_configs
-from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.mechanisms.requirements import project_name
-from dpaudit.text.masking import masked, masked_command, masked_values, masked_words
+from dpaudit.running import CommandMechanism
+from dpaudit.running.fingerprint import fingerprint
+from dpaudit.running.requirements import project_name
+from dpaudit.text import masked, masked_command, masked_values, masked_words
 
 from .conftest import Command
 from .stores import refused, stored

@@ -14,9 +14,19 @@ from dpaudit import ExecutionSettings, Pair, audit, audit_one_run, plan, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.options import RunOptions
 from dpaudit.config.models import AuditConfig
-from dpaudit.sampling.backends import backend
-from dpaudit.settings.audit import BACKENDS, DEFAULTS, FAILURES, METHODS, POWER, AuditSettings, default_jobs
-from dpaudit.settings.limits import check_confidence, check_jobs, check_trials
+from dpaudit.running.backends import backend
+from dpaudit.settings import (
+    BACKENDS,
+    DEFAULTS,
+    FAILURES,
+    METHODS,
+    POWER,
+    AuditSettings,
+    check_confidence,
+    check_jobs,
+    check_trials,
+    default_jobs,
+)
 from dpaudit.testing import assert_private
 from dpaudit.testing.session import Settings
 

@@ -16,9 +16,9 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
-from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.result.evidence import fingerprint
-from dpaudit.sampling import sampler
+from dpaudit.running import sampler
+from dpaudit.running.python import PythonMechanism
 
 from .reports.audits import text_of
 

@@ -22,8 +22,8 @@ import pytest
 from dpaudit import AuditResult, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
-from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.store import APPLICATION, Store, StoreError
+from dpaudit.running.python import PythonMechanism
+from dpaudit.running.store import APPLICATION, Store, StoreError
 
 from .stores import PAIR, PAIRS, block, stored
 from .unseeded import audit_unseeded
@@ -97,7 +97,7 @@ def slow(dataset, rng):
 """
 _SCRIPT = """
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.running.python import PythonMechanism
 def audited(store, progress=None):
     return audit(PythonMechanism("slow.py:slow"), "gaussian(mu=1)", Pair([0], [1]), trials=120, store=store, seed=0,
                  confidence=0.95, name="slow", attacks="median_clipped", progress=progress)
@@ -147,7 +147,7 @@ def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
 
 _HOLDER = """
 import sys
-from dpaudit.sampling.store import Store
+from dpaudit.running.store import Store
 store = Store(sys.argv[1], {"part": "a"})
 store.put(0, 0, [1.0], [2.0])
 print("ready", flush=True)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpaudit.mechanisms import worker
-from dpaudit.sampling.streams import stream, trial_streams
+from dpaudit.running import worker
+from dpaudit.running.streams import stream, trial_streams
 
 
 def test_each_trial_has_the_generator_that_it_would_have_alone() -> None:

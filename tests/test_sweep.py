@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from dpaudit import PureDP
 from dpaudit.cli.app import app
-from dpaudit.mechanisms import MechanismError
 from dpaudit.result.sweeps import Sweep
+from dpaudit.running import MechanismError
 
 from .replaced_audits import Audits, prose, replaced_audits, states, swept, written
 from .simulated_library import CATALOGUE, simulated_library

@@ -23,9 +23,9 @@ from dpaudit.cli.progress import EventLog
 from dpaudit.cli.sweep_cells import closes
 from dpaudit.engine import next_cell
 from dpaudit.engine.next_cell import Round
-from dpaudit.mechanisms import MechanismError
-from dpaudit.sampling.store import OtherAudit, StoreError, StoreRefused
-from dpaudit.settings.audit import AuditSettings
+from dpaudit.running import MechanismError
+from dpaudit.running.store import OtherAudit, StoreError, StoreRefused
+from dpaudit.settings import AuditSettings
 
 from .replaced_audits import HEAD, Audits, prose, replaced_audits, states, swept, written
 from .simulated_library import simulated_library

@@ -25,7 +25,7 @@ from dpaudit.learning.attack import resolve_attacks
 from dpaudit.result.model import witness_words
 from dpaudit.result.region import Region
 from dpaudit.result.values import Witness
-from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.running.runs import ExecutionSettings
 
 
 def test_of_thresholds_that_part_the_outputs_alike_the_middle_one_is_shown() -> None:

@@ -17,7 +17,7 @@ from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.result.region import Condition, Interval, Region
 from dpaudit.result.values import Counts
-from dpaudit.values.features import OUTPUT
+from dpaudit.values import OUTPUT
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit_attacks.ordered_events import averaged_ratios
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit_attacks.ratios import Labels, label_ratios, located, shrunken_ratios
 
 _MAX_COLUMNS = 16  # maximum number of columns of the outputs

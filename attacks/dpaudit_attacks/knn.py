@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Scale
 
 _MAX_COLUMNS = 10  # maximum number of columns; with more columns, distances carry little information

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import chdtri, softmax
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit_attacks.noise_laws import CONTINUOUS, DISCRETE, Fit, Fitted
 from dpaudit_attacks.responses import KARY, RESPONSES
 from dpaudit_attacks.vector_laws import VECTORS, FittedLaw, RowLaw

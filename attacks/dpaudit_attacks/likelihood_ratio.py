@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Seen = Any  # n outputs as the mechanism returned them: an array, or a list of any objects
 

@@ -14,8 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import fit_logistic, linear
+from dpaudit.numerics import Array, fit_logistic, linear
 from dpaudit.outputs import Scale
 
 # The regression uses at least this number of outputs, because bets on rare outputs depend on the slope.  An error of

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtr
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Function = Callable[[Array], Array]
 _LEAST = 1e-9  # smallest scale of continuous noise, for numbers of order one

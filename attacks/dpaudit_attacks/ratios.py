@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.folds import out_of_fold
-from dpaudit.numerics.logistic import fit_logistic, linear
+from dpaudit.numerics import Array, fit_logistic, linear, out_of_fold
 
 Labels = npt.NDArray[np.intp]  # labels of outputs: (n,), or (n, m) for m labels of each output
 

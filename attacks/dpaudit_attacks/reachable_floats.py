@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _MAX_NUMBERS = 4  # maximum number of numbers of an output that are used
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, gammaln, logsumexp
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import linear
+from dpaudit.numerics import Array, linear
 from dpaudit_attacks.ratios import located
 from dpaudit_attacks.vector_laws import FittedLaw, RowLaw, independent
 

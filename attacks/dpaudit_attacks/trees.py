@@ -20,9 +20,7 @@ from typing import ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.folds import FOLDS, in_fold
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit.numerics import FOLDS, Array, fit_logistic, in_fold
 from dpaudit_attacks.logistic import TIMED, varied_features
 
 _MIN_LEAF_SHARE = 0.01  # minimum share of the rows in a leaf

@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 from scipy.special import chdtri, logsumexp, ndtr, ndtri
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import linear
+from dpaudit.numerics import Array, linear
 from dpaudit_attacks.noise_laws import laplace_cdf
 
 

@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from dpaudit.engine.scores import audit_scores
     from dpaudit.learning.attack import Attack
     from dpaudit.libraries.subject import Subject, audit_subject
-    from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.outputs import Raised, Timed, register_encoder
     from dpaudit.pairs.pair import Pair
     from dpaudit.pairs.search import SearchPairs
     from dpaudit.result.model import AuditResult
     from dpaudit.result.values import Verdict
+    from dpaudit.running import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
-    from dpaudit.text.version import __version__
+    from dpaudit.text import __version__
     from dpaudit.values import Foreign
 
 _HOMES = {
     "ApproxDP": "claims",
     "Attack": "learning.attack",
     "AuditInconclusive": "testing",
-    "CommandMechanism": "mechanisms",
+    "CommandMechanism": "running",
     "AuditResult": "result.model",
     "GaussianDP": "claims",
     "LaplaceDP": "claims",
     "OnlineAudit": "engine.online",
-    "Mechanism": "mechanisms",
-    "MechanismError": "mechanisms",
+    "Mechanism": "running",
+    "MechanismError": "running",
     "Pair": "pairs.pair",
     "PrivacyLoss": "claims",
     "PrivacyViolation": "testing",
@@ -66,15 +66,15 @@ _HOMES = {
     "TradeoffFunction": "claims",
     "Verdict": "result.values",
     "ZeroConcentratedDP": "claims",
-    "__version__": "text.version",
+    "__version__": "text",
     "Plan": "engine.plan",
     "Progress": "engine.collector",
-    "ExecutionSettings": "sampling.runs",
+    "ExecutionSettings": "running.runs",
     "audit": "engine.audit",
     "audit_one_run": "engine.one_run",
     "audit_scores": "engine.scores",
     "audit_subject": "libraries.subject",
-    "batched": "mechanisms",
+    "batched": "running",
     "compose": "claims",
     "parse_claim": "claims",
     "plan": "engine.plan",

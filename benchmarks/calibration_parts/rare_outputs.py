@@ -14,7 +14,7 @@ from rare_output import Listed, Rare, Together, epsilon_of
 from calibration_parts import Outcome, Row
 from calibration_parts.limit import Limit
 from dpaudit import CommandMechanism, Pair, audit
-from dpaudit.mechanisms import IsolatedMechanism
+from dpaudit.running import IsolatedMechanism
 
 _FILE = Path(__file__).resolve().parent.parent / "rare_output.py"
 _TOLERANCE = 1e-9

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dpaudit.mechanisms.wire import HEADER, frame
-from dpaudit.sampling.store import Store, StoreError, digest_of
+from dpaudit.running.store import Store, StoreError, digest_of
+from dpaudit.running.wire import HEADER, frame
 
 from .mutations import VALUES, Random, of_bytes
 from .target import Target, Wrong

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit import audit
-from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling import sampler
+from dpaudit.running import CommandMechanism, sampler
+from dpaudit.running.python import PythonMechanism
 from safeguards_parts.cases import CASES
 
 CONFIDENCE = 0.99

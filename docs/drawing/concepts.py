@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from drawing.canvas import Canvas, Plot
 from drawing.errors import draw_claim, errors, forbid
 

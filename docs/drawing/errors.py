@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit import TradeoffFunction
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from drawing.canvas import Canvas, Plot
 
 SIZE = 480, 450

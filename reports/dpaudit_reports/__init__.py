@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
-from dpaudit.text.signs import PAPERS
+from dpaudit.text import PAPERS
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias, TypeVar
 
-from dpaudit.text.rounding import count
+from dpaudit.rounding import count
 
 # --- text
 

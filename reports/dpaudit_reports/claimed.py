@@ -20,9 +20,9 @@ from dpaudit.claims import (
     rounded,
 )
 from dpaudit.claims.tabulated import NO_CLAIM
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, number, upper
+from dpaudit.rounding import NOT_KNOWN, at_least, at_most, number, upper
 from dpaudit_reports.blocks import Code, Math, Span, Text, bare
 
 DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e-1)  # values of delta at which a report shows bounds on epsilon

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from dpaudit.result.evidence import fingerprint
 from dpaudit.result.model import AuditResult
-from dpaudit.text.printable import shortened
+from dpaudit.text import shortened
 from dpaudit_reports.blocks import Block, Document, Figure, Heading, Paragraph, Part
 from dpaudit_reports.html_blocks import blocks_html
 from dpaudit_reports.sections import SECTIONS, Section

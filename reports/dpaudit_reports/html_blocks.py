@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from dpaudit.text.printable import printable
+from dpaudit.text import printable
 from dpaudit_reports import blocks as b
 from dpaudit_reports.figures.canvas import COLORS, PANEL
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dpaudit.text.printable import printable
+from dpaudit.text import printable
 from dpaudit_reports import blocks as b
 
 MAX_CHARACTERS = 60_000  # maximum length of the text; GitHub allows 65,536 characters in a comment

@@ -17,8 +17,7 @@ from typing import Any
 import matplotlib
 import typst
 
-from dpaudit.text.printable import printable
-from dpaudit.text.signs import PAPERS
+from dpaudit.text import PAPERS, printable
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.canvas import style
 

@@ -17,10 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import number, percent_at_least
-from dpaudit.text.spelling import hint
+from dpaudit.rounding import number, percent_at_least
+from dpaudit.text import hint
 from dpaudit_reports.blocks import Code, Document, KeyValues, Math, Panel, Text
 from dpaudit_reports.blocks import Figure as Panels
 from dpaudit_reports.claimed import allowed_epsilon, certified_profile, claimed_number, profile_points

@@ -11,7 +11,7 @@ from enum import Enum
 from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.result.values import PairRow, Witness
 from dpaudit.result.words import quotation
-from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, count, percent_at_most
+from dpaudit.rounding import NOT_KNOWN, at_least, at_most, count, percent_at_most
 from dpaudit_reports.blocks import Code, Span, Strong, bare
 from dpaudit_reports.verdicts import fresh
 

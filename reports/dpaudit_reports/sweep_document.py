@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
-from dpaudit.text.printable import one_line, shortened
-from dpaudit.text.reasons import Reason, quoted
-from dpaudit.text.rounding import lower, percent_at_most, upper
-from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
+from dpaudit.rounding import lower, percent_at_most, upper
+from dpaudit.text import NO_RESULT, SIGNS, Reason, Sign, one_line, quoted, shortened
 from dpaudit_reports.blocks import (
     Block,
     Callout,

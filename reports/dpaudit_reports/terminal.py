@@ -12,8 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from dpaudit.text.printable import encodable, one_line, printable
-from dpaudit.text.signs import NO_RESULT, SIGNS
+from dpaudit.text import NO_RESULT, SIGNS, encodable, one_line, printable
 from dpaudit_reports import blocks as b
 from dpaudit_reports.blocks import spans_of
 from dpaudit_reports.formats.facts import Screen

@@ -10,9 +10,8 @@ from dpaudit.result.evidence import given_scores, once
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import quotation, words_of
-from dpaudit.text.reasons import Reason, WarningCode, has_code, nothing_holds, quoted
-from dpaudit.text.rounding import at_least, at_most, percent_at_most, upper
-from dpaudit.text.signs import SIGNS
+from dpaudit.rounding import at_least, at_most, percent_at_most, upper
+from dpaudit.text import SIGNS, Reason, WarningCode, has_code, nothing_holds, quoted
 from dpaudit_reports.blocks import Math, Span, bare
 from dpaudit_reports.claimed import enlarged, least_found_in_words
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.learning.weights import ModelWeights
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit_attacks.known_noise import KnownNoise
 from dpaudit_attacks.noise_laws import CONTINUOUS, DISCRETE, Fitted
 

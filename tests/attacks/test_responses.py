@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.learning.blocks import encoding_of
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 from dpaudit_attacks.known_noise import KnownNoise
 from dpaudit_attacks.responses import RESPONSES, best_places

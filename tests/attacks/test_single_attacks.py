@@ -12,7 +12,7 @@ from scipy.special import betaln
 
 from dpaudit import Pair, PureDP, audit
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.numerics.logistic import fit_logistic
+from dpaudit.numerics import fit_logistic
 from dpaudit.outputs import Scale, Timed
 from dpaudit_attacks import ordered_events
 from dpaudit_attacks.knn import NearestNeighbours

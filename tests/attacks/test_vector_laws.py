@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit_attacks.known_noise import KnownNoise
 from dpaudit_attacks.vector_laws import VECTORS, FittedLaw, shrunken
 

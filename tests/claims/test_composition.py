@@ -27,7 +27,7 @@ from dpaudit.claims import (
 )
 from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.operations.accounting import Part, composed
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 ALPHA: Array = np.unique(
     np.concatenate(

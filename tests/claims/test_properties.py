@@ -24,7 +24,7 @@ from dpaudit.claims import (
     compose,
     parse_claim,
 )
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 ALPHA: Array = np.unique(np.concatenate([[0.0], np.geomspace(1e-9, 0.1, 40), np.linspace(0.1, 1.0, 181)]))
 EPSILON: Array = np.linspace(-30, 30, 2001)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.config import ConfigError, read_text
-from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text import read_foreign
 
 from .command_line import CONFIG, Command
 

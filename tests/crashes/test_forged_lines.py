@@ -17,7 +17,7 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.cli import app as cli
 from dpaudit.cli.progress import progress_bar
 from dpaudit.engine.audit import Progress
-from dpaudit.mechanisms import CommandMechanism, MechanismError
+from dpaudit.running import CommandMechanism, MechanismError
 from dpaudit_reports.blocks import MAX_ENTRIES
 
 from .command_line import CONFIG, Command

@@ -22,8 +22,8 @@ def release(dataset, rng):
 CALLS = """
 import os
 from pathlib import Path
-from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.backends import called_elsewhere
+from dpaudit.running.python import PythonMechanism
+from dpaudit.running.backends import called_elsewhere
 
 def release(dataset):
     return PythonMechanism("release.py:release").loaded(dataset, None)

@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
-from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.result.values import Counts
-from dpaudit.sampling import fresh_process
+from dpaudit.running import CommandMechanism, fresh_process
+from dpaudit.running.python import PythonMechanism
 
 from ..unseeded import unseeded_generator
 

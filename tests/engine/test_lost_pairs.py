@@ -14,7 +14,7 @@ from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, Verdict, audi
 from dpaudit.engine.replay import replay
 from dpaudit.pairs.pair import distinct
 from dpaudit.result.evidence import SequentialEvidence
-from dpaudit.sampling.store import Store, StoreError
+from dpaudit.running.store import Store, StoreError
 
 from ..agreement import check_agreement
 

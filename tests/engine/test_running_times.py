@@ -15,8 +15,8 @@ import pytest
 from scipy.stats import chi2
 
 from dpaudit import AuditResult, Pair, PureDP, audit
-from dpaudit.mechanisms.protocol import THIS_PROCESS
 from dpaudit.result.evidence import SequentialEvidence, fingerprint
+from dpaudit.running.protocol import THIS_PROCESS
 
 from ..unseeded import audit_unseeded
 

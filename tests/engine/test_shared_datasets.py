@@ -18,9 +18,9 @@ import pandas as pd
 import pytest
 
 from dpaudit import Pair, batched
-from dpaudit.mechanisms.copies import detached
-from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.result.evidence import fingerprint
+from dpaudit.running.copies import detached
+from dpaudit.running.python import PythonMechanism
 
 from .shared_state import FILE, Rng, audited
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, MechanismError, Verdict, audit, batched
-from dpaudit.mechanisms.copies import detached_batch
 from dpaudit.result.evidence import fingerprint
-from dpaudit.sampling.sampler import Sampler
+from dpaudit.running.copies import detached_batch
+from dpaudit.running.sampler import Sampler
 
 from .shared_state import PAIR, Rng, audited, fresh
 
@@ -166,7 +166,7 @@ def test_a_conversion_that_changes_no_score_is_allowed() -> None:
 
 
 def test_arrays_of_several_calls_are_not_joined_into_one_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.sampling.sampler.CHUNK", 20)
+    monkeypatch.setattr("dpaudit.running.sampler.CHUNK", 20)
     outcomes = Sampler(converted("error", text, np.array), [PAIR], seed=0).block(0, 0, 60)
     assert "one call returned only numbers and another call only text" in outcomes[1].failure
     assert not outcomes[1].outputs

@@ -13,7 +13,7 @@ from scipy.stats import beta as beta_law
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
 from dpaudit.inference.fixed.exact_binomial import ALPHA_SHARE
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])
 CLAIMS: list[TradeoffFunction] = [

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.inference.one_run import check_counts, shape_of
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 
 def plain_exact(epsilon: float, delta: float, m: int, r: int, v: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 
 def simulated_runs(claim: TradeoffFunction, n0: int, n1: int, r: int, draws: int, rng: np.random.Generator) -> Array:

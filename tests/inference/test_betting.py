@@ -14,7 +14,7 @@ from dpaudit.inference.grid import BINS, CUTS, EDGES, bin_counts, bin_of, rows_o
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.sequential.betting import Bet, best_bet, log_optimal
 from dpaudit.inference.sequential.strategy import Strategy, p_value_of, strategy
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 CLAIMS: list[TradeoffFunction] = [
     PureDP(0.0),

@@ -22,7 +22,7 @@ from dpaudit.inference.fixed.binomial import clopper_pearson, clopper_pearson_lo
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower, p_value, parameter_lower
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability, slack
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 from .plain_exact_binomial import ALPHAS, CLAIMS, law, plain_bound, plain_evidence, plain_p_value, tail
 

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
 from dpaudit.inference.one_run import p_value, p_value_exact, shape_of
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 from .plain_one_run import (
     bisected_inverse,

@@ -11,7 +11,7 @@ from dpaudit.claims import GaussianDP
 from dpaudit.inference.scores.rank_bounds import Path, RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion
 from dpaudit.inference.scores.ranks import Blocks
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 from .plain_one_run import refutes_by_recursion
 

@@ -15,7 +15,7 @@ from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.blurring import blurred
 from dpaudit.inference.sequential.planned import growth_rate
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 POINT = ApproxDP(epsilon=1.0, delta=1e-5)
 

@@ -23,7 +23,7 @@ from dpaudit.inference.fixed.regions import (
 )
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.sequential.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.evidence import FixedEvidence, read_back
 
 

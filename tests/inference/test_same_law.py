@@ -15,8 +15,8 @@ from dpaudit.inference.fixed.newcomers import p_value
 from dpaudit.inference.independence import hypergeometric
 from dpaudit.inference.independence.hypergeometric import two_sided
 from dpaudit.inference.independence.same_law import differences, repeats
-from dpaudit.numerics.arrays import Array
-from dpaudit.values.content import key
+from dpaudit.numerics import Array
+from dpaudit.values import key
 
 LEVEL = 1e-9  # about the level of each comparison in an audit
 Rng = np.random.Generator

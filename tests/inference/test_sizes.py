@@ -22,7 +22,7 @@ from scipy.stats import beta as beta_law
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, TradeoffFunction
 from dpaudit.inference.fixed.exact_binomial import ALPHA_SHARE, Sizes, parameter_lower
 from dpaudit.inference.fixed.outcomes import slack
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.confirmation import band_of
 
 from .plain_exact_binomial import law, plain_evidence, points, tail

@@ -19,7 +19,7 @@ from dpaudit.config.numbers import numeric_arguments
 from dpaudit.libraries import opendp
 from dpaudit.libraries.configured import LibraryCall, read
 from dpaudit.libraries.inside import opendp as inside
-from dpaudit.mechanisms import MechanismError
+from dpaudit.running import MechanismError
 
 from ..unseeded import CONFIDENCE_OPTION, audit_unseeded
 

@@ -18,7 +18,7 @@ from dpaudit.libraries import audit_subject, neighbours, opendp
 from dpaudit.libraries.cells import cells_of, parsed
 from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import UnknownSubject
-from dpaudit.values.content import key
+from dpaudit.values import key
 
 from ..unseeded import CONFIDENCE
 from .opendp_facts import facts

@@ -15,8 +15,8 @@ from dpaudit.config import read_configs
 from dpaudit.libraries import synthesizer
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import UnknownSubject
-from dpaudit.mechanisms.sources import source_of
-from dpaudit.sampling.identity import mechanism_name
+from dpaudit.running.identity import mechanism_name
+from dpaudit.running.sources import source_of
 
 SCHEMA: dict[str, Any] = {"city": ["Bonn", "Jena", "Ulm"], "age": (0, 100)}
 

@@ -11,10 +11,10 @@ from dpaudit import PureDP
 from dpaudit.config import ConfigError, PlannedAudit, read_configs
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import UnknownSubject
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.modules import file_fingerprint
-from dpaudit.mechanisms.sources import source_of
-from dpaudit.sampling.identity import mechanism_name
+from dpaudit.running import MechanismError
+from dpaudit.running.identity import mechanism_name
+from dpaudit.running.modules import file_fingerprint
+from dpaudit.running.sources import source_of
 
 GENERATOR = """\
 import os

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import Parts
-from dpaudit.values.features import Feature
+from dpaudit.values import Feature
 
 OUT: Feature = ("output",)
 

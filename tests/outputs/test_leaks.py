@@ -12,7 +12,7 @@ from dpaudit import Pair, PureDP, audit
 from dpaudit.engine.collector import new_collector
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.outputs import Timed
-from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.running.runs import ExecutionSettings
 
 from .leaks import LEAKS, Leaking
 

@@ -22,7 +22,7 @@ from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, co
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness
-from dpaudit.values.features import OUTPUT
+from dpaudit.values import OUTPUT
 from dpaudit_attacks.histogram import TableQueries
 from dpaudit_reports.sections.evidence import query_of
 

@@ -23,7 +23,7 @@ from dpaudit.outputs import (
     Raised,
 )
 from dpaudit.outputs.parts import parts_of
-from dpaudit.values.features import OUTPUT
+from dpaudit.values import OUTPUT
 
 from .leaks import LEAKS, Leaking
 

@@ -16,7 +16,7 @@ from dpaudit.outputs.entries import label_of
 from dpaudit.outputs.outcomes import Raised
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import MAX_ROWS, Parts, frame_columns, mapping_columns, read_column
-from dpaudit.values.features import OUTPUT, words
+from dpaudit.values import OUTPUT, words
 from dpaudit_reports.sections.evidence import query_of
 
 CITIES = ["Ulm", "Bonn", "Ulm"]

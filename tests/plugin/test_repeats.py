@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.sampling.output_fingerprint import Beginning
+from dpaudit.running.output_fingerprint import Beginning
 from dpaudit.testing.messages import summary
 
 pytest_plugins = ["pytester"]

@@ -18,7 +18,7 @@ from dpaudit.inference.grid import BINS
 from dpaudit.result.evidence import FixedEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.text import Reason, WarningCode
 from dpaudit_reports.blocks import Block, Document, Figure
 from dpaudit_reports.document import document
 from dpaudit_reports.sections import SECTIONS

@@ -19,7 +19,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.region import Condition, Interval, Region
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.text import Reason, WarningCode
 
 ENVIRONMENT: dict[str, Any] = {
     "dpaudit": "0.1.0",

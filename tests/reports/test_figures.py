@@ -21,7 +21,7 @@ from dpaudit import audit_scores
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.inference.grid import EDGES
-from dpaudit.numerics.arrays import AnyArray
+from dpaudit.numerics import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
 from dpaudit_reports.figures.canvas import COLORS, PAPER, WITNESS

@@ -19,9 +19,7 @@ from rich.cells import cell_len
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.printable import encodable, printable
-from dpaudit.text.reasons import Reason, WarningCode
-from dpaudit.text.signs import NO_RESULT, SIGNS
+from dpaudit.text import NO_RESULT, SIGNS, Reason, WarningCode, encodable, printable
 from dpaudit_reports.formats import FORMATS, rendered
 from dpaudit_reports.formats.facts import Audited, Run, Screen
 from dpaudit_reports.formats.table import wrapped

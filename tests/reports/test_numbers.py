@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.text.rounding import at_least, at_most, count, number, percent, seconds
+from dpaudit.rounding import at_least, at_most, count, number, percent, seconds
 
 _DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 

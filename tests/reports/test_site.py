@@ -18,7 +18,7 @@ from dpaudit.claims import parse_claim
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit.text.signs import SIGNS
+from dpaudit.text import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
 from dpaudit_reports.site.folder import ADDRESS, MANIFEST, addresses, digest_of

@@ -12,7 +12,7 @@ import pytest
 from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.text import Reason, WarningCode
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.rates import RegionStatus, region_status

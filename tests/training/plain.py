@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training import reference
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay, training
 from dpaudit.catalogue.training import DpGd
-from dpaudit.mechanisms import MechanismError
+from dpaudit.running import MechanismError
 from dpaudit.training import canaries, reference, views
 
 SURE = 1 - 1e-6

@@ -14,7 +14,7 @@ import pytest
 from joblib.externals.loky.backend import reduction
 
 from dpaudit import AuditResult, MechanismError, Pair, training
-from dpaudit.sampling import sampler
+from dpaudit.running import sampler
 from dpaudit.training import canaries, reference
 from dpaudit.training.models import TrainingProgress
 

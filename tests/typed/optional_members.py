@@ -14,8 +14,8 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, audit, batched
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms import Mechanism
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
+from dpaudit.running import Mechanism
 
 Rows = Sequence[float]
 

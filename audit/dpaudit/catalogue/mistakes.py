@@ -16,7 +16,7 @@ import numpy as np
 
 from dpaudit.catalogue.promises import ANSWER, RECORDS, Builtin, GaussianSum, Inputs, Unit, check_positive, vector
 from dpaudit.claims import GaussianDP, TradeoffFunction
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.values import Dataset
 
 _UNIT: Inputs = {**RECORDS, "bounds": (0.0, 1.0)}

@@ -21,7 +21,7 @@ from dpaudit.catalogue.promises import (
     with_laplace,
 )
 from dpaudit.claims import LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.values import Dataset
 
 _CELLS: Inputs = {"relation": "one_value", "size": 5}

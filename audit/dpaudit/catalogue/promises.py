@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training.claims import is_whole
 from dpaudit.values import Dataset
 

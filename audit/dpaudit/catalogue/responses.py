@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaudit.catalogue.promises import Builtin, Inputs, Unit
 from dpaudit.claims import PureDP, TradeoffFunction
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics import Array, Flags
 from dpaudit.values import Dataset
 
 _BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "out_of_domain": False}

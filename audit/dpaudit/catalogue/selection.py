@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, Pure, vector, with_laplace
 from dpaudit.claims import PureDP, TradeoffFunction
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics import Array, Flags
 from dpaudit.values import Dataset
 
 _QUERIES: Inputs = {"relation": "all_values", "size": 5}

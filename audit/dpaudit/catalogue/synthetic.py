@@ -24,7 +24,7 @@ import numpy as np
 from dpaudit.catalogue.promises import Pure, check_count, check_positive
 from dpaudit.catalogue.synthetic_domain import SMALL, Cells, Domain, Schema, columns_of, counts_of, drawn
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.values import Dataset
 
 TableOutput = dict[str, Any]  # a table as a dict of columns, or noisy counts by name

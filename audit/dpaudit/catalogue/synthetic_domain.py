@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.catalogue.promises import check_count
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.pairs.records import bounds_or_list, numeric, read_schema
 from dpaudit.values import Dataset, Record
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.catalogue.synthetic import Marginals, PateLike, Rounds
 from dpaudit.catalogue.synthetic_domain import Cells, Domain, columns_of
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.values import Dataset
 
 

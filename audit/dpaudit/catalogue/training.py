@@ -15,7 +15,7 @@ import numpy as np
 
 from dpaudit.catalogue.promises import Builtin, Inputs
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.pair import Pair
 from dpaudit.training.claims import claim
 from dpaudit.training.reference.experiments import Training

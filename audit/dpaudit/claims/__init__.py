@@ -2,7 +2,7 @@
 
 The subpackage `operations` derives new claims from given ones.
 
-May import: `numerics`, `text`, `values`.
+May import: `numerics`, `rounding`, `text`, `values`.
 Public names: those below.
 """
 

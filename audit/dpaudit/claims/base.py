@@ -31,8 +31,7 @@ from typing import ClassVar, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect_each
+from dpaudit.numerics import Array, bisect_each
 from dpaudit.values import Foreign, Parameters
 
 

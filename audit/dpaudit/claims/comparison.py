@@ -8,8 +8,7 @@ import numpy as np
 
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.envelope import NEGLIGIBLE, Envelope
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.caches import kept
+from dpaudit.numerics import Array, kept
 
 _EQUAL = 1e-9  # relative differences of delta, beta or the maximum privacy loss up to this are rounding errors
 _NEAR = 1e-12  # nats, for epsilons near 1; the same for differences of epsilon

@@ -18,8 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri, ndtri_exp
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.hulls import lower_hull, lowest
+from dpaudit.numerics import Array, lower_hull, lowest
 from dpaudit.values import Foreign
 
 NEGLIGIBLE = 1e-280  # gap below which a computed gap may result from underflow, which begins at 1e-308

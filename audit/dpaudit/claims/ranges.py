@@ -9,7 +9,7 @@ from typing import SupportsFloat, SupportsIndex
 
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.envelope import Envelope
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 
 class PolygonalClaim(TradeoffFunction):

@@ -31,8 +31,7 @@ import numpy as np
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.ranges import PolygonalClaim, nonnegative
-from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.numerics.bisect import bisect_each
+from dpaudit.numerics import Array, Flags, bisect_each
 from dpaudit.values import Parameters
 
 _ROUNDING = 1e-15  # bound of the rounding error of a computed logarithm, relative to max(1, |logarithm|)

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.ranges import nonnegative, probability
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -13,8 +13,7 @@ from scipy.special import ndtri
 
 from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.ranges import PolygonalClaim
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.hulls import lower_hull
+from dpaudit.numerics import Array, lower_hull
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -1,7 +1,7 @@
 """Parses claims from text such as "gaussian(mu=1)", the form that `str(claim)` returns.
 
 Operations on claims can be nested: `repeated(subsampled(gaussian(mu=1), rate=0.01), n=1000)`.  Numbers may be
-expressions, such as log(3) (`dpaudit.text.numbers`).  Common claims have short forms, such as "eps=1" and "(1, 1e-5)":
+expressions, such as log(3) (`dpaudit.rounding`).  Common claims have short forms, such as "eps=1" and "(1, 1e-5)":
 
     SHORT     = PARTS | (PARTS)
     PARTS     = NUMBER, NUMBER | PARAMETER=NUMBER | PARAMETER=NUMBER, PARAMETER=NUMBER
@@ -25,9 +25,8 @@ from dpaudit.claims.operations.subsample import RELATIONS, subsampled
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
 from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
-from dpaudit.text.numbers import FUNCTIONS, number_of, read_number
-from dpaudit.text.rounding import upper
-from dpaudit.text.spelling import nearest
+from dpaudit.rounding import FUNCTIONS, number_of, read_number, upper
+from dpaudit.text import nearest
 
 _EXACT_DIGITS = 6  # significant digits of numbers that people write, such as 1.00004
 _ROUNDING_ERROR = 1e-9  # relative error of numbers that accounting libraries compute

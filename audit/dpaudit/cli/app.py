@@ -47,7 +47,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dpaudit.text.version import __version__
+        from dpaudit.text import __version__
 
         show(f"dpaudit {__version__}")
         raise typer.Exit

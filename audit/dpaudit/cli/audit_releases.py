@@ -15,15 +15,14 @@ from dpaudit.cli.runner import Runner
 from dpaudit.cli.terminal import say
 from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
-from dpaudit.mechanisms import IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.installer import Releases, is_network_failure, released
-from dpaudit.mechanisms.raised import message_of
-from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.releases import Bisection, Release, State
 from dpaudit.result.values import Verdict
-from dpaudit.sampling.streams import stream
-from dpaudit.text.printable import shortened
-from dpaudit.text.spelling import nearest
+from dpaudit.running import IsolatedMechanism, MechanismError
+from dpaudit.running.installer import Releases, is_network_failure, released
+from dpaudit.running.raised import message_of
+from dpaudit.running.requirements import wrong_version
+from dpaudit.running.streams import stream
+from dpaudit.text import nearest, shortened
 from dpaudit.values import Foreign
 
 _MOST_OFFLINE = 3  # number of releases in a row after which a network failure ends the search

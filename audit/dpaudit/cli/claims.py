@@ -11,8 +11,7 @@ import typer
 from dpaudit.cli.ending import refuse
 from dpaudit.cli.options import check_writable, number_option, option
 from dpaudit.cli.terminal import show, waiting
-from dpaudit.settings.audit import DEFAULTS, POWER
-from dpaudit.settings.limits import check_confidence, check_probability, percent_meant
+from dpaudit.settings import DEFAULTS, POWER, check_confidence, check_probability, percent_meant
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
@@ -31,7 +30,7 @@ def convert(
 ) -> None:
     """Convert claims to epsilon, delta, mu and points of their trade-off curves."""
     from dpaudit.claims import parse_claim
-    from dpaudit.text.rounding import upper
+    from dpaudit.rounding import upper
 
     if delta is not None and epsilon is not None:
         refuse("--delta and --epsilon cannot be used together; give one of them")
@@ -57,7 +56,7 @@ def convert(
 
 
 def _conversions(claim: TradeoffFunction) -> list[str]:
-    from dpaudit.text.rounding import lower, upper
+    from dpaudit.rounding import lower, upper
 
     text, claim = str(claim), claim.symmetrized()
     errors = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)

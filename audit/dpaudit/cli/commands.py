@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpaudit.settings.audit import RESUMES
-from dpaudit.text.printable import one_line
+from dpaudit.settings import RESUMES
+from dpaudit.text import one_line
 
 if TYPE_CHECKING:
     from dpaudit.values import Foreign

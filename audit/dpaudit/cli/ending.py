@@ -23,8 +23,7 @@ from typing import NoReturn
 import typer
 
 from dpaudit.cli.terminal import complain, say
-from dpaudit.text.masking import masked, masked_command
-from dpaudit.text.refused import Refused
+from dpaudit.text import Refused, masked, masked_command
 
 NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3, 4
 
@@ -57,7 +56,7 @@ def interrupted_code() -> int:
 
 def internal_error(error: BaseException) -> int:
     """Report an error of dpaudit itself, or a lack of memory, disk space or file handles; return the exit code."""
-    from dpaudit.mechanisms.raised import message_of, of_machine
+    from dpaudit.running.raised import message_of, of_machine
 
     if of_machine(error):
         complain(f"the command is not completed: {message_of(error) or 'out of memory'}")

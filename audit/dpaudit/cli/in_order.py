@@ -10,9 +10,9 @@ from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder
 from dpaudit.cli.runner import Runner
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, lock_file
-from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.limits import own_error_state
 from dpaudit.result.atomic_write import remove_placed, write_placed
+from dpaudit.running.isolated import IsolatedMechanism
+from dpaudit.running.limits import own_error_state
 
 
 class InOrder:

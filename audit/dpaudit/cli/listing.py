@@ -13,7 +13,7 @@ import typer
 from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
 from dpaudit.cli.options import check_choice, completing, option
 from dpaudit.cli.terminal import say, show
-from dpaudit.text.printable import one_line
+from dpaudit.text import one_line
 
 if TYPE_CHECKING:
     from dpaudit.config import PlannedAudit
@@ -85,8 +85,8 @@ def clean(yes: Annotated[bool, option("Remove the listed environments.", "--yes"
 
     Exit codes: 0 all environments were listed or removed, 2 wrong usage, and 3 some environments could not be removed.
     """
-    from dpaudit.mechanisms import MechanismError
-    from dpaudit.mechanisms.environments import cached_environments, environments_folder, remove
+    from dpaudit.running import MechanismError
+    from dpaudit.running.environments import cached_environments, environments_folder, remove
 
     try:
         found = cached_environments()

@@ -16,13 +16,12 @@ from dpaudit.cli.progress import EventLog, log_result, numbered, progress_bar
 from dpaudit.config import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.engine.next_cell import Round
-from dpaudit.mechanisms import IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.raised import message_of, of_machine, raised
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
-from dpaudit.sampling.store import StoreRefused
-from dpaudit.text.masking import masked
-from dpaudit.text.reasons import WarningCode, has_code
+from dpaudit.running import IsolatedMechanism, MechanismError
+from dpaudit.running.raised import message_of, of_machine, raised
+from dpaudit.running.store import StoreRefused
+from dpaudit.text import WarningCode, has_code, masked
 from dpaudit.values import Foreign
 
 _clock = time.monotonic

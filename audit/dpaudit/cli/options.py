@@ -16,11 +16,19 @@ import typer
 from dpaudit.cli.commands import RESUME_ANYWAY
 from dpaudit.cli.ending import refuse
 from dpaudit.result import RESULTS
-from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, default_jobs
-from dpaudit.settings.limits import MIN_TRIALS, check_confidence, check_confirm, check_jobs, percent_meant
-from dpaudit.text.numbers import comma_meant, read_number
-from dpaudit.text.signs import PAPERS
-from dpaudit.text.spelling import hint, nearest
+from dpaudit.rounding import comma_meant, read_number
+from dpaudit.settings import (
+    BACKENDS,
+    DEFAULTS,
+    MIN_TRIALS,
+    AuditSettings,
+    check_confidence,
+    check_confirm,
+    check_jobs,
+    default_jobs,
+    percent_meant,
+)
+from dpaudit.text import PAPERS, hint, nearest
 
 
 def whole(least: int | None = None) -> Callable[[str | int], int]:

@@ -16,14 +16,13 @@ from dpaudit.cli.ending import print_traceback
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.terminal import keep_stdout, say
 from dpaudit.config import PlannedAudit
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.limits import foreign_code
-from dpaudit.mechanisms.raised import in_words, message_of, raised
-from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
-from dpaudit.text.foreign_files import open_foreign
-from dpaudit.text.refused import Refused
+from dpaudit.running import MechanismError
+from dpaudit.running.limits import foreign_code
+from dpaudit.running.raised import in_words, message_of, raised
+from dpaudit.running.sources import source_of
+from dpaudit.text import Refused, open_foreign
 from dpaudit.values import Foreign
 
 _PATIENCE = 10.0  # seconds after which the command names the mechanism that is still being loaded

@@ -15,10 +15,9 @@ from pathlib import Path
 from dpaudit.cli.terminal import drawn_line, is_terminal, say
 from dpaudit.engine import progress_line
 from dpaudit.engine.audit import Progress
-from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.model import AuditResult
-from dpaudit.text.printable import one_line
-from dpaudit.text.signs import SIGNS
+from dpaudit.running.raised import message_of
+from dpaudit.text import SIGNS, one_line
 
 _QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end
 

@@ -12,8 +12,7 @@ from dpaudit.cli.ending import INCONCLUSIVE, code_of, leave, print_traceback, re
 from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, option, whole_option
 from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import complain, say, show, waiting
-from dpaudit.settings.audit import DEFAULTS
-from dpaudit.settings.limits import MIN_TRIALS, check_jobs
+from dpaudit.settings import DEFAULTS, MIN_TRIALS, check_jobs
 
 if TYPE_CHECKING:
     from dpaudit.engine.audit import Replay
@@ -87,8 +86,8 @@ def replay(
         refuse(str(error))
     with waiting("loading", shown=not quiet):
         from dpaudit.cli.replay_file import plan_replay
-        from dpaudit.mechanisms import MechanismError
         from dpaudit.result.model import AuditResult
+        from dpaudit.running import MechanismError
 
     planned = None
     try:
@@ -120,7 +119,7 @@ def _signed(found: Replay) -> str:
     """Return the text of a replay; its first and last lines begin with the signs of the old and the new verdict."""
     from dpaudit.engine.replay_outcome import lines_of
     from dpaudit.result.values import Verdict
-    from dpaudit.text.signs import SIGNS
+    from dpaudit.text import SIGNS
 
     fresh = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
     fresh = fresh if found.conclusive else Verdict.INCONCLUSIVE

@@ -14,8 +14,10 @@ from dpaudit.engine.arguments import execution_settings_of, pairs_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay, runs_of_replay, witness_with_region
 from dpaudit.engine.replay_outcome import compared
-from dpaudit.mechanisms.environments import cached_environment
-from dpaudit.mechanisms.requirements import (
+from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
+from dpaudit.running.environments import cached_environment
+from dpaudit.running.requirements import (
     Archive,
     lock_of,
     normalised,
@@ -24,11 +26,8 @@ from dpaudit.mechanisms.requirements import (
     this_version,
     unmet,
 )
-from dpaudit.result.model import AuditResult
-from dpaudit.result.provenance import Provenance
 from dpaudit.testing import session
-from dpaudit.text.masking import MASK
-from dpaudit.text.printable import one_line, printable, shortened
+from dpaudit.text import MASK, one_line, printable, shortened
 from dpaudit.values import Foreign
 
 _UNLOCKED = "the replay did not use the exact packages of the audit, but packages that the installer chose"

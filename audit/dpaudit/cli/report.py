@@ -13,7 +13,7 @@ from dpaudit.cli.ending import refuse
 from dpaudit.cli.options import check_writable, choice_option, option
 from dpaudit.cli.read_results import read_results
 from dpaudit.cli.terminal import say, waiting
-from dpaudit.text.signs import PAPERS
+from dpaudit.text import PAPERS
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9\[][^\x00-\x20\"'<>\\?#\x7f-\U0010ffff]*")
 

@@ -21,16 +21,15 @@ from dpaudit.cli.prepare_run import NotReady
 from dpaudit.cli.progress import EventLog, ended_line, status_line
 from dpaudit.cli.terminal import complain, say
 from dpaudit.cli.workers import Workers
-from dpaudit.mechanisms.limits import own_error_state
-from dpaudit.mechanisms.raised import message_of
 from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
-from dpaudit.sampling.backends import BackendError, backend
-from dpaudit.text.printable import joined, one_line
-from dpaudit.text.reasons import WarningCode, has_code
+from dpaudit.running.backends import BackendError, backend
+from dpaudit.running.limits import own_error_state
+from dpaudit.running.raised import message_of
+from dpaudit.text import WarningCode, has_code, joined, one_line
 
 
 class Policy(Protocol):

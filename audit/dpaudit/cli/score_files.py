@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
-from dpaudit.numerics.arrays import Array
-from dpaudit.settings.limits import MAX_LINE, MAX_SCORES, shown
-from dpaudit.text.foreign_files import open_foreign
-from dpaudit.text.printable import shortened
-from dpaudit.text.spelling import nearest
+from dpaudit.numerics import Array
+from dpaudit.settings import MAX_LINE, MAX_SCORES, shown
+from dpaudit.text import nearest, open_foreign, shortened
 
 SCORE, INCLUDED, RUN = "score", "included", "run"
 TWO = ("scores0", "scores1")  # arrays of an NPZ file

@@ -11,9 +11,8 @@ import typer
 from dpaudit.cli.ending import code_of, leave, refuse
 from dpaudit.cli.options import check_writable, completing, file_meant, number_option, option, whole_option
 from dpaudit.cli.terminal import show, waiting
-from dpaudit.settings.audit import DEFAULTS
-from dpaudit.settings.limits import check_confidence
-from dpaudit.text.spelling import nearest
+from dpaudit.settings import DEFAULTS, check_confidence
+from dpaudit.text import nearest
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
@@ -184,7 +183,7 @@ def _meant(given: str, known: Iterable[str]) -> str:
 
 
 def _lines(result: AuditResult, delta: float | None, assuming: str | None) -> list[str]:
-    from dpaudit.text.rounding import lower
+    from dpaudit.rounding import lower
 
     lines = [result.summary(delta)]
     if assuming is not None:

@@ -16,8 +16,7 @@ from dpaudit.cli.listing import list_code
 from dpaudit.cli.options import PLACES, RUNS, RunOptions, option, whole_option, with_run_options
 from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
 from dpaudit.cli.terminal import drawn, say, screen, show, waiting
-from dpaudit.settings.audit import BACKENDS
-from dpaudit.settings.limits import cores
+from dpaudit.settings import BACKENDS, cores
 
 if TYPE_CHECKING:
     from dpaudit.cli.sweep_cells import Sweeping

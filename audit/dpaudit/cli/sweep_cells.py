@@ -19,18 +19,16 @@ from dpaudit.config import PlannedAudit
 from dpaudit.config.sweeps import Cell, SweepPlan
 from dpaudit.engine.next_cell import Spent, next_round
 from dpaudit.inference.sequential.strategy import log_threshold
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.environments import environment
-from dpaudit.mechanisms.raised import message_of
-from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
-from dpaudit.sampling.streams import stream
-from dpaudit.settings.audit import BACKENDS
-from dpaudit.settings.limits import ALL_CORES, cores
-from dpaudit.text.printable import joined, one_line, shortened
-from dpaudit.text.reasons import Reason, WarningCode, has_code
+from dpaudit.running import MechanismError
+from dpaudit.running.environments import environment
+from dpaudit.running.raised import message_of
+from dpaudit.running.requirements import wrong_version
+from dpaudit.running.streams import stream
+from dpaudit.settings import ALL_CORES, BACKENDS, cores
+from dpaudit.text import Reason, WarningCode, has_code, joined, one_line, shortened
 from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable

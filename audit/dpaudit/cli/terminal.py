@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from dpaudit.text.printable import encodable, printable, quoted_lines
+from dpaudit.text import encodable, printable, quoted_lines
 
 if TYPE_CHECKING:
     from dpaudit_reports.formats.facts import Screen

@@ -15,7 +15,7 @@ from dpaudit.cli.one_audit import End, Outcome, Task, make
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.progress import EventLog
 from dpaudit.result.suite import Promise
-from dpaudit.sampling.backends import one_worker
+from dpaudit.running.backends import one_worker
 from dpaudit.values import Foreign
 
 _PATIENCE = 10.0  # seconds that an interrupted round has to return what it has measured

@@ -1,6 +1,7 @@
 """Reads audits from YAML files, and checks them completely before any trial runs.
 
-May import: `catalogue`, `claims`, `learning`, `libraries`, `mechanisms`, `pairs`, `settings`, `text`, `values`.
+May import: `catalogue`, `claims`, `learning`, `libraries`, `pairs`, `rounding`, `running`, `settings`, `text`,
+`values`.
 Public names: those below.
 """
 

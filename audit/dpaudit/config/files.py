@@ -17,11 +17,9 @@ from dpaudit.config.numbers import Loader
 from dpaudit.config.pair_models import reader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import Lines, Place, explained
-from dpaudit.mechanisms.misfit import STANDARD_FILE, is_standard_file
-from dpaudit.settings.limits import MAX_ENTRIES
-from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import shortened
-from dpaudit.text.spelling import hint, nearest
+from dpaudit.running.misfit import STANDARD_FILE, is_standard_file
+from dpaudit.settings import MAX_ENTRIES
+from dpaudit.text import hint, nearest, read_foreign, shortened
 
 T = TypeVar("T")
 _SUFFIXES = (".yaml", ".yml")

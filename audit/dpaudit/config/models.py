@@ -15,15 +15,26 @@ from dpaudit.config.numbers import Number, Whole, number, numeric_arguments, who
 from dpaudit.config.pair_models import PairConfig, Strict
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, check_config, file_beside
-from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.misfit import is_standard
-from dpaudit.mechanisms.processes import TIMEOUT
-from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.requirements import check_version, project_name
-from dpaudit.settings.audit import DEFAULTS, Confirm, Failures, Method
-from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME, check_confirm, check_memory
-from dpaudit.text.spelling import hint, nearest
+from dpaudit.running.command import CommandMechanism
+from dpaudit.running.isolated import IsolatedMechanism
+from dpaudit.running.misfit import is_standard
+from dpaudit.running.processes import TIMEOUT
+from dpaudit.running.python import PythonMechanism
+from dpaudit.running.requirements import check_version, project_name
+from dpaudit.settings import (
+    CERTAIN,
+    DEFAULTS,
+    IMPOSSIBLE,
+    MAX_TRIALS,
+    MIN_TRIALS,
+    NO_TIME,
+    Confirm,
+    Failures,
+    Method,
+    check_confirm,
+    check_memory,
+)
+from dpaudit.text import hint, nearest
 from dpaudit.values import Foreign, JsonObject
 
 FROM_MECHANISM = "from mechanism"

@@ -11,7 +11,7 @@ from typing import Annotated
 import yaml
 from pydantic import BeforeValidator
 
-from dpaudit.text.numbers import read_number
+from dpaudit.rounding import read_number
 from dpaudit.values import Foreign
 
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")

@@ -23,10 +23,8 @@ from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation, check_relation
 from dpaudit.pairs.records import bounds_or_list
 from dpaudit.pairs.search import Moves, SearchPairs
-from dpaudit.settings.limits import MAX_DATA_BYTES
-from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import one_line
-from dpaudit.text.spelling import hint
+from dpaudit.settings import MAX_DATA_BYTES
+from dpaudit.text import hint, one_line, read_foreign
 from dpaudit.values import Dataset, Foreign, Record
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number

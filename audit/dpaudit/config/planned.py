@@ -17,19 +17,16 @@ from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.config.pair_models import is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
-from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.modules import imported_from
-from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.python import PythonMechanism, resolved
-from dpaudit.mechanisms.raised import in_words
-from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
-from dpaudit.settings.audit import AuditSettings
-from dpaudit.settings.limits import check_memory
-from dpaudit.text.masking import masked, masked_values, masked_words
-from dpaudit.text.printable import one_line, shortened
-from dpaudit.text.refused import Refused
+from dpaudit.running.command import CommandMechanism
+from dpaudit.running.isolated import IsolatedMechanism
+from dpaudit.running.modules import imported_from
+from dpaudit.running.protocol import MechanismError
+from dpaudit.running.python import PythonMechanism, resolved
+from dpaudit.running.raised import in_words
+from dpaudit.running.requirements import Lock
+from dpaudit.settings import AuditSettings, check_memory
+from dpaudit.text import Refused, masked, masked_values, masked_words, one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
 _MAY_RUN_INPUTS = "which may run its params and datasets as code"

@@ -14,9 +14,9 @@ from dpaudit.claims import parse_claim
 from dpaudit.config.models import AuditConfig, MechanismConfig
 from dpaudit.config.pair_models import PairConfig, SearchConfig
 from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig, EnvironmentConfig
-from dpaudit.settings.limits import percent_meant, shown
-from dpaudit.text.numbers import comma_meant
-from dpaudit.text.spelling import hint, relation_meant
+from dpaudit.rounding import comma_meant
+from dpaudit.settings import percent_meant, shown
+from dpaudit.text import hint, relation_meant
 
 Place = tuple[str | int, ...]
 """The keys and numbers of entries that lead to a value of a YAML file."""

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from dpaudit.config.pair_models import Strict
 from dpaudit.libraries.configured import SWEPT
-from dpaudit.mechanisms.requirements import check_version
-from dpaudit.text.spelling import hint
+from dpaudit.running.requirements import check_version
+from dpaudit.text import hint
 from dpaudit.values import Foreign, JsonObject
 
 MAX_CELLS = 2_000

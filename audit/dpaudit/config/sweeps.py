@@ -22,7 +22,7 @@ from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import explained
 from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig, check_version_number
-from dpaudit.text.spelling import hint
+from dpaudit.text import hint
 from dpaudit.values import Foreign, JsonObject
 
 

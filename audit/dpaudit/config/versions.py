@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.mechanisms.requirements import (
+from dpaudit.running.requirements import (
     is_bare_name,
     normalised,
     parsed_requirement,
@@ -23,8 +23,7 @@ from dpaudit.mechanisms.requirements import (
     this_version,
     with_extras,
 )
-from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.spelling import hint
+from dpaudit.text import hint, read_foreign
 
 
 def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:

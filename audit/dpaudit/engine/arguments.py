@@ -9,18 +9,17 @@ from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import violates
 from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
-from dpaudit.mechanisms.limits import check_supported
-from dpaudit.mechanisms.misfit import misfit
-from dpaudit.mechanisms.protocol import Batched, MechanismError
-from dpaudit.mechanisms.python import resolved
-from dpaudit.mechanisms.raised import in_words
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.base_evidence import MAX_PAIRS
-from dpaudit.sampling.backends import on_this_machine
-from dpaudit.sampling.runs import ExecutionSettings
-from dpaudit.settings.audit import AuditSettings
-from dpaudit.settings.limits import check_memory, shown
+from dpaudit.running import CommandMechanism, IsolatedMechanism
+from dpaudit.running.backends import on_this_machine
+from dpaudit.running.limits import check_supported
+from dpaudit.running.misfit import misfit
+from dpaudit.running.protocol import Batched, MechanismError
+from dpaudit.running.python import resolved
+from dpaudit.running.raised import in_words
+from dpaudit.running.runs import ExecutionSettings
+from dpaudit.settings import AuditSettings, check_memory, shown
 from dpaudit.values import Foreign
 
 EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"

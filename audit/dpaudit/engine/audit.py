@@ -31,18 +31,18 @@ from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes
-from dpaudit.mechanisms.fingerprint import same_content
-from dpaudit.mechanisms.limits import own_error_state
-from dpaudit.mechanisms.python import resolved
-from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.sampling.identity import mechanism_name, of_code_and_data, with_settings
-from dpaudit.sampling.runs import ExecutionSettings
-from dpaudit.sampling.store import Store, StoreError, StoreRefused, seed_of
-from dpaudit.sampling.streams import fresh_seed
-from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
+from dpaudit.running.fingerprint import same_content
+from dpaudit.running.identity import mechanism_name, of_code_and_data, with_settings
+from dpaudit.running.limits import own_error_state
+from dpaudit.running.python import resolved
+from dpaudit.running.runs import ExecutionSettings
+from dpaudit.running.sources import source_of
+from dpaudit.running.store import Store, StoreError, StoreRefused, seed_of
+from dpaudit.running.streams import fresh_seed
+from dpaudit.settings import DEFAULTS, METHODS, AuditSettings, Confirm, Failures, Method, Resume
 
 _CHANCE_NATS = 1.0
 # If the best attack on a mechanism at the limit of its claim gains fewer nats, attacks may fail to learn it.

@@ -34,8 +34,8 @@ from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Detectable, Verdict, Witness
-from dpaudit.settings.audit import POWER, Confirm
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.settings import POWER, Confirm
+from dpaudit.text import Reason, WarningCode
 
 # factors by which `_Fixed.enough` multiplies the number of trials
 _TIMES: tuple[int, ...] = tuple(2**k for k in range(1, 14))

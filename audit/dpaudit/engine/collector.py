@@ -15,20 +15,19 @@ from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Experts, Learner, symmetric_columns
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.raised import in_words
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair, target_rows
-from dpaudit.sampling.fresh_process import NotPossible, sent
-from dpaudit.sampling.output_fingerprint import Beginning, OutputsFingerprint
-from dpaudit.sampling.runs import ExecutionSettings
-from dpaudit.sampling.sampler import Sampler
-from dpaudit.sampling.store import StoreError
-from dpaudit.sampling.streams import stream
-from dpaudit.text.reasons import Reason, WarningCode
-from dpaudit.values import Output
-from dpaudit.values.content import key
+from dpaudit.running import CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.running.fresh_process import NotPossible, sent
+from dpaudit.running.output_fingerprint import Beginning, OutputsFingerprint
+from dpaudit.running.raised import in_words
+from dpaudit.running.runs import ExecutionSettings
+from dpaudit.running.sampler import Sampler
+from dpaudit.running.store import StoreError
+from dpaudit.running.streams import stream
+from dpaudit.text import Reason, WarningCode
+from dpaudit.values import Output, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,10 @@ from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim, thres
 from dpaudit.inference.grid import bin_counts
 from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
 from dpaudit.result.values import Witness
-from dpaudit.sampling.fresh_process import NotPossible
+from dpaudit.running.fresh_process import NotPossible
 
 if TYPE_CHECKING:
-    from dpaudit.settings.audit import Confirm
+    from dpaudit.settings import Confirm
 
 LEAST = 1_000  # fresh runs on each dataset, unless the mechanism is slow
 

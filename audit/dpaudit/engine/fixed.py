@@ -15,7 +15,7 @@ from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim
 from dpaudit.inference.fixed.saturation import merge_saturated
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.evidence import Counts, FixedEvidence
 
 PILOT = 0.1  # share of the trials that the pilot uses

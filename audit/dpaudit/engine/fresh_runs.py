@@ -26,17 +26,16 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence.memory import CHECKPOINTS, values_of
 from dpaudit.inference.independence.same_law import differences
 from dpaudit.learning.symmetric import symmetric_columns
-from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.numerics import bisect_integers
 from dpaudit.outputs import OutputError
 from dpaudit.result.base_evidence import Counts as Histogram
 from dpaudit.result.confirmation import fresh_p_value
 from dpaudit.result.values import Counts, beyond
-from dpaudit.sampling.fresh_process import NotPossible, made_in_new_processes
-from dpaudit.sampling.runs import Dataset, Outcome, Runs
-from dpaudit.sampling.sampler import Sampler
-from dpaudit.sampling.streams import stream
-from dpaudit.values import Output
-from dpaudit.values.content import key
+from dpaudit.running.fresh_process import NotPossible, made_in_new_processes
+from dpaudit.running.runs import Dataset, Outcome, Runs
+from dpaudit.running.sampler import Sampler
+from dpaudit.running.streams import stream
+from dpaudit.values import Output, key
 
 PROCESSES = 8  # number of new processes, unless outputs never vary
 MAX_PROCESSES = 200  # maximum number of new processes if outputs never vary; of one run each, fewer than twice as many

@@ -12,7 +12,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, MOST_STAGES, STAGES, forecast
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.base_evidence import Counts
 from dpaudit.result.sequential_evidence import LateBets, Stage
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from dpaudit.engine.rows import attack_rows
 from dpaudit.learning import FIRST_FIT, Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.values import AttackRow
-from dpaudit.sampling.streams import stream
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.running.streams import stream
+from dpaudit.text import Reason, WarningCode
 
 SHARE = 1 / 3  # share of the outputs from which the score is learned
 _GROWTH = 1.3  # factor by which the number of outputs that were learned from grows with each block

@@ -13,9 +13,9 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.read_scores import Given
 from dpaudit.engine.score_design import Inclusion, check_design
 from dpaudit.engine.scores import Design, audit_given
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.result.model import AuditResult
-from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings import DEFAULTS
 
 _BY_CHANCE = 1e-6  # runs that included the same canaries are called dependent if this coincidence is less probable
 

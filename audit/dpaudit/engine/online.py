@@ -43,10 +43,9 @@ from dpaudit.result.base_evidence import Counts, check_bins, dense, peak_of, spa
 from dpaudit.result.evidence import OnlineEvidence, concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Detectable, History, PairRow
-from dpaudit.sampling.streams import fresh_seed, stream
-from dpaudit.settings.audit import DEFAULTS, POWER
-from dpaudit.settings.limits import check_confidence
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.running.streams import fresh_seed, stream
+from dpaudit.settings import DEFAULTS, POWER, check_confidence
+from dpaudit.text import Reason, WarningCode
 
 
 class OnlineAudit:

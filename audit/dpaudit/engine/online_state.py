@@ -13,10 +13,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.strategy import Strategy
-from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
-from dpaudit.numerics.arrays import Array
-from dpaudit.text.foreign_files import MAX_FILE_BYTES, read_foreign
-from dpaudit.text.printable import shortened
+from dpaudit.numerics import Array
+from dpaudit.running.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.text import MAX_FILE_BYTES, read_foreign, shortened
 from dpaudit.values import Foreign
 
 FORMAT = "dpaudit-online/2"

@@ -20,11 +20,9 @@ from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.planned import MIN_GROWTH, Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect, geometric_mean
-from dpaudit.settings.audit import DEFAULTS, POWER
-from dpaudit.settings.limits import check_confidence
-from dpaudit.text.printable import facts_html
+from dpaudit.numerics import Array, bisect, geometric_mean
+from dpaudit.settings import DEFAULTS, POWER, check_confidence
+from dpaudit.text import facts_html
 
 LEARNING = 1.2
 """Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""

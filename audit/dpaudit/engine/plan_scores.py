@@ -22,11 +22,10 @@ from dpaudit.engine.score_design import (
 from dpaudit.inference.power import larger_violation
 from dpaudit.inference.scores.dependence import half_by_chance
 from dpaudit.inference.scores.rank_power import MOST_POWER
-from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.numerics import bisect_integers
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.words import words_of
-from dpaudit.settings.audit import DEFAULTS, POWER
-from dpaudit.settings.limits import check_confidence
+from dpaudit.settings import DEFAULTS, POWER, check_confidence
 
 LARGER = 1.2
 """Factor of the claim's parameter for which `scores_needed` says how many scores find the violation."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from dpaudit.engine.collector import Progress
-from dpaudit.text.printable import encodable, one_line
+from dpaudit.text import encodable, one_line
 from dpaudit.values import Foreign
 
 INTERVAL = 5.0

@@ -15,13 +15,13 @@ import numpy as np
 
 from dpaudit.engine.collector import Collector
 from dpaudit.inference.grid import CENTRES
-from dpaudit.mechanisms.sources import Source
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.result.training import TrainingRecord, histograms
-from dpaudit.sampling.identity import Identity, public
-from dpaudit.text.version import __version__
+from dpaudit.running.identity import Identity, public
+from dpaudit.running.sources import Source
+from dpaudit.text import __version__
 
 _FOR_DATA = ("numpy", "scipy", "pandas", "polars")  # packages that most mechanisms use, and that are rarely audited
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")

@@ -13,10 +13,10 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.repeats import repeats_p_value
-from dpaudit.mechanisms.wire import Unsendable, frame
-from dpaudit.numerics.arrays import Array
-from dpaudit.settings.limits import shown
-from dpaudit.text.rounding import upper
+from dpaudit.numerics import Array
+from dpaudit.rounding import upper
+from dpaudit.running.wire import Unsendable, frame
+from dpaudit.settings import shown
 
 FEWEST = 2  # minimum number of scores in each array
 MOSTLY = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes

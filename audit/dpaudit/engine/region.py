@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from dpaudit.learning import Score
 from dpaudit.learning.attack import sees
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
 from dpaudit.outputs.tables import Parts
 from dpaudit.result.region import VIEW_WORDS, Condition, Interval, Region
-from dpaudit.text.printable import one_line, shortened
-from dpaudit.values.features import OUTPUT, Feature, Label, words
+from dpaudit.text import one_line, shortened
+from dpaudit.values import OUTPUT, Feature, Label, words
 
 PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""

@@ -42,18 +42,17 @@ from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
-from dpaudit.mechanisms.limits import own_error_state
-from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.evidence import planned_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
-from dpaudit.sampling.fresh_process import NotPossible
-from dpaudit.sampling.identity import changed_since, not_compared, of_code_and_data, public
-from dpaudit.sampling.runs import ExecutionSettings
-from dpaudit.sampling.streams import fresh_seed
-from dpaudit.settings.audit import DEFAULTS
-from dpaudit.settings.limits import check_trials
+from dpaudit.running.fresh_process import NotPossible
+from dpaudit.running.identity import changed_since, not_compared, of_code_and_data, public
+from dpaudit.running.limits import own_error_state
+from dpaudit.running.runs import ExecutionSettings
+from dpaudit.running.sources import source_of
+from dpaudit.running.streams import fresh_seed
+from dpaudit.settings import DEFAULTS, check_trials
 
 __all__ = ["CONFIRMED", "Replay", "replay"]
 

@@ -12,8 +12,8 @@ from dpaudit.inference.sequential.planned import Planned
 from dpaudit.result.evidence import disagreement, planned_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
-from dpaudit.text.printable import facts_html, one_line
-from dpaudit.text.rounding import lower, percent, percent_at_most, upper
+from dpaudit.rounding import lower, percent, percent_at_most, upper
+from dpaudit.text import facts_html, one_line
 
 CONFIRMED = 0.001
 """The largest fresh p-value that confirms a violation, and the level of two replays together; see `engine.replay`."""

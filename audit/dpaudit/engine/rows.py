@@ -11,7 +11,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.resolution import rule_of_three_rate
 from dpaudit.learning import Learner
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.pairs.difference import MAX_DATASET, brief, hidden_difference
 from dpaudit.result.evidence import Evidence, pair_log_e
 from dpaudit.result.values import AttackRow, Detectable, History, PairRow

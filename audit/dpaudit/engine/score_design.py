@@ -12,11 +12,11 @@ import numpy.typing as npt
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.inference.scores.dependence import coins_p_value, half_by_chance, half_included, number_factor
 from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.scores_evidence import Line, ScoresEvidence
-from dpaudit.sampling.streams import stream
-from dpaudit.settings.limits import shown
-from dpaudit.text.rounding import lower, upper
+from dpaudit.rounding import lower, upper
+from dpaudit.running.streams import stream
+from dpaudit.settings import shown
 
 Independence = Literal["runs", "canaries"] | None
 Inclusion = Literal["coins", "fixed_number"]

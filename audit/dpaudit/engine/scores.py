@@ -35,16 +35,15 @@ from dpaudit.engine.score_design import (
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms.limits import own_error_state
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.values import MEASUREMENT, AttackRow, Counts, Curve, Detectable, History, Witness
-from dpaudit.sampling.streams import fresh_seed, stream
-from dpaudit.settings.audit import DEFAULTS, POWER
-from dpaudit.settings.limits import check_confidence, shown
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.running.limits import own_error_state
+from dpaudit.running.streams import fresh_seed, stream
+from dpaudit.settings import DEFAULTS, POWER, check_confidence, shown
+from dpaudit.text import Reason, WarningCode
 
 GIVEN = AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user")
 

@@ -12,8 +12,7 @@ import numpy as np
 from dpaudit.outputs import Timed
 from dpaudit.pairs.difference import brief
 from dpaudit.result.confirmation import Confirmation
-from dpaudit.values import Dataset, Foreign, Output, RawOutputs
-from dpaudit.values.content import key
+from dpaudit.values import Dataset, Foreign, Output, RawOutputs, key
 
 MIN_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
 

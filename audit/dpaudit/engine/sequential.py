@@ -20,11 +20,10 @@ from dpaudit.inference.independence import MIN_RUNS
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT, FewValues, scores_frequencies
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Counts, SequentialEvidence
-from dpaudit.values import Dataset
-from dpaudit.values.content import key
+from dpaudit.values import Dataset, key
 
 MAX_LEARNED = 1_000  # runs of the strongest pair from which attacks have learned before its fresh runs are counted
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpaudit.result.values import StoppedBy, Verdict
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.text import Reason, WarningCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,13 +31,12 @@ from dpaudit.inference.fixed.regions import deviations, threshold_for_claim
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.sequential.bands import anytime_interval
 from dpaudit.learning import Learner, Moment, Score
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.values import Counted, Counts, Witness
-from dpaudit.text.masking import MASK, masked_values
-from dpaudit.values import Dataset, Json
-from dpaudit.values.stored import stored
+from dpaudit.text import MASK, masked_values
+from dpaudit.values import Dataset, Json, stored
 
 _PLAIN = 0.1  # a frozen region shows a violation clearly if its p-value is at most this
 _MISSED = 0.05  # significance of each interval

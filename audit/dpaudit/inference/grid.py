@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _POSITIVE = 0.001 * 1.08 ** np.arange(144)
 EDGES: Array = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])

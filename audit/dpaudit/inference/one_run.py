@@ -31,10 +31,7 @@ import numpy.typing as npt
 from scipy.special import betainc, expit, xlog1py, xlogy
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.binomials import log_choose
-from dpaudit.numerics.bisect import bisect
-from dpaudit.numerics.caches import kept
+from dpaudit.numerics import Array, bisect, kept, log_choose
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:

@@ -18,8 +18,7 @@ from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations, evidence_against, thresholds_for_claim
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.strategy import MIN_LOG_PAYOFF, Strategy
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect
+from dpaudit.numerics import Array, bisect
 
 Law = tuple[Array, Array]
 """Probability of each bin of the log-likelihood ratio under d0, and under d1; two arrays of shape (BINS,)."""

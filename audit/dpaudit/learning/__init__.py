@@ -1,6 +1,6 @@
 """Combines the scores of attacks into one estimate of the log-likelihood ratio, which is learned from past trials only.
 
-May import: `claims`, `inference`, `numerics`, `outputs`, `sampling`, `text`, `values`, and `dpaudit_attacks`.
+May import: `claims`, `dpaudit_attacks`, `inference`, `numerics`, `outputs`, `running`, `text`, `values`.
 Public names: the names in `__all__`, and `attack.Attack`.
 """
 

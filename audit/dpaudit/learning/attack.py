@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.text.spelling import hint
+from dpaudit.numerics import Array
+from dpaudit.text import hint
 
 Seen = Any
 """A batch of n outputs in the view that an attack requests.  The attack's member `sees` determines the type."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.learning.settings import Settings
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, Targets, View
 
 Block = tuple[Outputs, Outputs]  # outputs of n runs on d0 and outputs of n runs on d1, each in the order of the runs

@@ -53,7 +53,7 @@ from dpaudit.learning.attack import Attack
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import is_foreign
 from dpaudit.learning.weights import BinCounts
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 
 MAX_VALUES = 32  # with more values, attacks that see similarities between values learn faster

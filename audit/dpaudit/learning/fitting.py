@@ -15,11 +15,9 @@ from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_threa
 from dpaudit.learning.score import Clock, KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
 from dpaudit.learning.weights import Mixing
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.folds import out_of_fold
-from dpaudit.numerics.logistic import fit_logistic, linear
+from dpaudit.numerics import Array, fit_logistic, linear, out_of_fold
 from dpaudit.outputs import VIEWS, Encoding, Targets, View
-from dpaudit.sampling.streams import stream
+from dpaudit.running.streams import stream
 
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from dpaudit.learning.attack import Attack, Scorer
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs, View
-from dpaudit.sampling.streams import kept_global_randomness
+from dpaudit.running.streams import kept_global_randomness
 from dpaudit.values import Output
 
 _BRINGS_THREADS = ("scipy.linalg", "sklearn", "sklearn.ensemble", "torch", "xgboost", "lightgbm", "jaxlib", "faiss")

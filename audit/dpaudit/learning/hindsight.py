@@ -12,7 +12,7 @@ from dpaudit.learning.blocks import Block
 from dpaudit.learning.foreign import guarded, in_pieces, is_foreign, same
 from dpaudit.learning.score import Score
 from dpaudit.learning.weights import BinCounts
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 
 _PIECE = 8_192  # number of outputs that are scored at once; their features fit into the processor's cache

@@ -26,9 +26,9 @@ from dpaudit.learning.hindsight import Hindsight, Moment
 from dpaudit.learning.score import Rechecks, Score, Stacked, stacked
 from dpaudit.learning.settings import MAX_TRIED, Settings
 from dpaudit.learning.weights import Experts, Mixing
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Encoding, Outputs, PlainEncoding, Targets, View
-from dpaudit.sampling.streams import stream
+from dpaudit.running.streams import stream
 from dpaudit.values import RawOutputs
 
 _SURE = 0.98  # weight of attacks with a tested model in the mixture from which on frequencies do not replace it

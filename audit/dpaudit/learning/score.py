@@ -20,10 +20,9 @@ from dpaudit.learning.blocks import Block, as_outputs
 from dpaudit.learning.few_values import ValueScores
 from dpaudit.learning.foreign import MAX_AGAIN, asked, guarded, is_foreign, same
 from dpaudit.learning.weights import DIGITS, Experts, weighted_mean
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import fit_logistic, linear
+from dpaudit.numerics import Array, fit_logistic, linear
 from dpaudit.outputs import Encoding, OutputError, Outputs
-from dpaudit.sampling.streams import stream
+from dpaudit.running.streams import stream
 
 
 @dataclass(slots=True, eq=False)

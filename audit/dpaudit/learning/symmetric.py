@@ -14,7 +14,7 @@ from dpaudit.learning.attack import sees
 from dpaudit.learning.blocks import encoding_of, view_of
 from dpaudit.learning.foreign import as_it_was, fit, guarded
 from dpaudit.learning.learner import Learner
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Encoding, Outputs
 from dpaudit.values import Output
 

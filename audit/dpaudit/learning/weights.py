@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from dpaudit.inference.grid import BINS, rows_of_bin_counts
 from dpaudit.learning.settings import FIRST_FIT, MAX_TRIED, SETTLED
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 # exponent of the discount: losses are multiplied by (trials at the last fit / trials now) to this power
 _FADING_POWER = 2.0

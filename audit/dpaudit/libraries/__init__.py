@@ -9,7 +9,7 @@ subject.  The libraries are optional, and each of them is imported at the first 
 The subpackage `inside` calls the libraries.  It also runs in private environments, which do not contain dpaudit.
 Therefore it needs only the standard library, and this package imports nothing when it is loaded.
 
-May import: `claims`, `engine`, `mechanisms`, `numerics`, `pairs`, `result`, `text`, `values`.
+May import: `claims`, `engine`, `numerics`, `pairs`, `result`, `running`, `text`, `values`.
 Public names: those below, and the modules of the libraries.
 """
 

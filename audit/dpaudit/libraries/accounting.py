@@ -15,7 +15,7 @@ import numpy as np
 
 from dpaudit.claims import PrivacyLoss, TradeoffFunction
 from dpaudit.libraries.subject import Subject, UnknownSubject
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import Dataset, Foreign, RawOutputs
 

@@ -18,19 +18,18 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries.inside.start import FACTS
 from dpaudit.libraries.inside.synthesizer import SEARCH, TABLES, check_call, check_keys
-from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.limits import RunTimeout, timeout_after
-from dpaudit.mechanisms.misfit import is_standard
-from dpaudit.mechanisms.processes import TIMEOUT
-from dpaudit.mechanisms.protocol import MechanismError
-from dpaudit.mechanisms.python import PythonMechanism, resolved
-from dpaudit.mechanisms.raised import in_words
-from dpaudit.mechanisms.requirements import Lock
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.records import bounds_or_list, is_date, read_schema
 from dpaudit.pairs.search import SearchPairs
-from dpaudit.text.masking import masked_values
-from dpaudit.text.printable import one_line, shortened
+from dpaudit.running.isolated import IsolatedMechanism
+from dpaudit.running.limits import RunTimeout, timeout_after
+from dpaudit.running.misfit import is_standard
+from dpaudit.running.processes import TIMEOUT
+from dpaudit.running.protocol import MechanismError
+from dpaudit.running.python import PythonMechanism, resolved
+from dpaudit.running.raised import in_words
+from dpaudit.running.requirements import Lock
+from dpaudit.text import masked_values, one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
 SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")

@@ -14,8 +14,7 @@ from itertools import chain, count, cycle, islice
 
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Dataset, Record
-from dpaudit.values.content import key
+from dpaudit.values import Dataset, Record, key
 
 Candidate = tuple[Dataset, Dataset, str]
 

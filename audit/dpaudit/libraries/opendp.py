@@ -21,7 +21,7 @@ from dpaudit.libraries.cells import Cells, Node, cells_of, node, parsed
 from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.text.printable import shortened
+from dpaudit.text import shortened
 from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
 
 _MAX_VALUES = 100_000  # of a vector, as in a `search` of a config; a larger one would fill the memory

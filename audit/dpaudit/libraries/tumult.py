@@ -18,8 +18,7 @@ from dpaudit.libraries.cells import Cells, Node, cells_of
 from dpaudit.libraries.inside import tumult as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Foreign, JsonObject, Record
-from dpaudit.values.content import key
+from dpaudit.values import Foreign, JsonObject, Record, key
 
 _KINDS = {"integer": "i64", "float": "f64", "string": "String"}
 

@@ -8,7 +8,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs.derived import derived
 from dpaudit.outputs.encoding import Encoding, PlainEncoding
 from dpaudit.outputs.outcomes import OutputError, Timed

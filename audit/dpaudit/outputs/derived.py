@@ -24,8 +24,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import AnyArray, Array, Flags
-from dpaudit.values.features import Feature
+from dpaudit.numerics import AnyArray, Array, Flags
+from dpaudit.values import Feature
 
 _ALONE = 8  # maximum number of features whose individual properties are computed
 _PAIRED = 6  # maximum number of features that are compared in pairs

@@ -15,14 +15,13 @@ from itertools import chain, repeat
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs.derived import PER_NUMBER, bits
 from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.query_choice import association
 from dpaudit.outputs.tables import Parts
-from dpaudit.values import Foreign
-from dpaudit.values.features import OUTPUT, Feature, Label
+from dpaudit.values import OUTPUT, Feature, Foreign, Label
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the column for the number of unknown parts

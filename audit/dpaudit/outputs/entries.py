@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from dpaudit.numerics.arrays import AnyArray
-from dpaudit.values import Foreign
-from dpaudit.values.features import Label
+from dpaudit.numerics import AnyArray
+from dpaudit.values import Foreign, Label
 
 LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
 _TIMES = datetime.date | datetime.time | datetime.timedelta

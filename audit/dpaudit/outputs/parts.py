@@ -41,13 +41,12 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from dpaudit.numerics.arrays import AnyArray
+from dpaudit.numerics import AnyArray
 from dpaudit.outputs.entries import LISTED, column, is_frame, is_missing, label, row_names, some_elements
 from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
 from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
 from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
-from dpaudit.values import Foreign, Output
-from dpaudit.values.features import OUTPUT, Feature, Label, words
+from dpaudit.values import OUTPUT, Feature, Foreign, Label, Output, words
 
 Reader = Callable[[Parts, Feature, Foreign, int], None]
 """A function that adds the parts of a value to `Parts`: (parts, name of the value, value, nesting depth)."""

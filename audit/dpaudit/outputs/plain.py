@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import AnyArray
+from dpaudit.numerics import AnyArray
 from dpaudit.outputs.outcomes import encoder_of
 from dpaudit.values import Foreign, Output, RawOutputs
 

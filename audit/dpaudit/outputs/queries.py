@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, of_row, proposed
 from dpaudit.outputs.tables import Parts, Table
-from dpaudit.values.features import OUTPUT, Feature, words
+from dpaudit.values import OUTPUT, Feature, words
 
 _MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _REACH = 8.0  # maximum absolute scaled value; clipping prevents a single output from dominating a fit
 

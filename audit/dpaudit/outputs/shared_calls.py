@@ -24,7 +24,7 @@ from itertools import chain
 
 import numpy as np
 
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs.entries import is_missing
 from dpaudit.outputs.outcomes import OutputError
 from dpaudit.values import Foreign, Output, RawOutputs

@@ -14,10 +14,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs.entries import LISTED, TEXT, label
 from dpaudit.outputs.tables import MAX_ROWS, Column, Parts, Table, some_rows
-from dpaudit.values.features import Feature
+from dpaudit.values import Feature
 
 ENTRIES = 64  # maximum number of individually read entries, and number of pieces of a longer sequence
 _HUGE = 1e300  # upper limit of absolute values in summaries, so that sums do not overflow

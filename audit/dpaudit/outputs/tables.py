@@ -17,10 +17,9 @@ from typing import TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs.entries import column, is_missing, label_of
-from dpaudit.values import Foreign
-from dpaudit.values.features import Feature, Label
+from dpaudit.values import Feature, Foreign, Label
 
 MAX_COLUMNS = 64
 """Maximum number of columns that are read; further columns only count."""

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.values import Dataset, Foreign
-from dpaudit.values.content import key
+from dpaudit.values import Dataset, Foreign, key
 
 MAX_DATASET = 200  # maximum length of the text of a dataset in a result, in characters
 

@@ -10,9 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dpaudit.pairs.difference import MAX_COMPARED, brief, hidden_difference
-from dpaudit.text.spelling import relation_meant
-from dpaudit.values import Dataset, Foreign
-from dpaudit.values.content import key
+from dpaudit.text import relation_meant
+from dpaudit.values import Dataset, Foreign, key
 
 Relation = Literal["add_remove", "replace_one", "unspecified"]
 _PLAIN = (int, float, str, bytes, tuple, list, dict, type(None))

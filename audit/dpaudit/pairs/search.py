@@ -21,9 +21,8 @@ import numpy as np
 
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.records import Records, Schema, check_bounds, numeric, of_numbers, of_table, read_schema, rounded
-from dpaudit.text.spelling import relation_meant
-from dpaudit.values import Dataset, Record
-from dpaudit.values.content import key
+from dpaudit.text import relation_meant
+from dpaudit.values import Dataset, Record, key
 
 
 def tiny_tables(schema: Schema, relation: str, size: int, *, unusual: bool) -> Iterator[Pair]:

@@ -12,7 +12,7 @@ from dpaudit.libraries.configured import GENERATORS, LibraryCall
 from dpaudit.reproduce.library_calls import generator_lines, library_lines
 from dpaudit.reproduce.literals import Unwritable, arguments, brief_text, checked_name, comment, literal
 from dpaudit.result.provenance import Provenance
-from dpaudit.text.masking import MASK
+from dpaudit.text import MASK
 
 _SUM = "np.sum(dataset)"
 _COLUMN = "np.array(dataset, float)"  # None becomes NaN

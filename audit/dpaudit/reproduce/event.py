@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dpaudit.reproduce.literals import Unwritable, brief_text, literal
 from dpaudit.result.region import Condition, Interval
 from dpaudit.result.values import Witness
-from dpaudit.values.features import OUTPUT, Label, within, words
+from dpaudit.values import OUTPUT, Label, within, words
 
 # Scripts define two functions: `entries` returns the entries of a vector, or the values of a dict, as an array, and
 # `numbers` returns the numbers of an array or a flat list; it raises for a dict.

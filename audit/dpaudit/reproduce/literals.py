@@ -8,8 +8,7 @@ import re
 
 import numpy as np
 
-from dpaudit.text.masking import MASK, masked, masked_values
-from dpaudit.text.printable import one_line, shortened
+from dpaudit.text import MASK, masked, masked_values, one_line, shortened
 from dpaudit.values import Foreign, JsonObject
 
 MAX_LITERAL = 4_000

@@ -15,8 +15,8 @@ from dpaudit.reproduce.literals import Unwritable, comment, literal
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
 from dpaudit.result.words import words_of
-from dpaudit.text.rounding import lower, percent, percent_at_least
-from dpaudit.values.stored import restored
+from dpaudit.rounding import lower, percent, percent_at_least
+from dpaudit.values import restored
 
 MAX_LINES = 40
 """Maximum number of lines of a script."""

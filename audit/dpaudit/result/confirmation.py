@@ -54,10 +54,10 @@ from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.fixed.exact_binomial import Sizes
 from dpaudit.inference.fixed.regions import delta_of
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.base_evidence import is_whole
 from dpaudit.result.values import Counts
-from dpaudit.text.rounding import upper
+from dpaudit.rounding import upper
 from dpaudit.values import Json, JsonObject
 
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]

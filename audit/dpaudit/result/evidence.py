@@ -19,7 +19,7 @@ from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.sequential_evidence import OnlineEvidence, SequentialEvidence
 from dpaudit.result.values import Curve, Verdict
 from dpaudit.result.words import words_of
-from dpaudit.text.rounding import count, lower, lower_as, upper
+from dpaudit.rounding import count, lower, lower_as, upper
 from dpaudit.values import Json, Parameters
 
 __all__ = [

@@ -39,7 +39,7 @@ from dpaudit.result.values import (
     Witness,
     beyond,
 )
-from dpaudit.text.reasons import Reason, WarningCode
+from dpaudit.text import Reason, WarningCode
 from dpaudit.values import Foreign, Json, JsonObject, Parameters
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]

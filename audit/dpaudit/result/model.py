@@ -39,10 +39,8 @@ from dpaudit.result.values import (
     Witness,
 )
 from dpaudit.result.words import words_of
-from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import WarningCode, has_code
-from dpaudit.text.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
+from dpaudit.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
+from dpaudit.text import WarningCode, has_code, one_line, read_foreign
 from dpaudit.values import Json, JsonObject
 
 
@@ -265,7 +263,7 @@ class AuditResult(Shown):
 
 
 Written = Callable[..., str]
-"""Writes a rounded number: `lower` or `upper` of `dpaudit.text.rounding`, or `at_least` or `at_most` of the reports."""
+"""Writes a rounded number: `lower` or `upper` of `dpaudit.rounding`, or `at_least` or `at_most` of the reports."""
 
 
 def p_value_words(result: AuditResult, write: Written = upper) -> str:

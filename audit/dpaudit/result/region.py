@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dpaudit.values.features import OUTPUT, Label, checked, words
+from dpaudit.values import OUTPUT, Label, checked, words
 
 View = Literal["natural", "bits", "timed"]
 VIEW_WORDS: dict[View, str] = {"natural": "", "bits": "low-order bits of the numbers: ", "timed": "running time: "}

@@ -21,7 +21,7 @@ from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Law
 from dpaudit.inference.scores.rank_power import Needed, attained, needed
 from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.result.base_evidence import Evidence, Kind
-from dpaudit.text.rounding import lower, upper
+from dpaudit.rounding import lower, upper
 from dpaudit.values import JsonObject
 
 Line = Literal["runs", "canaries", "inclusion"]

@@ -17,7 +17,7 @@ from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_b
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
 from dpaudit.inference.sequential.stream_strategy import stream_strategy
-from dpaudit.numerics.bisect import last_that_holds
+from dpaudit.numerics import last_that_holds
 from dpaudit.result.base_evidence import (
     Counts,
     Evidence,

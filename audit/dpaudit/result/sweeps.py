@@ -9,8 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import ClassVar
 
-from dpaudit.text.foreign_files import read_foreign
-from dpaudit.text.printable import shortened
+from dpaudit.text import read_foreign, shortened
 from dpaudit.values import JsonObject
 
 FORMAT = "dpaudit-sweep/1"

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Design = Literal["many runs", "one run", "step by step", "sequential", "fixed"]
 """The design of an audit of training: a function of `dpaudit.training`, or the method of `dpaudit.audit`."""

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.grid import EDGES
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.region import Region
-from dpaudit.text.rounding import percent
+from dpaudit.rounding import percent
 
 FORMAT = "dpaudit-result/2"
 

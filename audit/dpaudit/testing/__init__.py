@@ -1,6 +1,7 @@
 """Audits as assertions in test suites, with the pytest plugin or without pytest.
 
-May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `settings`, `text`, `values`.
+May import: `claims`, `engine`, `inference`, `learning`, `pairs`, `result`, `rounding`, `running`, `settings`, `text`,
+`values`.
 Public names: the names in `__all__`.
 """
 

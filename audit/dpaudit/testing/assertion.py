@@ -15,18 +15,18 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.audit import audit_for, fresh_seed
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms import MechanismError
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.settings.audit import DEFAULTS, AuditSettings
+from dpaudit.running import MechanismError
+from dpaudit.settings import DEFAULTS, AuditSettings
 from dpaudit.testing import session
 from dpaudit.testing.baseline import Record
 from dpaudit.testing.effort import Effort, described, sought_of, violations_of
 from dpaudit.testing.messages import SLOW, inconclusive, known_violation, no_answer, violation
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
-from dpaudit.text.reasons import Reason, WarningCode, has_code
+from dpaudit.text import Reason, WarningCode, has_code
 from dpaudit.values import Foreign
 
 

@@ -18,7 +18,7 @@ from dpaudit.inference.sequential.alternatives import laplace_noise, pair_laws, 
 from dpaudit.inference.sequential.planned import MIN_GROWTH, Planned
 from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.learning import FIRST_FIT
-from dpaudit.settings.audit import POWER as AUDIT_POWER
+from dpaudit.settings import POWER as AUDIT_POWER
 
 DETECT = 1.2  # default violation: the factor by which the mechanism is less private than claimed
 POWER = 0.999  # probability that the planned runs detect the violation

@@ -14,12 +14,10 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult, certified_words, size_words, witness_words
+from dpaudit.rounding import lower, percent_at_least, upper
 from dpaudit.testing.baseline import Record
 from dpaudit.testing.wealth import Chain
-from dpaudit.text.printable import one_line
-from dpaudit.text.reasons import WarningCode, has_code
-from dpaudit.text.rounding import lower, percent_at_least, upper
-from dpaudit.text.signs import SIGNS
+from dpaudit.text import SIGNS, WarningCode, has_code, one_line
 
 SLOW = 1.0  # seconds; the summary lists audits that take longer, with the cost of other values of `detect`
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpaudit.settings.audit import DEFAULTS
-from dpaudit.settings.limits import check_probability
+from dpaudit.settings import DEFAULTS, check_probability
 from dpaudit.testing.baseline import Entry, Record
 from dpaudit.testing.wealth import Chain
 

@@ -43,8 +43,8 @@ to `update`.
 or removed record.  It is exact for real numbers, but the low-order bits of floats may reveal more.  With
 `relation="replace_one"` and Poisson sampling, it is only an upper bound on the privacy loss.
 
-May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `numerics`, `pairs`, `result`, `sampling`,
-`settings`, `text`, `values`.
+May import: `claims`, `engine`, `inference`, `learning`, `numerics`, `pairs`, `result`, `running`, `settings`, `text`,
+`values`.
 Public names: those below.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training.claims import is_whole
 from dpaudit.training.reference.model import Model
 from dpaudit.training.reference.records import Records

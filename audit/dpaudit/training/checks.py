@@ -19,12 +19,12 @@ from dpaudit.engine.seen import not_whole, pool_words, shown
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.inference.independence.memory import KEPT
-from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import Design, TrainingRecord, histograms, numbers
-from dpaudit.text.reasons import Reason, WarningCode, has_code
-from dpaudit.values.content import key
+from dpaudit.text import Reason, WarningCode, has_code
+from dpaudit.values import key
 
 _SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
 

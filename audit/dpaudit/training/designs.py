@@ -27,15 +27,14 @@ from dpaudit.engine.rows import observed_curve
 from dpaudit.engine.score_design import Independence, check_independence
 from dpaudit.engine.scores import Design, audit_given
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms import Mechanism
-from dpaudit.mechanisms.fingerprint import same_content
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.model import AuditResult
-from dpaudit.sampling.store import seed_of
-from dpaudit.sampling.streams import stream
-from dpaudit.settings.audit import DEFAULTS, AuditSettings, Resume
-from dpaudit.settings.limits import shown
+from dpaudit.running import Mechanism
+from dpaudit.running.fingerprint import same_content
+from dpaudit.running.store import seed_of
+from dpaudit.running.streams import stream
+from dpaudit.settings import DEFAULTS, AuditSettings, Resume, shown
 from dpaudit.training import checks
 from dpaudit.training.claims import is_whole
 from dpaudit.training.models import TrainingProgress, opened, repeated, train_models

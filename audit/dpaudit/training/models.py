@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.engine.progress_line import shown
-from dpaudit.mechanisms import MechanismError
-from dpaudit.mechanisms.protocol import samples
-from dpaudit.mechanisms.python import resolved
-from dpaudit.mechanisms.sources import source_of
-from dpaudit.numerics.arrays import AnyArray
+from dpaudit.numerics import AnyArray
 from dpaudit.pairs.pair import Pair
-from dpaudit.sampling.identity import of_code_and_data, with_settings
-from dpaudit.sampling.runs import Dataset, ExecutionSettings, Outcome, Runs, made
-from dpaudit.sampling.sampler import Sampler
-from dpaudit.sampling.store import Store, StoreError
-from dpaudit.settings.audit import AuditSettings
+from dpaudit.running import MechanismError
+from dpaudit.running.identity import of_code_and_data, with_settings
+from dpaudit.running.protocol import samples
+from dpaudit.running.python import resolved
+from dpaudit.running.runs import Dataset, ExecutionSettings, Outcome, Runs, made
+from dpaudit.running.sampler import Sampler
+from dpaudit.running.sources import source_of
+from dpaudit.running.store import Store, StoreError
+from dpaudit.settings import AuditSettings
 from dpaudit.training.checks import equal_outputs
 from dpaudit.values import RawOutputs
 

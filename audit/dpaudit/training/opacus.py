@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction, compose
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training import claims
 from dpaudit.training.claims import Relation, Sampling
 from dpaudit.values import Foreign

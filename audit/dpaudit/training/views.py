@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.training.reference.records import Records
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.numerics import Array, Integers
 from dpaudit.result.evidence import EDGES
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import TrainingRecord

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import lower, number
+from dpaudit.rounding import lower, number
 from dpaudit_reports.blocks import Hint
 from dpaudit_reports.figures.canvas import ATTACK, CHANCE, CLAIM, FORBIDDEN, PANEL, amounts, panel_svg, place
 from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT, HEIGHT, draw_region, fine, observed, region_of

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.text.rounding import percent_at_least
+from dpaudit.rounding import percent_at_least
 from dpaudit_reports.claimed import certified_profile, has_band, profile_points
 from dpaudit_reports.figures.canvas import (
     ATTACK,

@@ -11,8 +11,7 @@ from typing import TypeAlias
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
-from dpaudit.text.printable import joined, one_line
-from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
+from dpaudit.text import NO_RESULT, SIGNS, Sign, joined, one_line
 from dpaudit_reports.blocks import flat
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
 from dpaudit_reports.sections.verdict import verdict

@@ -14,8 +14,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from dpaudit.result.values import Verdict
-from dpaudit.text.printable import one_line
-from dpaudit.text.version import __version__
+from dpaudit.text import __version__, one_line
 from dpaudit_reports.document import newest
 from dpaudit_reports.formats.facts import Audited, Fact, Run, Screen, facts, sentence
 

@@ -8,9 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dpaudit.result.releases import Bisection, Change, Release, State, changes, decided, stretches_of
-from dpaudit.text.printable import encodable, one_line, shortened
-from dpaudit.text.rounding import percent_at_most
-from dpaudit.text.signs import SIGNS
+from dpaudit.rounding import percent_at_most
+from dpaudit.text import SIGNS, encodable, one_line, shortened
 from dpaudit_reports.blocks import some_of
 from dpaudit_reports.formats.facts import Audited, Run, Screen
 from dpaudit_reports.formats.table import drawn, table_text

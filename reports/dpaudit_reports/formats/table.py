@@ -16,8 +16,8 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from dpaudit.result.values import Verdict
-from dpaudit.text.printable import encodable, one_line
-from dpaudit.text.rounding import count
+from dpaudit.rounding import count
+from dpaudit.text import encodable, one_line
 from dpaudit_reports.claimed import label
 from dpaudit_reports.formats.facts import Audited, Run, Screen, certified, detectable, why
 from dpaudit_reports.sections.summary import p_value

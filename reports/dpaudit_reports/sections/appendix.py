@@ -10,8 +10,8 @@ from dpaudit.result.evidence import fingerprint, once, spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.provenance import key
 from dpaudit.result.words import words_of
-from dpaudit.text.printable import shortened
-from dpaudit.text.rounding import at_most, count, percent, seconds
+from dpaudit.rounding import at_most, count, percent, seconds
+from dpaudit.text import shortened
 from dpaudit_reports.blocks import (
     Answers,
     Beside,

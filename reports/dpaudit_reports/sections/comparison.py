@@ -7,8 +7,8 @@ from functools import partial
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import promised_together
-from dpaudit.text.printable import one_line, shortened
-from dpaudit.text.rounding import count
+from dpaudit.rounding import count
+from dpaudit.text import one_line, shortened
 from dpaudit_reports.blocks import (
     Block,
     Code,

@@ -10,7 +10,7 @@ from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate, p_value_words
 from dpaudit.result.values import AttackRow, Witness
 from dpaudit.result.words import quotation, words_of
-from dpaudit.text.rounding import (
+from dpaudit.rounding import (
     at_least,
     at_most,
     count,

@@ -12,7 +12,7 @@ from dpaudit.result.evidence import once
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
-from dpaudit.text.reasons import WarningCode, has_code, nothing_holds
+from dpaudit.text import WarningCode, has_code, nothing_holds
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Span, Text
 from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.verdicts import fresh, why_inconclusive

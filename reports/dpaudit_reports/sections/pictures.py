@@ -11,7 +11,7 @@ from dpaudit.result.evidence import given_scores
 from dpaudit.result.model import AuditResult, allowed_rate
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
-from dpaudit.text.rounding import at_least, count, lower, number, percent_at_least
+from dpaudit.rounding import at_least, count, lower, number, percent_at_least
 from dpaudit_reports.blocks import (
     Block,
     Column,

@@ -11,7 +11,7 @@ from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.suite import named_together, promised_together
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
-from dpaudit.text.rounding import at_most, count, lower, percent_at_least, upper
+from dpaudit.rounding import at_most, count, lower, percent_at_least, upper
 from dpaudit_reports.blocks import (
     Block,
     Code,

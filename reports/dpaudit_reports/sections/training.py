@@ -8,8 +8,8 @@ from functools import partial
 from dpaudit.result.model import AuditResult
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.words import words_of
-from dpaudit.text.printable import printable
-from dpaudit.text.rounding import at_least, count, number, percent_at_least
+from dpaudit.rounding import at_least, count, number, percent_at_least
+from dpaudit.text import printable
 from dpaudit_reports.blocks import Block, Figure, Heading, Items, KeyValues, Panel, Paragraph, Text
 from dpaudit_reports.claimed import DELTAS, allowed_epsilon
 from dpaudit_reports.figures.bars import Bar, bars_svg

@@ -9,8 +9,8 @@ from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import PairRow, Verdict
 from dpaudit.result.words import quotation, words_of
-from dpaudit.text.printable import shortened
-from dpaudit.text.rounding import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
+from dpaudit.rounding import NOT_KNOWN, at_most, count, percent_at_least, percent_beyond
+from dpaudit.text import shortened
 from dpaudit_reports.blocks import (
     Answers,
     Block,

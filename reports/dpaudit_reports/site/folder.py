@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dpaudit.result.atomic_write import link_in, refuse_link, remove_placed, write_placed
 from dpaudit.result.model import AuditResult
-from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text import read_foreign
 from dpaudit_reports.blocks import some_of
 from dpaudit_reports.html_blocks import slug_of
 

@@ -18,9 +18,8 @@ from html import escape
 from importlib.resources import files
 
 from dpaudit.result.model import AuditResult
-from dpaudit.text.printable import one_line, shortened
-from dpaudit.text.rounding import count, percent_at_least
-from dpaudit.text.signs import SIGNS
+from dpaudit.rounding import count, percent_at_least
+from dpaudit.text import SIGNS, one_line, shortened
 from dpaudit_reports.blocks import Code, Paragraph, Strong, Text, some_of
 from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label, ranges
 from dpaudit_reports.document import date_of, day, newest

@@ -30,8 +30,7 @@ from scipy.special import logsumexp, xlogy
 
 from dpaudit.claims.base import OneDirection
 from dpaudit.claims.envelope import SupportingLines
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect
+from dpaudit.numerics import Array, bisect
 from dpaudit.values import Foreign
 
 _TAIL = 1e-22  # value of delta at which the grid ends; larger privacy losses are counted as infinite

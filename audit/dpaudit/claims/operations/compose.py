@@ -21,8 +21,7 @@ from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.claims.operations.subsample import Subsampled
 from dpaudit.claims.ranges import count
 from dpaudit.claims.standard import ApproxDP, PureDP
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics import Array, log_choose
 
 # maximum number of distinct outcomes of an exact composition; larger compositions use privacy-loss distributions
 MAX_OUTCOMES = 2**17

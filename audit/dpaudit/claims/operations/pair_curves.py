@@ -28,9 +28,7 @@ from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.claims.operations.compose import Composition
 from dpaudit.claims.operations.subsample import Subsampled, subsamplings
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect_each
-from dpaudit.numerics.caches import kept
+from dpaudit.numerics import Array, bisect_each, kept
 
 _STEPS = 60  # bisection steps for the inverse; the error is below 1e-18
 

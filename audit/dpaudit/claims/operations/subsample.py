@@ -35,9 +35,8 @@ from dpaudit.claims.base import OneDirection, TradeoffFunction, operation
 from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.ranges import PolygonalClaim, probability
 from dpaudit.claims.standard import PureDP
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect, bisect_each
-from dpaudit.text.spelling import relation_meant
+from dpaudit.numerics import Array, bisect, bisect_each
+from dpaudit.text import relation_meant
 
 
 @operation

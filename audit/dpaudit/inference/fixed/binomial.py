@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincc, betaincinv, xlogy
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Counts = npt.NDArray[np.int64]
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import log_complement, log_rate
-from dpaudit.numerics.arrays import Array, Flags, Integers
-from dpaudit.numerics.bisect import bisect_each_integer, bisect_integers
+from dpaudit.numerics import Array, Flags, Integers, bisect_each_integer, bisect_integers
 
 _SPACING = 0.1  # standard deviations between neighbouring points of the grid along the curve
 

@@ -75,7 +75,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, check_count, clopper_pearson, rounding
 from dpaudit.inference.fixed.evidence import evidence_of, square_sine
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _CORNERS = 64  # of the staircase of `Sizes.boundary`
 ALPHA_SHARE = 1 / 200  # share c of the significance spent on the interval of alpha

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics import log_choose
 
 
 def p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:

@@ -19,9 +19,7 @@ from dpaudit.inference.fixed.binomial import (
     rounding,
 )
 from dpaudit.inference.fixed.evidence import Arc, smoothed_rate, square_sine
-from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.numerics.binomials import log_choose
-from dpaudit.numerics.bisect import bisect, bisect_each_integer
+from dpaudit.numerics import Array, Flags, bisect, bisect_each_integer, log_choose
 
 _TAIL = 18.0  # nats; outcomes left out of sums are rarer than the region by a factor of about e^18
 _MAX_SUMMED = 3_000  # outcomes of d1; summing over more takes longer than the incomplete beta function

@@ -20,7 +20,7 @@ from dpaudit.inference.fixed.binomial import MIN_PROBABILITY
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.grid import CENTRES
 from dpaudit.inference.sequential.alternatives import UNLIKELY, alternatives
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Counts = npt.NDArray[np.int64]
 _Number = TypeVar("_Number", np.int64, np.float64)

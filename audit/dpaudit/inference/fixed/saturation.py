@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.grid import CENTRES
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Counts = npt.NDArray[np.int64]
 

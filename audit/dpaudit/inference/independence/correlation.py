@@ -10,8 +10,7 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from dpaudit.inference.independence.hypergeometric import NOTABLE, Bits, columns_of, most_suspicious, notable, two_sided
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics import Array, log_choose
 
 _MAX_LAG = 20  # maximum distance between two runs in `correlation` and `alike`
 _GROUPS = (4, 8)  # numbers of equally large groups into which sorted outputs are divided

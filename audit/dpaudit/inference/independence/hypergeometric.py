@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics import Array, log_choose
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _MAX_FREQUENT = 3  # maximum number of frequent values for which there is a question

@@ -15,7 +15,7 @@ from scipy.special import betainc
 
 from dpaudit.inference.fixed import newcomers
 from dpaudit.inference.independence.hypergeometric import bits_of, most_suspicious, notable, two_sided
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 
 def differences(

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from dpaudit.inference.independence.correlation import alike, correlation, far_correlation
 from dpaudit.inference.independence.hypergeometric import Bits, bits_of, columns_of, most_suspicious, notable, two_sided
 from dpaudit.inference.independence.memory import MIN_OUTPUTS, SUSPICIOUS
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics import Array, log_choose
 
 
 def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:

@@ -16,7 +16,7 @@ import math
 
 from scipy.special import bdtr
 
-from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics import log_choose
 
 
 def coins_p_value(n0: int, n1: int) -> float:

@@ -35,7 +35,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 LEVEL = 1e-3
 """Probability with which `between_runs` and `along_the_list` together warn of independent canaries of one kind."""

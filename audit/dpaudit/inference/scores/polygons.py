@@ -7,8 +7,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.operations.pair_curves import Curve
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.caches import kept, read_only
+from dpaudit.numerics import Array, kept, read_only
 
 _LINES = 36  # of a polygon in each direction
 _GUARANTEES = 24  # (epsilon, delta) that stand for a claim

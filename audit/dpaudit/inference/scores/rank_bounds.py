@@ -47,7 +47,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
-from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.numerics import bisect_integers
 
 _EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 64).tolist())
 _MUS, _MANY_MUS = (tuple(np.geomspace(0.03, 12, number).tolist()) for number in (48, 96))

@@ -52,9 +52,7 @@ from dpaudit.inference.scores import runs
 from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.inference.scores.polygons import chords, guarantees, levels
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.numerics.caches import kept, read_only
+from dpaudit.numerics import Array, bisect_integers, kept, read_only
 
 Draw = Callable[[int, np.random.Generator], Counts]
 Parts = Callable[[int], Array]  # the parts of a fixed sequence of simulated values of log T, by number

@@ -18,8 +18,7 @@ from dpaudit.claims.operations.pair_curves import pair_curves
 from dpaudit.inference.scores.rank_bounds import Path, RankTest, statistic_of
 from dpaudit.inference.scores.rank_laws import Law
 from dpaudit.inference.scores.ranks import Statistic
-from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.numerics.caches import kept
+from dpaudit.numerics import bisect_integers, kept
 
 _DRAWS = 400
 _ERRORS = 3.0  # standard deviations; reduces a probability near 0.9 by about 5 %

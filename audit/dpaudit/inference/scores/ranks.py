@@ -34,8 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, ndtr
 
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.caches import read_only
+from dpaudit.numerics import Array, read_only
 
 Counts = npt.NDArray[np.int64]
 

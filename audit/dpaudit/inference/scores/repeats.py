@@ -42,7 +42,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Multiplicities = npt.ArrayLike
 """How often each of the different scores of one side occurs, (D,), integers >= 1."""

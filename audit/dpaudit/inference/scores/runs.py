@@ -39,8 +39,7 @@ from scipy.special import betainc, betaincinv, ndtr
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import check_count
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.caches import read_only
+from dpaudit.numerics import Array, read_only
 
 _CELLS = 1000  # number of cells of the law of U'
 _NEAR, _FAR = 7.0, 38.0  # range of integration over U' in standard deviations; _FAR for p-values < _TINY

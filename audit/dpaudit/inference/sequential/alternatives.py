@@ -26,8 +26,7 @@ from dpaudit.claims import ApproxDP, TradeoffFunction
 from dpaudit.claims.operations.pair_curves import Curve, pair_curves
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.sequential.blurring import blurred, without_rounding
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect
+from dpaudit.numerics import Array, bisect
 
 EDITION = 2
 """The number of the current alternatives.  Evidence states this number, so that its bets can be computed again."""

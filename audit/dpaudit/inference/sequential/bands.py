@@ -11,9 +11,7 @@ from scipy.special import betaln
 
 from dpaudit.inference.fixed.binomial import clopper_pearson_upper
 from dpaudit.inference.grid import EDGES
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.bisect import bisect, bisect_each
-from dpaudit.numerics.hulls import lower_hull, lowest
+from dpaudit.numerics import Array, bisect, bisect_each, lower_hull, lowest
 
 _STEPS = 60  # number of bisection steps in [0, 1], which give double precision
 

@@ -41,8 +41,7 @@ from scipy.linalg.lapack import dposv
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.inference.sequential.alternatives import Alternative
-from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.caches import kept, read_only
+from dpaudit.numerics import Array, kept, read_only
 
 
 def log_optimal(returns: Array, weights: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpaudit.inference.grid import EDGES
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 _MIN_PROBABILITY = 1e-9  # rarer events result from rounding at kinks of a law
 

@@ -46,7 +46,7 @@ from dpaudit.inference.power import Law, growths
 from dpaudit.inference.sequential.alternatives import alternatives
 from dpaudit.inference.sequential.planned import Planned, planned_laws
 from dpaudit.inference.sequential.strategy import Counts, Strategy, strategy
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 STAGES = 48
 """Number of times at which the late bet is chosen."""

@@ -54,7 +54,7 @@ from dpaudit.inference.sequential.alternatives import (
 )
 from dpaudit.inference.sequential.betting import Bet, best_bet
 from dpaudit.inference.sequential.planned import Planned, planned_bets
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics import Array
 
 Counts = npt.NDArray[np.int64]
 

@@ -25,7 +25,7 @@ FACTS = "dpaudit: the facts about the object"
 def _at_home() -> None:
     """Register bare parent packages if dpaudit is not importable."""
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for name in ("dpaudit", "dpaudit.libraries", "dpaudit.libraries.inside", "dpaudit.mechanisms"):
+    for name in ("dpaudit", "dpaudit.libraries", "dpaudit.libraries.inside", "dpaudit.running"):
         if name not in sys.modules and "dpaudit.claims" not in sys.modules:
             package = types.ModuleType(name)
             package.__path__ = [os.path.join(top, *name.split(".")[1:])]

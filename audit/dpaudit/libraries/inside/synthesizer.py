@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, Foreign, JsonObject, Output
 
-_raised = import_module("dpaudit.mechanisms.raised")
-_misfit = import_module("dpaudit.mechanisms.misfit")
+_raised = import_module("dpaudit.running.raised")
+_misfit = import_module("dpaudit.running.misfit")
 
 KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
 """The keys of `arguments` about the generator and its tables."""

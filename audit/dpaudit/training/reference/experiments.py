@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics import Array, Flags
 from dpaudit.training.claims import claim
 from dpaudit.training.reference.records import Records, records_of, unshared
 from dpaudit.training.reference.trainer import NOBODY, Run, Trainer, keys_of

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.numerics import Array, Integers
 from dpaudit.training.claims import is_whole
 
 _START_SEED = 0  # seed of the initial weights of networks; these weights are public and equal in all runs

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array, Flags, Integers
+from dpaudit.numerics import Array, Flags, Integers
 from dpaudit.training.claims import is_positive, is_whole
 from dpaudit.training.reference.model import numbers
 from dpaudit.values import Dataset

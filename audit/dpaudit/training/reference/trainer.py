@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numerics.arrays import AnyArray, Array, Flags, Integers
+from dpaudit.numerics import AnyArray, Array, Flags, Integers
 from dpaudit.training.claims import claim, is_positive, is_whole
 from dpaudit.training.reference.model import Model, PerExample
 from dpaudit.training.reference.records import FULL, Records, Sampling

@@ -1,0 +1,340 @@
+"""Numerical tools that several packages share and that do not depend on privacy.
+
+May import: nothing of ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from itertools import repeat
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+Array = npt.NDArray[np.float64]
+"""Type of an array of floating-point numbers with any shape."""
+
+AnyArray = npt.NDArray[Any]
+"""Type of an array with any element type and any shape."""
+
+Flags = npt.NDArray[np.bool_]
+"""Type of an array of booleans with any shape."""
+
+Integers = npt.NDArray[np.int64]
+"""Type of an array of 64-bit integers with any shape."""
+
+
+def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
+    """Return the natural logarithm of the binomial coefficient "n choose k", elementwise."""
+    n, k = np.asarray(n), np.asarray(k)
+    log_coefficient: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return log_coefficient
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def kept(size: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator like `lru_cache`; it computes results for arguments that cannot be hashed each time."""
+
+    def decorate(compute: Callable[P, T]) -> Callable[P, T]:
+        known = lru_cache(maxsize=size)(compute)
+
+        @wraps(compute)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                hash(args)
+            except TypeError:
+                return compute(*args, **kwargs)
+            return known(*args, **kwargs)  # type: ignore[arg-type]
+
+        return wrapper
+
+    return decorate
+
+
+def read_only(array: Array) -> Array:
+    """Make an array read-only, so that a cached result cannot be changed, and return the same array."""
+    array.flags.writeable = False
+    return array
+
+
+FOLDS = 3  # number of folds of the cross-fitting; row i belongs to fold i % FOLDS
+
+Rows = TypeVar("Rows", bound="AnyArray | Sequence[object]")
+
+
+def in_fold(rows: int, fold: int) -> Flags:
+    """Return a boolean mask of the rows that belong to a fold; shape (rows,)."""
+    inside: Flags = np.arange(rows) % FOLDS == fold
+    return inside
+
+
+def chosen_rows(rows: Rows, chosen: Flags) -> Rows:
+    """Return the rows of an array or list for which a boolean mask is true."""
+    found = rows[chosen] if isinstance(rows, np.ndarray) else [rows[int(i)] for i in np.flatnonzero(chosen)]
+    return cast(Rows, found)
+
+
+def out_of_fold(fit: Callable[[Rows, Rows], Callable[[Rows], Array]], rows0: Rows, rows1: Rows) -> tuple[Array, Array]:
+    """Score each row with a model that was fitted to the rows of the other folds; shapes (n0,) and (n1,), or with m.
+
+    Stacked generalization trains its second stage on such scores (Wolpert 1992, "Stacked generalization").
+    """
+    held: list[Array] = []
+    for fold in range(FOLDS):
+        out = in_fold(len(rows0), fold), in_fold(len(rows1), fold)
+        scorer = fit(chosen_rows(rows0, ~out[0]), chosen_rows(rows1, ~out[1]))
+        found = [scorer(chosen_rows(rows, side)) for rows, side in zip((rows0, rows1), out, strict=True)]
+        held = held or [np.empty((len(side), *scores.shape[1:])) for side, scores in zip(out, found, strict=True)]
+        for scores, side, new in zip(held, out, found, strict=True):
+            scores[side] = new
+    return held[0], held[1]
+
+
+Point = TypeVar("Point")
+
+
+class Bracket(NamedTuple, Generic[Point]):
+    """The two ends of the final bracket of a bisection."""
+
+    inside: Point  # last point at which the condition was true
+    outside: Point  # last point at which the condition was false
+
+
+def arithmetic_mean(a: float, b: float) -> float:
+    """Return the arithmetic mean (a + b) / 2, which is infinite if the sum a + b overflows."""
+    return (a + b) / 2
+
+
+def geometric_mean(a: float, b: float) -> float:
+    """Return the geometric mean sqrt(a b) of two positive numbers."""
+    return math.sqrt(a) * math.sqrt(b)
+
+
+def bisect(
+    holds: Callable[[float], bool],
+    inside: float,
+    outside: float,
+    *,
+    steps: int | None = None,
+    close: Callable[[float, float], bool] | None = None,
+    mean: Callable[[float, float], float] = arithmetic_mean,
+) -> Bracket[float]:
+    """Locate the number at which a condition changes from true to false."""
+    for _ in repeat(None) if steps is None else repeat(None, steps):
+        if close is not None and close(inside, outside):
+            break
+        middle = mean(inside, outside)
+        if not min(inside, outside) < middle < max(inside, outside):
+            break
+        if holds(middle):
+            inside = middle
+        else:
+            outside = middle
+    return Bracket(inside, outside)
+
+
+def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
+    """Locate the integer at which a condition changes from true to false; the ends of the bracket differ by 1."""
+    found = bisect(lambda x: holds(int(x)), inside, outside, mean=lambda a, b: (a + b) // 2)
+    return Bracket(int(found.inside), int(found.outside))
+
+
+def bisect_each(
+    holds: Callable[[Array], Flags],
+    inside: Array,
+    outside: Array,
+    *,
+    steps: int | None = None,
+    close: Callable[[Array, Array], Flags] | None = None,
+    mean: Callable[[Array, Array], Array] = lambda a, b: (a + b) / 2,
+) -> Bracket[Array]:
+    """Apply `bisect` to each element of an array independently."""
+    for _ in repeat(None) if steps is None else repeat(None, steps):
+        middle = mean(inside, outside)
+        open_ = (np.minimum(inside, outside) < middle) & (middle < np.maximum(inside, outside))
+        if close is not None:
+            open_ &= ~close(inside, outside)
+        if not open_.any():
+            break
+        yes = holds(middle)
+        inside, outside = np.where(open_ & yes, middle, inside), np.where(open_ & ~yes, middle, outside)
+    return Bracket(inside, outside)
+
+
+def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
+    """Apply `bisect_integers` to each element of an array independently."""
+    found = bisect_each(holds, inside, outside, mean=lambda a, b: (a + b) // 2)  # type: ignore[arg-type]
+    return found  # type: ignore[return-value]
+
+
+def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: float = 64.0) -> float:
+    """Compute a lower bound of the largest number at which a condition holds.
+
+    The condition must change only once from true to false.  The search starts at x = `precision` and doubles x until
+    the condition fails at x or x reaches `most`.  It then bisects the last interval.
+
+    Args:
+        holds: Function that returns whether a number satisfies the condition.
+        precision: Absolute precision of a result of at most 1, and relative precision of a larger result.
+        most: Maximum value of the result.
+
+    Returns:
+        The lower bound, between 0 and `most`.  It is 0 if the condition fails at `precision`.
+
+    Theorem:
+        Suppose that the condition holds for all x <= x* and fails for all x > x*, where x* > 0.  Let m = min(x*,
+        `most`).  Then the result is at most m, and it is greater than m - `precision` * max(1, m).
+    """
+    inside, outside = 0.0, precision
+    while holds(outside):
+        inside, outside = outside, 2 * outside
+        if inside >= most:
+            return most
+    found = bisect(holds, inside, outside, close=lambda low, high: high - low <= precision * max(1.0, low)).inside
+    return min(found, most)
+
+
+def lowest(x: Array, y: Array) -> tuple[Array, Array]:
+    """Sort points by their abscissas, and keep only the lowest point at each abscissa."""
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    first = np.concatenate([[True], np.diff(x) > 0])
+    return x[first], y[first]
+
+
+def slopes(x: Array, y: Array) -> Array:
+    """Return the slope of the line segment between each pair of successive points; shape (n - 1,)."""
+    rise: Array = np.diff(y) / np.diff(x)
+    return rise
+
+
+def lower_hull(
+    x: Array, y: Array, *, steepness: Callable[[Array, Array], Array] = slopes, straight: bool = False
+) -> tuple[Array, Array]:
+    """Return the corners of the lower convex hull of n points.
+
+    Args:
+        x: Abscissas of at least one point, strictly increasing; shape (n,).
+        y: Ordinates of the points; shape (n,).
+        steepness: Function that maps the arrays x and y of k points to k - 1 numbers.  Each number must be a strictly
+            increasing function of the slope between two successive points.  With a suitable function, x may contain
+            logarithms of abscissas, so that very large abscissas do not overflow.
+        straight: If True, points on a straight line between other points of the hull remain; otherwise, they are
+            removed.
+
+    Returns:
+        The abscissas and the ordinates of the remaining points, in increasing order of the abscissas.
+
+    Theorem:
+        The first point, the last point and all corners of the lower convex hull remain.  If `straight` is False, all
+        other points are removed.  If `straight` is True, all points above the hull are removed.
+
+    Proof:
+        Call the segment between two successive points a chord.  First let `straight` be False.  A point is removed if
+        the slope of the chord on its left is at least the slope of the chord on its right.  Such a point lies on or
+        above the line between two other points, so it is not a corner.  A corner lies below each line between a point
+        on its left and a point on its right.  So a corner is never removed.  Each iteration except the last removes a
+        point, so there are at most n iterations.  After the last iteration, the slopes of the chords strictly increase,
+        so the remaining points are in convex position.
+
+        If `straight` is True, a point is removed only if the slope of the chord on its left exceeds the slope of the
+        chord on its right.  Such a point lies strictly above the line between two other points.  After the last
+        iteration, the slopes of the chords do not decrease.
+    """
+    while True:
+        steep = steepness(x, y)
+        off = np.diff(steep) < 0 if straight else np.diff(steep) <= 0
+        if not np.any(off):
+            return x, y
+        kept = np.concatenate([[True], ~off, [True]])
+        x, y = x[kept], y[kept]
+
+
+_CLOSE = 1e-4  # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this
+_MIN_ROWS_OF_CLOSE = 100_000  # above this number of rows, `_CLOSE_EACH` replaces `_CLOSE`
+# nats for each row; the last step of Newton's method leaves about the square of this, far less than the error of a
+# sample of so many rows
+_CLOSE_EACH = 1e-4
+_MIN_ROWS_OF_WARM_START = 10_000  # above this number of rows, a fit to a subset gives the start
+_WARM_START_STRIDE = 8  # the subset for the starting point consists of every eighth row
+_NUMBERS_AT_ONCE = 2**17  # numbers (1 MB) in a product
+
+
+def linear(rows: Array, slopes: Array) -> Array:
+    """Return the product of each row (n, d) with the slopes (d,); shape (n,).
+
+    The product of a row has the same bits whatever the other rows are.  The products of BLAS (`rows @ slopes`) have
+    not, since their rounding depends on the number of rows and on the place of the row.
+    """
+    found: Array = np.einsum("ij,j->i", np.ascontiguousarray(rows), slopes)
+    return found
+
+
+def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
+    """Return the d coefficients and the intercept of the log-odds that a row belongs to d1.
+
+    The loss function is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  This function does
+    not check its arguments, because checks such as those of scikit-learn would take longer than the fit.
+    """
+    n, columns = rows.shape
+    close = _CLOSE if n <= _MIN_ROWS_OF_CLOSE else n * _CLOSE_EACH
+    x = np.empty((columns + 1, n))  # one row for each coefficient, so that products with weights are fast
+    x[:columns], x[columns] = rows.T, 1.0
+    penalty = np.append(np.ones(columns), 1e-9)
+    beta, margins, now = np.zeros(columns + 1), np.zeros(n), n * math.log(2)
+
+    def loss(beta: Array, margins: Array) -> float:
+        return _log_loss(margins, n0) + float(0.5 * penalty @ beta**2)
+
+    if n > _MIN_ROWS_OF_WARM_START:
+        slopes, intercept = fit_logistic(rows[::_WARM_START_STRIDE], -(-n0 // _WARM_START_STRIDE))
+        guess = np.append(slopes, intercept)
+        there = guess @ x
+        if (then := loss(guess, there)) < now:
+            beta, margins, now = guess, there, then
+    for _ in range(30):  # steps of Newton's method
+        chance = 0.5 * (1 + np.tanh(0.5 * margins))
+        curvature = _weighted_products(x, chance * (1 - chance))
+        curvature[np.diag_indices(columns + 1)] += penalty
+        chance[n0:] -= 1  # now the derivative of the loss with respect to the margins
+        gradient = x @ chance + penalty * beta
+        step = np.linalg.solve(curvature, gradient)
+        if gradient @ step < close:  # to second order, the product is twice the remaining decrease of the loss
+            beta = beta - step
+            break
+        slopes = step @ x
+        length, then = 1.0, loss(beta - step, margins - slopes)
+        while then > now and length > 1e-4:
+            length /= 2
+            then = loss(beta - length * step, margins - length * slopes)
+        if then >= now:
+            break
+        beta, margins, now = beta - length * step, margins - length * slopes, then
+    return beta[:-1], float(beta[-1])
+
+
+def _log_loss(margins: Array, n0: int) -> float:
+    """Return the sum of log(1 + exp(+-margin)) over all log-odds; the first `n0` belong to d0."""
+    rest = np.abs(margins)
+    np.negative(rest, out=rest)
+    np.exp(rest, out=rest)
+    np.log1p(rest, out=rest)
+    return float(rest.sum() + np.maximum(margins[:n0], 0.0).sum() - np.minimum(margins[n0:], 0.0).sum())
+
+
+def _weighted_products(x: Array, weights: Array) -> Array:
+    """Return the sum over i of weights[i] * outer(x[:, i], x[:, i]), in half the time of other products."""
+    roots = np.sqrt(weights)
+    size = max(1, _NUMBERS_AT_ONCE // len(x))
+    total = np.zeros((len(x), len(x)))
+    for start in range(0, len(roots), size):
+        some = x[:, start : start + size] * roots[start : start + size]
+        total += some @ some.T
+    return total

@@ -1,0 +1,21 @@
+"""Runs the user's code: functions, files, private environments and programs.
+
+This package also identifies and compares that code.  Each trial has its own random stream, in any process.
+
+May import: `outputs`, `pairs`, `settings`, `text`, `values`.
+Public names: see `__all__`.
+"""
+
+try:
+    import fcntl  # noqa: F401
+except ImportError:
+    raise ImportError(
+        "dpaudit audits mechanisms on Linux, macOS and other POSIX systems only.  On Windows, use the Windows "
+        "Subsystem for Linux (WSL)"
+    ) from None
+
+from dpaudit.running.command import CommandMechanism
+from dpaudit.running.isolated import IsolatedMechanism
+from dpaudit.running.protocol import Batched, Mechanism, MechanismError, batched
+
+__all__ = ["Batched", "CommandMechanism", "IsolatedMechanism", "Mechanism", "MechanismError", "batched"]

@@ -1,0 +1,231 @@
+"""Runs mechanisms that are programs in any language.
+
+JSON cannot express some values.  Requests and answers hold them in these forms:
+
+    NaN, inf, any float exactly     {"$float": "nan"}, {"$float": "-inf"}, {"$float": "0x1.8p+1"}
+    bytes                           {"$bytes": "<base64>"}
+
+Requests use the form `$float` only for NaN and inf, because readers restore other floats exactly from decimal text.
+Answers may also use the bare words NaN, Infinity and -Infinity.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import os
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from dpaudit.running.processes import TIMEOUT, Child, Program, shown
+from dpaudit.running.protocol import OUTSIDE, REPORTED, MechanismError, Run
+from dpaudit.running.raised import message_of, of_machine
+from dpaudit.settings import check_memory
+from dpaudit.text import masked_command
+from dpaudit.values import Dataset, Foreign, Json, JsonObject, Output
+
+SEEDS = 2**53  # upper limit of seeds (exclusive); a JSON reader with float64 numbers reads smaller seeds exactly
+
+
+@dataclass(frozen=True, init=False)
+class CommandMechanism(Program):
+    """A mechanism that is a program and answers each JSON line with one JSON line.
+
+    The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
+    independent outputs, or `{"error": "..."}`.  It then waits for the next request until its stdin ends.  An answer may
+    also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with `observe_time` read
+    these times, and their requests have n = 1.  NaN and bytes are written as `{"$float": "nan"}` and
+    `{"$bytes": "<base64>"}`.  If the program fails, the error message shows its stderr.
+
+    The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
+    from a generator with this seed.
+
+    Each process that runs trials starts the program once, without a shell, before its first trial.  A word `$NAME` or
+    `--option=$NAME` gets the value of an environment variable then, which no file records.
+
+    Args:
+        command: The program and its arguments.
+        timeout: The program is killed after this number of seconds without an answer.  None means no limit.
+        cwd: The working directory of the program.  A relative path to the program is relative to this directory.
+        env: Environment variables in addition to the inherited ones.
+        memory: Maximum address space of the program, as bytes or as text such as "2 GB".  None means no limit.  The
+            limit works on Linux only.
+
+    Raises:
+        ValueError: If `command` is not a list of text, or `timeout` is not positive.
+    """
+
+    command: tuple[str, ...]
+    timeout: float | None
+    cwd: Path | None
+    env: tuple[tuple[str, str], ...]
+    memory: int | None
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        timeout: float | None = TIMEOUT,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        memory: int | str | None = None,
+    ) -> None:
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise ValueError(f"command must be a list of the program and its arguments, got {command!r}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be > 0 seconds, got {timeout}")
+        object.__setattr__(self, "command", tuple(command))
+        object.__setattr__(self, "timeout", timeout)
+        object.__setattr__(self, "cwd", None if cwd is None else Path(cwd))
+        object.__setattr__(self, "env", tuple(sorted((env or {}).items())))
+        object.__setattr__(self, "memory", check_memory(memory))
+
+    def with_memory(self, memory: int | None) -> CommandMechanism:
+        """Return the same program with another memory limit."""
+        return CommandMechanism(self.command, timeout=self.timeout, cwd=self.cwd, env=dict(self.env), memory=memory)
+
+    @property
+    def address(self) -> str:
+        """The command line, with apparent secrets masked."""
+        return masked_command(self.command)
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
+        """Return n outputs of the program.
+
+        Args:
+            dataset: The dataset, which must have a JSON form.
+            n: Number of outputs.
+            rng: The random generator that chooses the program's seed.
+
+        Raises:
+            MechanismError: If the dataset has no JSON form, or if the program dies, times out, reports an error or
+                does not answer with n outputs.
+        """
+        return self._answered(dataset, n, rng)[1]
+
+    def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
+        """Make one run, and return the time that the program reports, or else the time from request to answer.
+
+        Args:
+            datasets: Datasets.  The one that is used must have a JSON form.
+            index: Index of the dataset for the run.
+            rng: The random generator that chooses the program's seed.
+            outcomes: Whether an error that the program reports is the outcome of the run, unless the program says that
+                it has run out of memory.  In this case, the program's own time is ignored.
+
+        Raises:
+            MechanismError: As for `sample`, except for errors that are outcomes.  The error is also raised if the
+                program reports something other than a time.
+        """
+        found, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
+        if isinstance(output, _Reported):
+            return Run(None, ("error", message_of(output)), elapsed, OUTSIDE)
+        if outcomes or "seconds" not in found:
+            return Run(output, None, elapsed, OUTSIDE)
+        times = found["seconds"]
+        one: Foreign = times[0] if isinstance(times, list) and len(times) == 1 else None
+        if type(one) not in (int, float) or not 0 <= one < 1e300:
+            allowed = "a list with one finite number >= 0, as n = 1"
+            raise self._child().failed(f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}')
+        return Run(output, None, float(one), REPORTED)
+
+    def _answered(
+        self, dataset: Dataset, n: int, rng: np.random.Generator, outcomes: bool = False
+    ) -> tuple[JsonObject, list[Output], float]:
+        """Return the program's answer, its outputs or (with `outcomes`) the error that it reports, and the seconds."""
+        seed = int(rng.integers(SEEDS))
+        try:
+            request = json.dumps(_plain({"dataset": dataset, "n": n, "seed": seed}), allow_nan=False)
+        except TypeError as error:
+            raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
+        child, line = self._child(), f"{request}\n".encode()
+        began = perf_counter()
+        answer = child.exchange(line, _end_of_line, timeout=self.timeout, awaited=f"a line with {n} outputs")
+        elapsed = perf_counter() - began
+        try:
+            found: Json = json.loads(answer, object_hook=_special)
+        except (ValueError, RecursionError) as error:
+            raise child.failed(f"answered with a line that is not JSON ({error}): {shown(answer)}") from None
+        if isinstance(found, dict) and "error" in found:
+            reported = _Reported(found["error"])
+            if not outcomes or of_machine(reported, self.memory is not None):
+                raise child.failed(f"reported: {reported}")
+            return found, [reported], elapsed
+        outputs = found.get("outputs") if isinstance(found, dict) else None
+        if not isinstance(outputs, list):
+            raise child.failed(f'must answer {{"outputs": [...]}} or {{"error": "..."}}, got {shown(answer)}')
+        if len(outputs) != n:
+            raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
+        return found, outputs, elapsed
+
+    @property
+    def _key(self) -> Hashable:
+        return (self.command, self.cwd, self.env, self.memory)
+
+    def _started(self) -> Child:
+        env = dict(self.env) or None
+        words = [_with_variable(word, {**os.environ, **dict(self.env)}) for word in self.command]
+        return Child(words, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
+
+
+def _with_variable(word: str, variables: Mapping[str, str]) -> str:
+    named = re.fullmatch(r"(-[\w-]+=)?\$([A-Za-z_]\w*)", word)
+    if named is None:
+        return word
+    if named[2] not in variables:
+        raise MechanismError(f"the command needs the environment variable {named[2]}, which is not set")
+    return f"{named[1] or ''}{variables[named[2]]}"
+
+
+class _Reported(Exception):
+    """An error that the program reports."""
+
+
+_BUFFERS = "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"
+
+
+def _end_of_line(heard: bytearray, before: int) -> int:
+    return heard.find(b"\n", before) + 1
+
+
+_FLOAT, _BYTES = "$float", "$bytes"
+
+
+def _plain(value: Foreign) -> Foreign:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {_FLOAT: repr(float(value))}
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if isinstance(value, Mapping):
+        wrong = [key for key in value if not isinstance(key, str)]
+        if wrong:
+            raise TypeError(f"keys must be text, got {wrong[0]!r}")
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
+        return {str(name): _plain(value[name].to_list()) for name in value.columns}
+    raise TypeError(f"a {type(value).__qualname__} has no JSON form")
+
+
+def _special(found: dict[str, object]) -> object:
+    if len(found) != 1:
+        return found
+    ((key, text),) = found.items()
+    if key not in (_FLOAT, _BYTES) or not isinstance(text, str):
+        return found
+    try:
+        return float.fromhex(text) if key == _FLOAT else base64.b64decode(text, validate=True)
+    except (ValueError, OverflowError, binascii.Error) as error:
+        raise ValueError(f"{key} {text[:60]!r}: {error}") from None

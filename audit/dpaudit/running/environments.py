@@ -1,0 +1,224 @@
+"""Private Python environments with only the packages that a mechanism requires, kept in a cache.
+
+An environment is built under a lock in a new folder, which gets its name once it is complete.  So no process uses an
+incomplete environment, even after an interruption or a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+from dpaudit.running.installer import index_settings, run_uv
+from dpaudit.running.protocol import MechanismError
+from dpaudit.running.requirements import (
+    Archive,
+    Lock,
+    local_hashes,
+    lock_of,
+    normalised,
+    parsed_requirement,
+    project_name,
+    read_lock,
+    this_version,
+)
+
+_ABOUT = "dpaudit.json"  # the file of a complete environment with its packages
+_NAME = re.compile(r"(py3[0-9.]*-[0-9a-f]{16})(-\w+)?")  # of an environment, and of a build
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A complete environment."""
+
+    python: Path
+    packages: dict[str, str]
+    lock: Lock | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedEnvironment:
+    """An environment in the cache, or what an interrupted build left."""
+
+    path: Path
+    size: int
+    used: float
+    about: str
+
+
+def environments_folder() -> Path:
+    """Return the folder of environments in $DPAUDIT_CACHE, or in dpaudit in the user's cache folder."""
+    try:
+        cache = os.environ.get("DPAUDIT_CACHE") or Path(
+            os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "dpaudit"
+        )
+    except RuntimeError:  # the user of a container may have neither HOME nor an entry in passwd
+        raise MechanismError(
+            "this user has no home folder for the environments; set DPAUDIT_CACHE to a writable folder"
+        ) from None
+    return Path(os.path.abspath(cache), "environments")
+
+
+def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:
+    """Return the environment with these packages and their dependencies, and build it if it is missing."""
+    version, wanted = python_version or this_version(), normalised(requires)
+    folder = _folder(version, wanted, lock)
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _hold(folder)
+        found = _complete(folder)
+        if found is None:
+            with open(f"{folder}.lock", "a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # the system releases the lock if this process dies
+                found = _complete(folder) or _build(folder, version, wanted, lock)
+    except OSError as error:
+        raise MechanismError(f"the environment {folder} cannot be written: {error}") from error
+    return found
+
+
+def cached_environment(requires: Sequence[str], python_version: str | None = None) -> Environment | None:
+    """Return the environment that was built for these requirements earlier, or None if there is none."""
+    return _complete(_folder(python_version or this_version(), normalised(requires), None))
+
+
+def cached_environments() -> list[CachedEnvironment]:
+    """Return the environments in the cache, the least recently used first."""
+    folder = environments_folder()
+    there = folder.iterdir() if folder.is_dir() else ()
+    found = [_cached(one) for one in there if _NAME.fullmatch(one.name) and one.is_dir() and not one.is_symlink()]
+    return sorted(found, key=lambda one: (one.used, one.path))
+
+
+def remove(one: CachedEnvironment) -> None:
+    """Remove an environment; raise BlockingIOError if a process uses or builds it, and OSError for other reasons."""
+    with contextlib.ExitStack() as stack:
+        for ending in ("lock", "used"):
+            file = stack.enter_context(open(f"{_of_build(one.path)}.{ending}", "a"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (one.path / _ABOUT).unlink(missing_ok=True)  # so that no process finds half an environment
+        shutil.rmtree(one.path)
+
+
+def _folder(version: str, wanted: list[str], lock: Lock | None) -> Path:
+    """Return the folder of an environment.  Its name depends on local files and indexes, or on the lock."""
+    root = environments_folder()
+    if root.exists() and (root.stat().st_uid not in (os.geteuid(), 0) or root.stat().st_mode & 0o022):
+        raise MechanismError(
+            f"other users of this machine can change the packages in {root}; set DPAUDIT_CACHE to a folder of your "
+            f"own, or run `chmod go-w {root}` if it is yours and you trust all users"
+        )
+    about = [lock.text] if lock is not None else [local_hashes(wanted), index_settings()]
+    key = hashlib.sha256(json.dumps([version, wanted, *about]).encode()).hexdigest()[:16]
+    return root / f"py{version}-{key}"
+
+
+_held: dict[Path, IO[str]] = {}  # open, locked files that show `dpaudit clean` which environments this process uses
+
+
+def _hold(folder: Path) -> None:
+    """Mark an environment as used by this process until it ends."""
+    mark = Path(f"{folder}.used")
+    if mark not in _held:
+        file = mark.open("a")
+        fcntl.flock(file, fcntl.LOCK_SH)  # waits while another process removes the environment
+        if _held.setdefault(mark, file) is not file:  # another thread was faster
+            file.close()
+    os.utime(mark)
+
+
+def _complete(folder: Path) -> Environment | None:
+    """Return the environment in a folder; None if it is missing, or if its base Python has been removed."""
+    try:
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    python = folder / "bin" / "python"
+    lock = None if about["lock"] is None else read_lock(about["lock"])
+    return Environment(python, about["packages"], lock) if python.exists() else None
+
+
+def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> Environment:
+    """Build an environment, and remove what interrupted builds left.  The caller holds the environment's lock."""
+    for left in (one for one in folder.parent.glob(f"{folder.name}*") if one.is_dir()):
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    try:
+        making = ["venv", "-q", "--python", _interpreter(version), str(new)]
+        run_uv(making, f"making an environment with Python {version}")
+        python = str(new / "bin" / "python")
+        what = f"installing {', '.join(wanted)} for Python {version}"
+        if lock is None:
+            lock = _resolved(python, version, wanted, what)
+        if lock is None:
+            run_uv(["pip", "install", "-q", "--python", python, *wanted], what)
+        elif lock.lines:
+            exact = ["--require-hashes", "-r", "-"]
+            run_uv(["pip", "install", "-q", "--python", python, *exact], what, "\n".join(lock.lines))
+        found = metadata.distributions(path=[str(one) for one in new.glob("lib/python*/site-packages")])
+        packages = dict(sorted((one.metadata["Name"], one.version) for one in found))
+        about = {"python": version, "requires": wanted, "packages": packages, "lock": lock and lock.text}
+        (new / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        os.sync()
+        new.rename(folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    return Environment(folder / "bin" / "python", packages, lock)
+
+
+def _interpreter(version: str) -> str:
+    """Return this Python, or one of pyenv, which uv does not search, if it has the version; otherwise the version."""
+    if f"{platform.python_version()}.".startswith(f"{version}."):
+        return sys.executable
+    pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
+    return str(next((one for end in ("", ".*[0-9]") for one in pyenv.glob(f"{version}{end}/bin/python")), version))
+
+
+def _resolved(python: str, version: str, wanted: list[str], what: str) -> Lock | None:
+    """Return the exact packages that requirements need; None if one has no hash, such as one of version control."""
+    files: dict[str, Archive] = {}
+    urls = {project_name(one): parsed_requirement(one).url or "" for one in wanted}
+    resolve = ["pip", "compile", "-q", "--python", python, "--format", "pylock.toml", "-"]
+    text = run_uv(resolve, what, "\n".join(wanted)) if wanted else ""
+    for package in tomllib.loads(text).get("packages", []):
+        wheels: list[Mapping[str, Mapping[str, str]]] = package.get("wheels", [])
+        native = sorted(wheels, key=lambda one: "-none-any." in str(one))  # uv prefers these
+        file = native[0] if native else package.get("sdist") or package.get("archive") or {}
+        if not (sha256 := file.get("hashes", {}).get("sha256")):
+            return None
+        files[package["name"]] = Archive(package["version"], sha256, urls.get(package["name"], ""))
+    return lock_of(version, wanted, files)
+
+
+def _of_build(folder: Path) -> Path:
+    """Return the folder that a build gets once it is complete."""
+    return folder.with_name("-".join(folder.name.split("-")[:2]))
+
+
+def _cached(folder: Path) -> CachedEnvironment:
+    try:
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        words = f"{', '.join(about['requires']) or 'no packages'}, Python {about['python']}"
+    except FileNotFoundError:
+        words = "an incomplete installation"
+    mark = Path(f"{_of_build(folder)}.used")
+    return CachedEnvironment(
+        path=folder,
+        size=sum(file.lstat().st_blocks * 512 for file in folder.rglob("*")),  # st_blocks counts units of 512 bytes
+        used=(mark if mark.exists() else folder).stat().st_mtime,
+        about=words,
+    )

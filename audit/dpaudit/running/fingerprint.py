@@ -1,0 +1,203 @@
+"""Computes fingerprints of datasets, functions and objects: equal for equal content, also in another process.
+
+A fingerprint is the SHA-256 of what `values.content` pickles, which never depends on `repr`.  In addition,
+
+    a function    counts by its code, constants, defaults and closure, and by the global values that it reads
+    a class       counts by its bases, methods and attributes
+    a dataclass   counts by its fields, and any other object by what pickling gives
+
+A function or class of an installed library counts by its name; the versions of libraries are compared separately.
+Random generators, locks and the names of temporary folders do not count.  An object that cannot be pickled, such
+as an open file or a pointer of a compiled library, counts by its type, and the fingerprint names this type.
+"""
+
+from __future__ import annotations
+
+import array
+import copyreg
+import dataclasses
+import functools
+import hashlib
+import logging
+import pickle
+import random
+import re
+import tempfile
+import threading
+import types
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.running.modules import address, is_library
+from dpaudit.values import PLAIN, ContentPickler, Foreign, joined
+
+_WITHOUT_CONTENT = (
+    np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random,
+    type(threading.Lock()), type(threading.RLock()), logging.Logger,
+)  # fmt: skip
+_WRAPPERS = (property, staticmethod, classmethod, functools.cached_property, functools._lru_cache_wrapper)
+_WRAPPED = ("fget", "fset", "fdel", "func", "__wrapped__")  # attributes with the functions of a wrapper
+_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_TEMPORARY = re.compile(re.escape(tempfile.gettempdir()) + r"/(\S*/)?(tmp\w{8}\b)?")
+_DEPTH = 3  # maximum number of modules between a function and a value that it reads from another module
+
+
+class Fingerprint(NamedTuple):
+    """The fingerprint of a value, the types of objects in it that could not be compared, and its libraries."""
+
+    sha256: str
+    not_compared: frozenset[str]
+    libraries: frozenset[str]  # top-level modules
+
+
+def fingerprint(value: object) -> Fingerprint:
+    """Return the fingerprint of a value."""
+    found = hashlib.sha256()
+    walk = _Walk(types.SimpleNamespace(write=found.update))
+    try:
+        walk.dump(value)
+    except Exception:  # pickling runs code of the value's classes; a value may hold itself, or be nested too deeply
+        return Fingerprint("", frozenset([_name(type(value))]), frozenset(walk.libraries))
+    return Fingerprint(found.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
+
+
+def same_content(a: Foreign, b: Foreign) -> bool:
+    """Whether two values certainly have the same type and content."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is list:  # records that two lists share need not be read
+        others = ((x, y) for x, y in zip(a, b, strict=False) if x is not y and type(x) in (dict, list, tuple))
+        if len(a) != len(b) or any(fingerprint(x) != fingerprint(y) for x, y in others):
+            return False
+    one = fingerprint(a)
+    return not one.not_compared and one == fingerprint(b)
+
+
+class _Walk(ContentPickler):
+    def __init__(self, file: Foreign) -> None:
+        super().__init__(file)
+        self.not_compared: set[str] = set()
+        self.libraries: set[str] = set()
+        # functions, classes and objects by id, kept so that ids are unique
+        self._met: dict[int, tuple[int, object]] = {}
+
+    def sort_key(self, item: object) -> bytes:
+        found = fingerprint(item)
+        self.not_compared |= found.not_compared
+        return found.sha256.encode()
+
+    def persistent_id(self, value: Foreign) -> tuple[object, ...] | None:
+        kind = type(value)
+        if kind in PLAIN:
+            return _short(value) if kind in (str, list, tuple) else None
+        if isinstance(value, _WITHOUT_CONTENT) and is_library(kind.__module__):
+            return ("kind", _name(kind))
+        if (found := super().persistent_id(value)) is not None:
+            return found
+        if isinstance(value, types.CodeType):
+            about = (value.co_flags, value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount)
+            names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
+            return ("code", value.co_code, value.co_exceptiontable, value.co_consts, about, names)
+        if isinstance(value, _WRAPPERS):
+            return (_name(kind), *(getattr(value, name, None) for name in _WRAPPED))
+        if isinstance(value, PurePath | types.MappingProxyType):
+            return (_name(kind), str(value) if isinstance(value, PurePath) else dict(value))
+        if isinstance(value, types.ModuleType):
+            self._library(value.__name__)
+            return ("module", value.__name__)
+        if isinstance(value, types.FunctionType | type) or dataclasses.is_dataclass(value):
+            return self._again(value) or self._described(value)
+        return None
+
+    def reducer_override(self, value: Foreign) -> Foreign:
+        """Return how an object is pickled, or its type if it cannot be pickled."""
+        if again := self._again(value):
+            return tuple, (again,)
+        try:
+            reduce = copyreg.dispatch_table.get(type(value))
+            found: Foreign = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if reduce is None else reduce(value)
+        except Exception:
+            self.not_compared.add(_name(type(value)))
+            found = _name(type(value))
+        return (str, (f"{getattr(value, '__module__', '')} {found}",)) if isinstance(found, str) else found
+
+    def _again(self, value: object) -> tuple[object, ...] | None:
+        """Return the number of an object that was met before."""
+        if id(value) in self._met:
+            return ("again", self._met[id(value)][0])
+        self._met[id(value)] = len(self._met), value
+        return None
+
+    def _described(self, value: Foreign) -> tuple[object, ...]:
+        if not isinstance(value, types.FunctionType | type):
+            fields = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+            return ("dataclass", type(value), fields)
+        module, name = str(value.__module__), value.__qualname__
+        if self._library(module):  # `functools.wraps` gives a user's function the names of a library's function
+            known = address(value)
+            if "<locals>" not in name if isinstance(value, type) else known is not None and known[2] is value:
+                return ("name", module, name)
+        if isinstance(value, type):
+            return ("class", name, value.__bases__, _class_attributes(value))
+        code, names = value.__code__, _names(value.__code__)
+        space = {} if is_library(str(value.__globals__.get("__name__"))) else value.__globals__
+        filled = {name: _content(cell) for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True)}
+        read = _read(names | filled.keys(), filled), _read(names, space)
+        return ("function", code, value.__defaults__, value.__kwdefaults__, *read, vars(value))
+
+    def _library(self, module: str) -> bool:
+        if found := is_library(module):
+            self.libraries.add(module.split(".")[0])
+        return found
+
+
+def _short(value: Foreign) -> tuple[object, ...] | None:
+    """Return a text without the name of a temporary folder, and equal kinds of items in one piece."""
+    if type(value) is str:
+        found = _TEMPORARY.sub("", value) if "/tmp" in value else value
+        return None if found == value else ("temporary", found)
+    kinds = set(map(type, value))
+    if kinds == {float}:
+        return type(value).__name__, "floats", array.array("d", value).tobytes()
+    if kinds == {int} and min(value) >= -(2**63) and max(value) < 2**63:
+        return type(value).__name__, "ints", array.array("q", value).tobytes()
+    if kinds == {str} and len(value) > 256:
+        return type(value).__name__, *joined(list(value))
+    return None
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Return all names of global values and attributes in the code of a function and its nested functions."""
+    return set(code.co_names).union(*(_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def _read(names: set[str], space: Mapping[str, object], depth: int = _DEPTH) -> list[object]:
+    """Return the values that code reads from a namespace, and from the user's modules in it."""
+    found: list[object] = []
+    for name in sorted(names & space.keys()):
+        found += [name, value := space[name]]
+        if isinstance(value, types.ModuleType) and depth and not is_library(value.__name__):
+            found.append(_read(names, vars(value), depth - 1))
+    return found
+
+
+def _content(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return "empty"
+
+
+def _class_attributes(cls: type) -> list[object]:
+    return [
+        (name, value)
+        for name, value in vars(cls).items()
+        if not isinstance(value, _DESCRIPTORS) and (callable(value) or not name.startswith(("__", "_abc_")))
+    ]
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

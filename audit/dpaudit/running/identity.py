@@ -1,0 +1,206 @@
+"""The identity of an audit: what determines its outputs, as one short text for each part.
+
+A store is continued only by an audit of the same identity.  A result records the parts about code and datasets, and a
+replay compares them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.pairs.difference import brief
+from dpaudit.pairs.pair import Pair
+from dpaudit.running import CommandMechanism, IsolatedMechanism
+from dpaudit.running.fingerprint import Fingerprint, fingerprint
+from dpaudit.running.python import PythonMechanism
+from dpaudit.running.runs import ExecutionSettings
+from dpaudit.running.sources import Source, of_ours
+from dpaudit.text import __version__, masked_values, one_line, shortened
+
+_SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
+_KEYED = "scrypt:"  # prefix of the parts that hide a secret; messages and results never show the hash
+# Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
+# scores for the same canaries and the same coins.
+_MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Secret:
+    """A part that may hold a password, such as an environment variable.  A store holds only a keyed hash."""
+
+    value: str
+
+    def keyed(self, salt: bytes) -> str:
+        """Return a keyed hash that is slow to compute, so that nobody can guess short values in bulk."""
+        found = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=_SCRYPT_COST, r=8, p=1)
+        return f"{_KEYED}{found[:32].hex()}"
+
+
+class Partial(str):
+    """A part that leaves out objects of some types, which cannot be compared."""
+
+    types: str
+
+
+Identity = Mapping[str, str | Secret]
+"""The parts of an identity by name, as texts or secrets."""
+
+
+def keyed(parts: Identity, salt: bytes) -> dict[str, str]:
+    """Return an identity in the form of a store, with keyed hashes of secrets."""
+    return {name: part.keyed(salt) if isinstance(part, Secret) else part for name, part in parts.items()}
+
+
+def public(parts: Identity) -> dict[str, str]:
+    """Return an identity in the form of a result, without secrets."""
+    return {name: part for name, part in parts.items() if not isinstance(part, Secret)}
+
+
+def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -> dict[str, str | Secret]:
+    """Return the parts about the code of a mechanism and about the datasets."""
+    found: dict[str, str | Secret] = {"mechanism": mechanism_name(mechanism)}
+    if isinstance(mechanism, CommandMechanism):
+        whole = shlex.join(mechanism.command)
+        found |= {} if mechanism.address == whole else {"secrets in the command": Secret(whole)}
+        found |= {f"variable {name}": Secret(value) for name, value in mechanism.env}
+    elif isinstance(mechanism, PythonMechanism | IsolatedMechanism):
+        found |= _of_params(mechanism)
+    if isinstance(mechanism, IsolatedMechanism):
+        found |= {"requires": ", ".join(mechanism.requires), "python_version": str(mechanism.python_version)}
+    if source.content is not None:
+        found["content of the mechanism"] = _text(source.content)
+    found |= _files_and_packages(source)
+    for number, pair in enumerate(pairs, 1):
+        found[f"relation of pair {number}"] = pair.relation
+        found |= {f"{side} of pair {number}": _text(fingerprint(getattr(pair, side))) for side in ("d0", "d1")}
+    return found
+
+
+def mechanism_name(mechanism: object) -> str:
+    """Return the name of a mechanism in results: its stated name, its address, or the name of its function or class."""
+    named = of_ours(mechanism, "named") or getattr(mechanism, "address", None)
+    named = named or getattr(mechanism, "__qualname__", None)
+    return str(named or type(mechanism).__qualname__)
+
+
+def with_settings(
+    parts: Identity, seed: int, execution: ExecutionSettings, detect: str | None = None
+) -> dict[str, str | Secret]:
+    """Add the other parts that determine the outputs, and the planned violation, which determines the bets."""
+    return {
+        **parts,
+        "seed": str(seed),
+        **{name: str(getattr(execution, name)) for name in ("observe_time", "failures", "timeout", "memory")},
+        "detect": str(detect),
+        "dpaudit": __version__,
+        "Python": ".".join(platform.python_version().split(".")[:2]),
+        "numpy": ".".join(np.__version__.split(".")[:2]),
+    }
+
+
+def _of_params(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str | Secret]:
+    params = None if mechanism.params is None else dict(mechanism.params)
+    public = masked_values(params)
+    found: dict[str, str | Secret] = {"batched": str(mechanism.batched)}
+    found["params"] = _text(fingerprint(public), f"{brief(public)} ")
+    return found if public == params else {**found, "secrets in params": Secret(fingerprint(params).sha256)}
+
+
+def _files_and_packages(source: Source) -> dict[str, str]:
+    """Return the hashes of files, named relative to the file of the mechanism, and versions and hashes of packages."""
+    files = dict(source.modules)
+    if (file := source.file) is not None:
+        files = {file.name: source.sha256, **{os.path.relpath(one, file.parent): files[one] for one in files}}
+    return {
+        **{f"file {name}": f"sha256 {one or 'unknown'}" for name, one in files.items()},
+        **{f"package {name}": version for name, version in source.packages.items()},
+        **{f"content of package {name}": one for name, one in source.hashes.items()},
+    }
+
+
+def _text(found: Fingerprint, before: str = "") -> str:
+    text = f"{before}sha256 {found.sha256}"
+    if not found.not_compared:
+        return text
+    types = ", ".join(sorted(found.not_compared))
+    partial = Partial(f"{text}, without what cannot be compared: {types}")
+    partial.types = types
+    return partial
+
+
+def not_compared(parts: Identity) -> list[str]:
+    """Return, for each part that could not be compared completely, the part and the types of objects in it."""
+    return [f"{name} ({part.types})" for name, part in parts.items() if isinstance(part, Partial)]
+
+
+def uncertain(parts: Sequence[str]) -> str:
+    """Return why a store is refused whose identity leaves out parts, as `not_compared` names them."""
+    return (
+        "the content of some objects cannot be compared, so another mechanism could continue the store: "
+        f"{'; '.join(parts)}.  Put the mechanism into a file and name it in a config as FILE.py:OBJECT, run the audit "
+        "without a store, or use resume=anyway (--resume=anyway); the result then says so"
+    )
+
+
+def differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
+    """Return the names of all parts that differ."""
+    return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
+
+
+def mixable(names: Sequence[str]) -> bool:
+    """Whether one audit can contain trials that differ in these parts."""
+    return not set(names) & set(_MIXED_NEVER)
+
+
+def what_to_do(names: Sequence[str]) -> str:
+    """Return a sentence about continuing a store that differs in these parts."""
+    if mixable(names):
+        return "To continue the store nevertheless, use resume=anyway (--resume=anyway); the result then says so"
+    return (
+        "Even resume=anyway cannot continue the store, because outputs that differ in the following are not "
+        f"comparable: {', '.join(name for name in names if name in _MIXED_NEVER)}"
+    )
+
+
+def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = "before") -> list[str]:
+    """Return each difference with both values, such as "package numpy (1.26 before, 2.0 now)"."""
+    names = differing(there, here)
+    found = [
+        f"{_short(name)} ({_shown(there.get(name), 'one value')} {where}, {_shown(here.get(name), 'another')} now)"
+        for name in names
+    ]
+    return found if len(found) <= 30 else [*found[:30], f"{len(found) - 30} more"]
+
+
+def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the differences between the identity in a result and the identity of a mechanism with one of its pairs."""
+    first, number = _named(1), 1
+    now, code, pairs = {first.get(name, name): text for name, text in now.items()}, dict(recorded), []
+    while (names := _named(number)).keys() & code.keys():
+        pairs.append({part: code.pop(name, "") for name, part in names.items()})
+        number += 1
+    return min((in_words({**code, **one}, now, "in the result") for one in pairs or [{}]), key=len)
+
+
+def _named(number: int) -> dict[str, str]:
+    """Return the parts of an identity about a pair, with their names without the number of the pair."""
+    return {f"{part} of pair {number}": part for part in ("relation", "d0", "d1")}
+
+
+def _shown(text: object, secret: str) -> str:
+    if text is None:
+        return "nothing"
+    return secret if str(text).startswith(_KEYED) else _short(text)
+
+
+def _short(text: object) -> str:
+    """Shorten a value to one line, and hashes to their first digits."""
+    return shortened(one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(text))))

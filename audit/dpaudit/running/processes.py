@@ -1,0 +1,271 @@
+"""Runs programs that answer requests over pipes and stay alive between requests."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import resource
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Self
+
+from dpaudit.running.limits import advice, check_supported
+from dpaudit.running.protocol import MechanismError
+
+TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
+_LONGEST = 1e6  # seconds (11 days), because `select` has a maximum
+_KEPT = 4  # maximum number of programs that one process keeps alive between requests
+_PATIENCE = 1.0  # seconds that a program has to end after its stdin is closed
+_PIECE = 1 << 18  # maximum number of bytes in one read
+_STDERR_KEPT = 1 << 16  # number of final bytes of stderr that are kept
+_STDERR_LINES = 20  # number of final lines of stderr that a message quotes
+_STDERR_COLUMNS = 500  # maximum number of characters that a message quotes from each line
+_ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
+
+Finished = Callable[[bytearray, int], int]
+"""A function of a buffer and of the size it had before, which returns the size of the answer, or 0 if incomplete."""
+
+
+class Child:
+    """One running program.
+
+    `exchange` serves all three pipes at once, so that neither side can block the other.  The program runs in a separate
+    session.  So Ctrl-C reaches only this process, which then ends the program's process group.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        memory: int | None = None,
+        limited: bool = False,
+        hint: str = "",
+    ) -> None:
+        """Start the program."""
+        self.name = name
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._heard = bytearray()  # bytes of stdout that are not yet part of an answer
+        self._stderr = bytearray()
+        self._ended = False
+        self._memory = memory
+        self._hint = hint
+        pipe = subprocess.PIPE
+        try:
+            if memory is not None:
+                check_supported()
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                bufsize=0,
+                cwd=cwd,
+                env=None if env is None else {**os.environ, **env},
+                start_new_session=True,
+            )
+            if memory is not None and not limited:
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (memory, memory))
+        except OSError as error:
+            raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
+        streams = self._process.stdin, self._process.stdout, self._process.stderr
+        self._stdin, self._stdout, self._errors = map(_opened, streams)
+
+    @property
+    def usable(self) -> bool:
+        """Whether this process itself started the program and has not ended the program."""
+        return self._owner == os.getpid() and not self._ended
+
+    def exchange(self, request: bytes, finished: Finished, *, timeout: float | None, awaited: str) -> bytes:
+        """Send a request and return the answer."""
+        with self._lock:
+            try:
+                return self._exchange(request, finished, timeout, awaited)
+            except BaseException:  # also Ctrl-C: a late answer must not be read as the answer to the next request
+                self._end(_PATIENCE / 10)
+                raise
+
+    def failed(self, what: str) -> MechanismError:
+        """End the program, and return an error that quotes the end of its stderr."""
+        with self._lock:
+            self._end(_PATIENCE / 10)
+            return self._error(f"{what}{self._memory_advice(what)}", empty="")
+
+    def close(self) -> None:
+        """End the program: first close its stdin, then kill the process group."""
+        with self._lock:
+            self._end(_PATIENCE)
+
+    def _exchange(self, request: bytes, finished: Finished, timeout: float | None, awaited: str) -> bytes:
+        if self._heard:
+            raise self._error(f"printed more than its answer on stdout: {shown(self._heard)}")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        left = memoryview(request)
+        with selectors.DefaultSelector() as pipes:
+            pipes.register(self._stdin, selectors.EVENT_WRITE)
+            pipes.register(self._stdout, selectors.EVENT_READ)
+            pipes.register(self._errors, selectors.EVENT_READ)
+            while True:
+                wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+                ready = pipes.select(None if wait is None else min(wait, _LONGEST))
+                if not ready and wait is not None and wait <= _LONGEST:
+                    raise self._error(
+                        f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if the program is "
+                        f"just slow, increase the timeout{self._hint}"
+                    )
+                for key, _ in ready:
+                    if key.fileobj is self._stdin:
+                        try:
+                            left = left[os.write(key.fd, left) :]
+                        except BlockingIOError:
+                            pass
+                        except BrokenPipeError:  # the program has ended, but the loop still reads its stdout and stderr
+                            left = left[:0]
+                        if not left:
+                            pipes.unregister(key.fileobj)
+                    elif key.fileobj is self._errors:
+                        if not self._read_stderr():
+                            pipes.unregister(key.fileobj)
+                    else:
+                        piece, before = os.read(key.fd, _PIECE), len(self._heard)
+                        self._heard += piece
+                        size = finished(self._heard, before)
+                        if size:
+                            answer = bytes(memoryview(self._heard)[:size])
+                            del self._heard[:size]
+                            return answer
+                        if not piece:
+                            began = f"; the answer began with {shown(self._heard)}" if self._heard else ""
+                            ended = f"{self._ending()} while dpaudit waited for {awaited}"
+                            raise self._error(f"{ended}{began}{self._memory_advice()}")
+
+    def _memory_advice(self, reported: str | None = None) -> str:
+        """Return advice about the memory limit after the program died or reported a memory error."""
+        if self._memory is None or (reported is not None and not _ABOUT_MEMORY.search(reported)):
+            return ""
+        return f"; {advice(self._memory)}"
+
+    def _ending(self) -> str:
+        """Return a predicate about a program that closed its stdout, such as "was killed by SIGKILL"."""
+        try:
+            status = self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return "closed its stdout"
+        if status >= 0:
+            return f"ended with exit status {status}"
+        names = {int(one): one.name for one in signal.Signals}
+        return f"was killed by {names.get(-status, f'signal {-status}')}"
+
+    def _read_stderr(self) -> bool:
+        """Read the available stderr, and return whether more may follow."""
+        try:
+            piece = os.read(self._errors.fileno(), _PIECE)
+        except BlockingIOError:
+            return True
+        self._stderr += piece
+        del self._stderr[:-_STDERR_KEPT]
+        return bool(piece)
+
+    def _error(self, what: str, empty: str = " (its stderr is empty)") -> MechanismError:
+        if not self._errors.closed:
+            before = -1
+            while len(self._stderr) != before and len(self._stderr) < _STDERR_KEPT:
+                before = len(self._stderr)
+                self._read_stderr()
+        return MechanismError(f"{self.name} {what}{_quoted(self._stderr) or empty}")
+
+    def _end(self, patience: float) -> None:
+        if not self.usable:
+            return
+        self._ended = True
+        self._stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills all children in the group
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if not self._errors.closed:
+            self._read_stderr()
+        self._stdout.close()
+        self._errors.close()
+
+
+def _quoted(stderr: bytes | bytearray) -> str:
+    """Return the last lines of a program's stderr as an appendix to a message."""
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in lines[-_STDERR_LINES:]]
+    return "".join(["\n  the end of its stderr:", *(f"\n    {line}" for line in quoted)] if lines else [])
+
+
+def shown(text: bytes | bytearray, most: int = 200) -> str:
+    """Return the beginning of a program's output as one quoted line."""
+    head = bytes(text[:most]).decode("utf-8", "replace")
+    return repr(head) + (f" and {len(text) - most} more bytes" if len(text) > most else "")
+
+
+def _opened(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    os.set_blocking(pipe.fileno(), False)
+    return pipe
+
+
+_running: OrderedDict[Hashable, Child] = OrderedDict()
+_running_lock = threading.Lock()
+
+
+@atexit.register
+def close_all() -> None:
+    """End all programs of this process."""
+    with _running_lock:
+        while _running:
+            _running.popitem()[1].close()
+
+
+class Program:
+    """A mechanism whose process stays alive between calls."""
+
+    def start(self) -> None:
+        """Start the process now, and raise MechanismError if this fails."""
+        self._child()
+
+    def close(self) -> None:
+        """End this process's instance of the program.  The next call restarts the program."""
+        with _running_lock:
+            child = _running.pop(self._key, None)
+        if child is not None:
+            child.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _key(self) -> Hashable:
+        raise NotImplementedError
+
+    def _started(self) -> Child:
+        raise NotImplementedError
+
+    def _child(self) -> Child:
+        """Return this process's program.  It is no part of the object, which each task of a worker copies."""
+        with _running_lock:
+            child = _running.pop(self._key, None)
+            if child is None or not child.usable:
+                while len(_running) >= _KEPT:
+                    _running.popitem(last=False)[1].close()
+                child = self._started()
+            _running[self._key] = child
+            return child

@@ -1,0 +1,327 @@
+"""Runs a mechanism on one dataset, in any process, and handles runs that fail."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dpaudit.outputs import Raised, Timed, as_alone, types_of
+from dpaudit.running import CommandMechanism, IsolatedMechanism, Mechanism
+from dpaudit.running.copies import (
+    IMMUTABLE,
+    NotCopyable,
+    UnusableOutputs,
+    copier,
+    detached,
+    detached_batch,
+    immutable,
+)
+from dpaudit.running.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
+from dpaudit.running.protocol import THIS_PROCESS, MechanismError, samples
+from dpaudit.running.python import resolved
+from dpaudit.running.raised import about_memory, in_words, message_of, of_code, of_machine, place
+from dpaudit.running.side_effects import SideEffects, watched
+from dpaudit.running.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
+from dpaudit.running.wire import differ
+from dpaudit.settings import DEFAULTS, Failures, check_memory
+from dpaudit.values import Foreign, Output, RawOutputs
+
+_FIRST_RUNS = 8  # changes of the dataset are checked after these, and later after runs whose index is a power of 2
+
+
+class Dataset:
+    """A dataset that is copied for each run.  A mechanism never gets the original.
+
+    Attributes:
+        value: The dataset, which the caller must not change.
+        copy: A function that returns a new copy; it is chosen once, so that copying a short list takes little time.
+        fixed: Whether the dataset is immutable.  In this case, `copy` returns the dataset itself.
+    """
+
+    def __init__(self, value: object) -> None:
+        """Copy a dataset."""
+        self.__setstate__((detached(value),))
+
+    def changed(self, given: object) -> bool:
+        """Whether the copy `given` certainly differs from the dataset."""
+        return not self.fixed and differ(self.value, given)
+
+    def __getstate__(self) -> object:
+        return (self.value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
+
+    def __setstate__(self, state: tuple[Foreign]) -> None:
+        (self.value,) = state
+        self.copy: Callable[[], Foreign] = copier(self.value)
+        self.fixed = immutable(self.value)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Disable automatic garbage collection, whose start and duration depend on the sizes of copies of datasets."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outputs of one side of a block, up to the first failure of the mechanism."""
+
+    outputs: RawOutputs
+    failure: str = ""  # description of the failure with the run, or "" if no run failed
+    side_effects: SideEffects = field(default_factory=SideEffects)
+    types: frozenset[str] = frozenset()  # types that a shared call gave to all its outputs (`outputs.types_of`)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSettings:
+    """The settings for the execution of runs; the docstring of `dpaudit.audit` explains them."""
+
+    observe_time: bool = DEFAULTS.observe_time  # the outputs are of the class `Timed`
+    failures: Failures = DEFAULTS.failures
+    timeout: float | None = DEFAULTS.timeout  # of a run, or of a call of a batched mechanism, in seconds
+    memory: int | None = None  # bytes that runs may add to their process; programs have their own limits
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", check_memory(self.memory))
+
+    @property
+    def run_by_run(self) -> bool:
+        """Whether each call must make exactly one run."""
+        return self.observe_time or self.failures == "outcome"
+
+    @property
+    def attempts(self) -> int:
+        """Maximum number of attempts at one run."""
+        return 10 if self.failures == "retry" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs [start, stop) of one side of a pair: a task for any process.  Each run gets a new copy of the dataset."""
+
+    mechanism: object
+    dataset: Dataset
+    seed: int
+    pair: int
+    side: int
+    start: int
+    stop: int
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    beside: Dataset | None = None
+
+    def __call__(self) -> Outcome:
+        """Make the runs, inside `kept_global_randomness`.  Only KeyboardInterrupt propagates."""
+        mechanism = resolved(self.mechanism)
+        seed_global_randomness(self.seed, self.pair, self.side, self.start)
+        with (
+            watched(randomness=self.start == 0) as side_effects,
+            timeout_after(self.execution.timeout) as timeout,
+            without_collections() if self.execution.observe_time else nullcontext(),
+        ):
+            if self.execution.run_by_run and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+                outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
+            elif samples(mechanism) and not self.execution.run_by_run:
+                outcome = self._together(mechanism, timeout, side_effects)
+            else:
+                outcome = self._one_by_one(mechanism, timeout, side_effects)
+        side_effects.moved_to = side_effects.moved_to or str(getattr(self.mechanism, "moved_to", ""))
+        return replace(outcome, side_effects=side_effects)
+
+    def _one_by_one(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
+        outputs: list[Output] = []
+        side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
+        streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
+        timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
+        one = _one_run_of(mechanism) if samples(mechanism) else mechanism
+        called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
+        clock = time.perf_counter
+        began = seconds = 0.0
+        for run, first in enumerate(streams, self.start):
+            for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
+                error = None
+                if not timed:
+                    dataset = fresh_dataset()
+                else:
+                    copies, index = self._copies(run)
+                    dataset = copies[index]
+                    gc.collect(1)
+                    began = clock()
+                try:
+                    output = called(dataset, rng)
+                    if timed:
+                        seconds = clock() - began
+                    if type(output) not in IMMUTABLE:
+                        output = detached(output)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as raised:
+                    seconds, error = clock() - began, raised
+                if (run < _FIRST_RUNS or not run & (run - 1)) and self.dataset.changed(dataset):
+                    side_effects.changed = f"d{self.side}"
+                if error is None:
+                    break
+                side_effects.failed += 1
+                if not self._goes_on(error):
+                    break
+            if error is not None:
+                goes_on = self._goes_on(error)
+                if self.execution.failures != "outcome" or not goes_on:
+                    again = self._again if goes_on else self._why(error)
+                    return Outcome(outputs, f"{self._failure(error)} on run {run} of d{self.side}{again}{place(error)}")
+                output = Raised(type(error).__name__, message_of(error))
+            outputs.append(Timed(output, seconds) if timed else output)
+        return Outcome(outputs)
+
+    def _copies(self, run: int) -> tuple[list[Foreign], int]:
+        """Return copies of the datasets of both sides in random order, and the index of the copy for this side."""
+        if self.beside is None:
+            return [self.dataset.copy()], 0
+        index = int(stream(self.seed, "copies", self.pair, self.side, run).integers(2))
+        both = (self.beside, self.dataset) if index else (self.dataset, self.beside)
+        return [one.copy() for one in both], index
+
+    def _one_by_one_elsewhere(
+        self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
+    ) -> Outcome:
+        """Make runs one by one in another process, without retries, as a new process would be slower at first."""
+        outputs: list[Output] = []
+        timed, outcomes = self.execution.observe_time, self.execution.failures == "outcome"
+        for run in range(self.start, self.stop):
+            rng = stream(self.seed, "batch", self.pair, self.side, run)
+            try:
+                found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                side_effects.failed += 1
+                why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
+                return Outcome(outputs, f"{why} on run {run} of d{self.side}{self._why(error)}")
+            side_effects.clock = found.clock if timed else ""
+            if getattr(mechanism, "changed_dataset", False):
+                side_effects.changed = f"d{self.side}"
+            output = found.output if found.raised is None else Raised(*found.raised)
+            outputs.append(Timed(output, found.seconds) if timed else output)
+        return Outcome(outputs)
+
+    def _together(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
+        n, detail, again = self.stop - self.start, "", self._again
+        for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
+            dataset = self.dataset.copy()
+            side_effects.failed += 1  # decremented if the call returns n outputs
+            try:
+                outputs = timeout(mechanism.sample, dataset, n, rng)
+                # A mechanism in another process reports a changed dataset.  In this process, the copy shows the change.
+                if getattr(mechanism, "changed_dataset", False) or self.dataset.changed(dataset):
+                    side_effects.changed = f"d{self.side}"
+                if len(outputs) == n:
+                    outcome = Outcome(detached_batch(outputs))
+                    if self._shares_calls:
+                        outcome = Outcome(as_alone(outcome.outputs), types=types_of(outcome.outputs))
+                    side_effects.failed -= 1
+                    return outcome
+                failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
+            except MechanismError as error:  # the message may end with many lines of a program's stderr
+                failure, detail = "failed", f": {message_of(error)}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                failure, detail = self._failure(error), place(error)
+                if not self._goes_on(error):
+                    again = self._why(error)
+                    break
+        return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
+
+    def _goes_on(self, error: BaseException | None) -> bool:
+        """Whether a run that ended with this error may be retried or counted as an outcome.
+
+        A timeout depends on the load of the machine, which drifts.  If timeouts decided which runs count, the two runs
+        of a trial would not be comparable.  With observed times, the two runs are comparable, because their order is
+        random.
+        """
+        if isinstance(error, RunTimeout):
+            return self.execution.observe_time
+        if isinstance(error, (NotCopyable, UnusableOutputs)) or self._out_of_memory(error) or self._no_outcome(error):
+            return False
+        return error is None or of_code(error)
+
+    def _no_outcome(self, error: BaseException | None) -> bool:
+        """Whether an error would be an outcome, but is the machine's: earlier runs decide how much of it is left."""
+        return self.execution.failures == "outcome" and of_machine(error)
+
+    def _why(self, error: BaseException | None) -> str:
+        """Return the reason why this error ends the audit although other failures do not."""
+        if self._no_outcome(error) and not self._out_of_memory(error):
+            return "; a lack of memory, disk space or file handles is no outcome, because it depends on the machine"
+        if not isinstance(error, RunTimeout) or self.execution.failures == "stop" or self._goes_on(error):
+            return ""
+        what = "an outcome" if self.execution.failures == "outcome" else "retried"
+        return (
+            f"; a run that takes too long is not {what} unless observe_time is set, because a timeout also depends on "
+            "the load of the machine: raise the timeout, or set observe_time"
+        )
+
+    def _out_of_memory(self, error: BaseException | None) -> bool:
+        """Whether a run exceeded the memory limit: earlier runs determine how much memory is left."""
+        return self.execution.memory is not None and about_memory(error)
+
+    def _failure(self, error: BaseException) -> str:
+        """Return the failure as the predicate of a sentence about the mechanism."""
+        words = f"raised {in_words(error)}"
+        if isinstance(error, (RunTimeout, UnusableOutputs)):
+            words = message_of(error)
+        elif isinstance(error, NotCopyable):
+            words = f"returned an output that cannot be kept: {message_of(error)}"
+            words += "; return numbers, text, or lists and dicts"
+        if self.execution.memory is None or not self._out_of_memory(error):
+            return words
+        return f"{words} ({advice(self.execution.memory)})"
+
+    def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
+        """Yield the generator of a run, and then a generator for each retry."""
+        yield first
+        for attempt in range(1, self.execution.attempts):
+            yield stream(self.seed, "again", self.pair, self.side, run, attempt)
+
+    @property
+    def _shares_calls(self) -> bool:
+        """Whether several outputs may come from one call of the user's code, so that numpy may give them one type."""
+        mechanism = resolved(self.mechanism)  # the process of an environment may call a function once for each run
+        return mechanism.calls_many if isinstance(mechanism, IsolatedMechanism) else samples(mechanism)
+
+    @property
+    def _again(self) -> str:
+        return f", {self.execution.attempts} times" if self.execution.attempts > 1 else ""
+
+
+def _one_run_of(mechanism: Mechanism) -> Callable[[Foreign, np.random.Generator], Output]:
+    """Return a function that makes one run of a mechanism that makes many runs in one call."""
+
+    def one(dataset: Foreign, rng: np.random.Generator) -> Output:
+        outputs = mechanism.sample(dataset, 1, rng)
+        if len(outputs) != 1:
+            raise UnusableOutputs(f"returned {len(outputs)} outputs instead of 1")
+        return next(iter(np.asarray(outputs) if hasattr(outputs, "columns") else outputs))
+
+    return one
+
+
+def made(runs: Runs) -> Outcome:
+    """Return the outcome of runs.  Schedulers need this function, because it can be pickled by name."""
+    with kept_global_randomness(), memory_limited(runs.execution.memory if limited_here(runs) else None):
+        return runs()
+
+
+def limited_here(runs: Runs) -> bool:
+    """Whether a memory limit applies to the process of the runs, and not to a program of the mechanism."""
+    programs = isinstance(runs.mechanism, CommandMechanism | IsolatedMechanism)
+    return runs.execution.memory is not None and not programs

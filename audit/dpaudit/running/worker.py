@@ -1,0 +1,248 @@
+"""Runs a mechanism in another Python interpreter.
+
+An isolated environment uses only this file, `copies`, `misfit`, `raised` and `wire` of dpaudit.  This file is
+started as a program in the environment, and loads the other files from its own folder, so that both processes use the
+same code.  The files need only the standard library of Python 3.8 or later, and use numpy only if it is installed.
+
+Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
+number of `sample` (dataset, n, seed), `run` (datasets, index, seed, outcomes) and `about` requests follow.  Answers are
+dicts:
+
+    sample    outputs, changed
+    run       output, seconds, changed, raised
+    about     claim (text or None), batched
+
+`changed` is true if the dataset was changed in place.  `raised` is the type and the message of the exception that is
+the outcome of the run; it is None if there is no such exception, or if `outcomes` is false.  A failure gives `error`
+and `traceback`.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import sys
+from time import perf_counter
+
+try:
+    import numpy
+except ImportError:  # not every environment has numpy
+    numpy = None  # type: ignore[assignment]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from dpaudit.values import Dataset, Foreign, Output, Parameters, RawOutputs
+
+
+def from_file(key: str, path: str) -> object:
+    """Load a module from a file, such as a module of dpaudit in an environment that has no package `dpaudit`."""
+    spec = importlib.util.spec_from_file_location(key, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[key] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[key]
+        raise
+    return module
+
+
+if TYPE_CHECKING or __name__ != "__main__":
+    from dpaudit.running import copies, misfit, raised, wire
+else:
+    _folder = os.path.dirname(os.path.abspath(__file__))
+    copies, misfit, raised, wire = (
+        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py"))
+        for name in ("copies", "misfit", "raised", "wire")
+    )
+
+
+class _Loaded:
+    """The user's mechanism in this process."""
+
+    def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool, memory: int | None) -> None:
+        self._limited = memory is not None
+        found = misfit.object_named(address, _module(address.rpartition(":")[0], folder))
+        if params is not None:
+            found = found(**params)
+        problem = misfit.misfit(found, batched)
+        if problem:
+            raise TypeError(f"{address} {problem}")
+        self.found = found
+        self.many: Callable[..., Foreign] | None = getattr(found, "sample", found if batched else None)
+        self.changed: bool | None = None  # whether the runs of this request changed the dataset; None before the check
+
+    def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
+        rng = _seeded(seed)
+        if self.many is None:
+            return [self._run(dataset, rng) for _ in range(n)]
+        given = copies.detached(dataset)
+        outputs = _counted(self.many(given, n, rng), n)
+        self._look(dataset, given)
+        if isinstance(outputs, (list, tuple)):
+            copies.refuse_shared(outputs)
+        if isinstance(outputs, (list, tuple)) or (numpy is not None and isinstance(outputs, numpy.ndarray)):
+            return outputs
+        return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
+
+    def _run(self, dataset: Dataset, rng: object) -> Output:
+        """Make one run on a new copy of the dataset."""
+        given = copies.detached(dataset)
+        output = _kept(self.found(given, rng))
+        self._look(dataset, given)
+        return output
+
+    def run(self, datasets: list[Dataset], index: int, seed: int, outcomes: bool) -> dict[str, object]:
+        """Make one run on one of the datasets, which are all copied, and return the answer."""
+        rng, given, collects = _seeded(seed), [copies.detached(dataset) for dataset in datasets], gc.isenabled()
+        answer = {"output": None, "raised": None}  # type: dict[str, object]
+        gc.collect(1)
+        gc.disable()  # start and duration of collections depend on the size of the dataset
+        began = perf_counter()
+        try:
+            found = self.found(given[index], rng) if self.many is None else self.many(given[index], 1, rng)
+            answer["seconds"] = perf_counter() - began
+        except BaseException as error:
+            answer["seconds"] = perf_counter() - began
+            if not outcomes or not raised.of_code(error) or raised.of_machine(error, self._limited):
+                raise
+            answer["raised"] = type(error).__name__, raised.message_of(error)
+        else:
+            answer["output"] = _kept(found if self.many is None else next(iter(_counted(found, 1))))
+        finally:
+            if collects:
+                gc.enable()
+        self._look(datasets[index], given[index])
+        return answer
+
+    def _look(self, dataset: Dataset, given: Dataset) -> None:
+        if self.changed is None:
+            self.changed = wire.differ(dataset, given)
+
+
+def _kept(output: Output) -> Output:
+    """Return a copy of an output, as the mechanism may change it later."""
+    try:
+        return copies.detached(output)
+    except copies.NotCopyable:
+        wire.frame(output)  # names the part, such as an open file, that cannot be sent
+        raise
+
+
+def _counted(outputs: Foreign, n: int) -> Foreign:
+    if len(outputs) != n:
+        raise ValueError(f"returned {len(outputs)} outputs instead of {n}")
+    return outputs
+
+
+def _module(name: str, folder: str) -> object:
+    path = os.path.join(folder, name)
+    beside = os.path.dirname(path) if name.endswith(".py") else folder
+    if beside not in sys.path:
+        sys.path.append(beside)  # at the end, so that a user's random.py does not replace Python's module
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    return from_file("_dpaudit_mechanism", misfit.checked_file(name, folder))
+
+
+def _seeded(seed: int) -> object:
+    """Return the rng for one call, and seed the global generators of libraries with different keys."""
+    import hashlib
+    import random
+
+    def key(name: str) -> int:
+        return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:16], "little")
+
+    random.seed(key("random"))
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(key("torch") % 2**63)
+    if numpy is None:
+        return random.Random(key("rng"))
+    numpy.random.seed([key("numpy") >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)])
+    return numpy.random.Generator(numpy.random.Philox(_spawnable(key("rng"))))  # type: ignore[arg-type]
+
+
+def _spawnable(key: int) -> object:
+    """Return a seed sequence that gives Philox this key and lets a mechanism call `rng.spawn`."""
+    import numpy.random.bit_generator as bit_generator
+
+    class Key(bit_generator.ISpawnableSeedSequence):
+        children = bit_generator.SeedSequence(key)
+
+        def generate_state(self, n_words, dtype=numpy.uint32):  # type: ignore[no-untyped-def]
+            return numpy.array([key % 2**64, key >> 64], dtype=numpy.uint64)
+
+        def spawn(self, n_children):  # type: ignore[no-untyped-def]
+            return self.children.spawn(n_children)
+
+    return Key()
+
+
+def limit_memory(memory: int) -> tuple[int, int]:
+    """Limit the memory that this process may add, in bytes, and return the limits before.  Works on Linux only."""
+    import resource
+
+    with open("/proc/self/statm", "rb") as file:
+        size = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = [size + memory] + [limit for limit in before if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min(allowed), before[1]))
+    return before
+
+
+def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
+    import traceback
+
+    try:
+        if request["do"] == "load":
+            if request["memory"] is not None:
+                limit_memory(request["memory"])
+            del request["do"]
+            return wire.frame({}), _Loaded(**request)
+        assert loaded is not None
+        if request["do"] == "about":
+            claim = getattr(loaded.found, "claim", None)
+            text = None if claim is None else str(claim)
+            return wire.frame({"claim": text, "batched": loaded.many is not None}), loaded
+        loaded.changed = None
+        if request["do"] == "run":
+            answer = loaded.run(request["datasets"], request["index"], request["seed"], request["outcomes"])
+        else:
+            answer = {"outputs": loaded.sample(request["dataset"], request["n"], request["seed"])}
+        return wire.frame({"changed": bool(loaded.changed), **answer}), loaded
+    except BaseException as error:  # includes SystemExit: the mechanism must not end this process silently
+        at = error.__traceback__
+        # Skip the frames of dpaudit, so that the reported traceback starts at the user's code.
+        while at is not None and at.tb_frame.f_code.co_filename in (__file__, copies.__file__, wire.__file__):
+            at = at.tb_next
+        reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
+        words = f"{type(error).__name__}: {raised.message_of(error)}"
+        return wire.frame({"error": words, "traceback": reported}), loaded
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until the stream of requests ends."""
+    loaded: _Loaded | None = None
+    while True:
+        body = wire.received(requests)
+        if body is None:
+            return
+        try:
+            request = wire.unframe(body)
+        except ValueError as error:
+            answer = wire.frame({"error": f"the dataset or the parameters could not be read: {error}", "traceback": ""})
+        else:
+            answer, loaded = _answer(request, loaded)
+        answers.write(answer)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve(*wire.own_streams())

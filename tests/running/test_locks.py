@@ -1,0 +1,123 @@
+"""Lock files hold the exact packages of an environment, and `dpaudit run --locked` installs no others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dpaudit import MechanismError
+from dpaudit.running.environments import environment
+from dpaudit.running.requirements import FORMAT, read_lock
+
+from .locked import CONFIG, Command
+from .programs import wheel
+
+A, B = "a" * 64, "b" * 64
+HEAD = f'{FORMAT}\n# python: 3.11\n# requires: ["x==1.0"]\n'
+
+
+@pytest.fixture
+def project(audited: Path) -> Path:
+    """Return the folder as it was before the audit."""
+    shutil.rmtree(audited / "out")
+    return audited
+
+
+def test_a_locked_run_installs_exactly_what_the_first_run_installed(command: Command, audited: Path) -> None:
+    out, packages = audited / "out", audited / "packages"
+    lock = (out / "noise.lock").read_text()
+    hashes = json.loads((out / "noise.json").read_text())["environment"]["hashes of the mechanism's packages"]
+    assert sorted(hashes) == ["tinydep", "tinylock"]
+    assert f"tinydep==1.0 --hash={hashes['tinydep']}" in lock
+    wheel(packages, "tinydep", "2.0", "WORD = 'bad'\n")  # without a lock, this one would be installed
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked").exit_code in (0, 3)
+    saved = json.loads((out / "noise.json").read_text())["environment"]
+    assert saved["packages of the mechanism"] == {"tinydep": "1.0", "tinylock": "1.0"}
+    assert saved["hashes of the mechanism's packages"] == hashes
+    assert (out / "noise.lock").read_text() == lock
+
+
+def test_a_package_with_the_same_version_and_other_content_is_refused(command: Command, audited: Path) -> None:
+    wheel(audited / "packages", "tinydep", "1.0", "WORD = 'other'\n")
+    done = command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked")
+    assert done.exit_code == 2
+    assert "Hash mismatch for `tinydep==1.0`" in done.stderr
+
+
+def test_a_locked_run_without_a_lock_file_is_refused(command: Command, project: Path) -> None:
+    for words in (("--locked",), ("--locked", "--dry-run")):
+        done = command("run", "c.yaml", "-o", "out", *words)
+        assert done.exit_code == 2
+        assert "c.yaml:1: audit noise: --locked: there is no lock file" in done.stderr
+        assert "Run once without --locked to write" in done.stderr
+
+
+def test_a_lock_of_other_requirements_is_refused(command: Command, project: Path) -> None:
+    (project / "out").mkdir()
+    (project / "out" / "noise.lock").write_text(f"{HEAD}x==1.0 --hash=sha256:{A}\n")
+    done = command("run", "c.yaml", "-o", "out", "--locked")
+    assert done.exit_code == 2
+    assert "was made for requires ['x==1.0'], but this audit has ['tinylock==1.0']" in done.stderr
+
+
+def test_a_lock_that_lacks_a_dependency_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = wheel(tmp_path, "tinyneeded", "1.0", "")
+    needs = wheel(tmp_path, "tinyneeds", "1.0", "", requires="tinyneeded")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    lock = environment([needs, needed]).lock
+    assert lock is not None
+    short = read_lock("\n".join(line for line in lock.text.split("\n") if not line.startswith("tinyneeded")))
+    with pytest.raises(MechanismError, match=r"no trusted hash was provided for:\s+`tinyneeded`"):
+        environment([needs, needed], lock=short)
+    assert set(environment([needs, needed], lock=lock).packages) == {"tinyneeded", "tinyneeds"}
+
+
+def test_an_audit_without_an_environment_needs_no_lock(command: Command, project: Path) -> None:
+    (project / "c.yaml").write_text(
+        CONFIG.replace("{python: m.py:release, requires: [tinylock==1.0]}", "{builtin: gaussian, params: {sigma: 1.5}}")
+    )
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked").exit_code in (0, 3)
+    assert not (project / "out" / "noise.lock").exists()
+
+
+def test_a_link_named_like_the_lock_file_is_refused(command: Command, project: Path) -> None:
+    (project / "out").mkdir()
+    (project / "precious").write_text("mine")
+    (project / "out" / "noise.lock").symlink_to(project / "precious")
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf").exit_code == 2
+    assert (project / "precious").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1: the line must be '# dpaudit-lock/1'"),
+        (f"{FORMAT}\nx==1 --hash=sha256:{A}\n", "1: the file must state"),
+        (f"{HEAD.replace('3.11', '2.7')}\n", "1: .*python_version must"), (f"{FORMAT}\n# requires: {{}}\n", "1: "),
+        (f"{FORMAT}\n# python: 3.11\n# requires: {'[' * 100_000}\n", "1: the file must state"),
+        *(
+            (f"{HEAD}{line}\n", "4: the line must be a package with its hash")
+            for line in (
+                "--index-url=http://evil", "x==1.0", f"x>=1 --hash=sha256:{A}", f"x==1.0 --hash=sha256:{A[1:]}",
+                f"x==1.0 --hash=sha256:{A} --index-url=y", f"x @ http://e.org/${{HOME}} --hash=sha256:{A}",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_lock_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        read_lock(text)
+
+
+def test_a_lock_is_read_back() -> None:
+    text = (
+        f'{FORMAT}\n# python: 3.11\n# requires: ["x==1.0", "y @ https://example.org/y-1.whl"]\n'
+        f"x==1.0 --hash=sha256:{A}\ny @ https://example.org/y-1.whl --hash=sha256:{B}\n"
+    )
+    lock = read_lock(text)
+    assert lock.hashes == {"x": f"sha256:{A}", "y": f"sha256:{B}"}
+    assert read_lock(lock.text) == lock
