@@ -1,6 +1,6 @@
 """Write the keys of configs into docs/configuration.md: python docs/keys.py
 
-The script takes the JSON Schema that `dpaudit schema` prints.  `tests/test_command_line_page.py` compares the page
+The script takes the JSON Schema that `dpaudit schema` prints.  `tests/test_cli_habits.py` compares the page
 with this schema.
 """
 

@@ -1,6 +1,6 @@
 """Write the commands and their options into docs/command-line.md: python docs/options.py
 
-The script takes the texts of `dpaudit COMMAND --help`.  `tests/test_command_line_page.py` compares the page with these
+The script takes the texts of `dpaudit COMMAND --help`.  `tests/test_cli_habits.py` compares the page with these
 texts.
 """
 

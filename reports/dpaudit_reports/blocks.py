@@ -105,18 +105,34 @@ Tone: TypeAlias = Literal["bad", "clear", "open"]
 
 
 @dataclass(frozen=True, slots=True)
-class Callout:
+class Verdict:
     """The main message.  Mark and title must be clear in black and white, because the tone only adds a colour."""
 
     mark: str  # one character
-    title: str
+    title: Text
     text: Text
     tone: Tone
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Questions and answers, listed vertically."""
+class Number:
+    """A number, or a word, in large type, and what it means in small type."""
+
+    value: Text
+    meaning: Text
+    tone: Tone | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers side by side."""
+
+    cells: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and sentences, listed vertically."""
 
     rows: tuple[tuple[str, Text], ...]
 
@@ -167,6 +183,7 @@ class Panel:
     alt: str
     title: str = ""
     hints: Callable[[], tuple[Hint, ...]] | None = None  # called by writers for screens
+    wide: Callable[[], str] | None = None  # the same drawing for a whole page's width
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +192,7 @@ class Figure:
 
     panels: tuple[Panel, ...]
     caption: Text
-    columns: int = 2  # number of panels side by side; one panel alone has the caption to its right
+    columns: int = 2  # number of panels side by side; one panel alone has the caption to its right, unless it is wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +203,17 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """A panel, blocks to its right, or below it on a narrow medium, and blocks below both."""
+class Columns:
+    """Two columns of blocks, one below the other on a narrow medium."""
 
-    panel: Panel
-    blocks: tuple[Block, ...]
-    below: tuple[Block, ...] = ()
+    left: tuple[Block, ...]
+    right: tuple[Block, ...]
+    share: float = 0.5  # of the left column in the width
+
+
+@dataclass(frozen=True, slots=True)
+class NewPage:
+    """What follows begins a new page, on media with pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +234,19 @@ class Entries:
 
 
 Block: TypeAlias = (
-    Heading | Paragraph | Items | Callout | Answers | KeyValues | Table | Figure | Listing | Beside | Entries
+    Heading
+    | Paragraph
+    | Items
+    | Verdict
+    | Numbers
+    | Facts
+    | KeyValues
+    | Table
+    | Figure
+    | Listing
+    | Columns
+    | NewPage
+    | Entries
 )
 
 # --- documents

@@ -67,8 +67,6 @@ def profile_points(claim: TradeoffFunction, reach: float, least: float) -> tuple
 _REFUTED_DIGITS = 6  # digits of a claimed value that is refuted, although the bound itself does not exceed it
 _EXACT_DIGITS, _ROUNDING_ERROR = 6, 1e-9  # as in the text of a claim, `dpaudit.claims.rounded`
 _ORDINARY_DELTA = 1e-6  # delta of the headline for claims that state neither an epsilon nor a mu
-# A valid bound may exceed the claim although no violation is reported, for example at a confidence very close to 1.
-ABOVE_ALONE = "A bound above the claim comes from a separate test; the test of the verdict did not refute the claim."
 _TELLING = 0.2  # maximum p-value that is shown without a violation; a larger p-value carries no evidence
 
 
@@ -127,6 +125,14 @@ class Bound:
     def shown(self, value: str) -> tuple[Span, ...]:
         """Return the parameter with a value, such as "ε ≥ 1.003 at δ = 0"."""
         return (Math(self.symbol), f"\u00a0{value}", *self._place())
+
+    def shown_alone(self) -> tuple[Span, ...]:
+        """Return the certified bound without its delta, such as "ε ≥ 1.003"."""
+        return Math(self.symbol), f"\u00a0{self.certified_text()}"
+
+    def claimed_shown(self) -> tuple[Span, ...]:
+        """Return the claimed value, such as "ε ≤ 1 at δ = 0"."""
+        return (Math(self.symbol), f"\u00a0≤\u00a0{self.claimed_text()}", *(self._place() if self.delta else ()))
 
     def _place(self) -> tuple[Span, ...]:
         return () if self.delta is None else (" at ", Math(f"δ\u00a0=\u00a0{number(self.delta)}"))
@@ -204,13 +210,6 @@ def claim_words(result: AuditResult) -> tuple[Span, ...]:
     """Return the claim of a result in words, with as many digits as the bound of the headline."""
     bound = headline(result)
     return claim_in_words(result.claim, 4 if bound is None else bound.digits)
-
-
-def claim_of(result: AuditResult) -> tuple[Span, ...]:
-    """Return the claim of a result as it follows the noun "claim"."""
-    words = claim_words(result)
-    scope = (result.scope,) if result.scope else ()
-    return (*words, *scope) if isinstance(words[0], Code) else ("of ", *words, *scope)
 
 
 def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]:

@@ -15,8 +15,9 @@ from dpaudit.text import shortened
 from dpaudit_reports.blocks import Block, Document, Figure, Heading, Paragraph, Part
 from dpaudit_reports.html_blocks import blocks_html
 from dpaudit_reports.sections import SECTIONS, Section
-from dpaudit_reports.sections.appendix import CAPTION, appendix, entry, methods
+from dpaudit_reports.sections.advice import mechanism_named
 from dpaudit_reports.sections.comparison import side_by_side
+from dpaudit_reports.sections.several import appendix, entry
 from dpaudit_reports.sections.summary import summary
 from dpaudit_reports.verdicts import MARKS, WORST_FIRST, title_of
 
@@ -29,17 +30,16 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     date = newest(results)
     titles = [title_of(result) for result in results]
     short, whole = len(results) > 1 and not full, sections is SECTIONS
-    blocks = (entry(result, brief=not whole) if short else _blocks(result, sections) for result in results)
+    blocks = (entry(result) if short else _blocks(result, sections) for result in results)
     parts = tuple(_part(title, own, result) for title, own, result in zip(titles, blocks, results, strict=True))
     if len(results) == 1:
-        subtitle = f"Audit of a differential-privacy claim{day(date)}"
+        subtitle = " · ".join(filter(None, [mechanism_named(results[0]), day(date).removeprefix(", ")]))
         return Document(titles[0], subtitle, date, (), parts, _footer(results[0]))
     title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
     front = summary(results)
     if not (short and whole):
         return Document(title, subtitle, date, front, parts, dense=short)
-    back = *methods(results), *appendix(results, titles, foreign_blocks)
-    return Document(title, subtitle, date, (*front, CAPTION), parts, back=back, dense=True)
+    return Document(title, subtitle, date, front, parts, back=appendix(results, titles, foreign_blocks), dense=True)
 
 
 def comparison(

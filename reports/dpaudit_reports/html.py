@@ -77,7 +77,8 @@ def _body(document: Document, *, linked: bool) -> str:
     names = () if anchors is None else (anchors.new(_TOP), *(anchors.new(part.title) for part in document.parts))
     writer = Writer(anchors, names[1:])
     start = f' id="{_TOP}"' if linked else ""
-    head = f'<h1{start}>{text_html(document.title)}</h1>\n<p class="quiet">{text_html(document.subtitle)}</p>'
+    kind = ' class="name"' if len(document.parts) == 1 else ""  # the verdict is the title of a report of one audit
+    head = f'<h1{start}{kind}>{text_html(document.title)}</h1>\n<p class="quiet">{text_html(document.subtitle)}</p>'
     front = writer.blocks(document.front)
     if len(document.parts) == 1:
         # The sections of a single part stand directly under the document's title.
@@ -88,7 +89,7 @@ def _body(document: Document, *, linked: bool) -> str:
     if not linked:
         return "\n".join([head, front, parts, back])
     end = f'<p class="quiet"><a href="#{_TOP}"><span aria-hidden="true">↑</span> To the top</a></p>'
-    return "\n".join([head, _contents(front, document, writer.parts, parts, back), front, parts, back, end])
+    return "\n".join([head, _contents(front, document, writer.parts, back), front, parts, back, end])
 
 
 def _part(document: Document, place: int, writer: Writer) -> str:
@@ -108,14 +109,11 @@ def _part(document: Document, place: int, writer: Writer) -> str:
     )
 
 
-def _contents(front: str, document: Document, parts: Sequence[str], middle: str, back: str) -> str:
-    if len(document.parts) == 1:
-        links = _headings(f"{front}{middle}{back}")
-    else:
-        audits = [(name, text_html(part.title)) for name, part in zip(parts, document.parts, strict=True)]
-        links = [*_headings(front), *audits, *_headings(back)]
-    if len(links) < 3:  # which need no contents
+def _contents(front: str, document: Document, parts: Sequence[str], back: str) -> str:
+    if len(document.parts) == 1:  # two pages, which begin with the verdict
         return ""
+    audits = [(name, text_html(part.title)) for name, part in zip(parts, document.parts, strict=True)]
+    links = [*_headings(front), *audits, *_headings(back)]
     opened = " open" if len(links) <= 12 else ""
     items = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in links)
     return f'<nav aria-label="Contents"><details{opened}><summary>Contents</summary><ul>{items}</ul></details></nav>'

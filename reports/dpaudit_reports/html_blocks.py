@@ -87,25 +87,29 @@ class Writer:
             case b.Items(items, quiet, numbered):
                 kind = "ol" if numbered else "ul"
                 return f"<{kind}{_quiet(quiet)}>{''.join(f'<li>{self.prose(item)}</li>' for item in items)}</{kind}>"
-            case b.Callout(mark, title, text, tone):
+            case b.Verdict(mark, title, text, tone):
                 depth = min(6, 1 + below)
                 sign = f'<span aria-hidden="true">{text_html(mark)}</span>'  # the words beside it state the same
-                name = f'<h{depth} class="mark">{sign} {text_html(title)}</h{depth}>'
-                return f'<div class="callout {tone}">{name}<p>{self.prose(text)}</p></div>'
-            case b.Answers(rows) | b.KeyValues(rows):
-                kind = "answers" if isinstance(block, b.Answers) else "values"
+                name = f'<h{depth} class="mark">{sign} {self.prose(title)}</h{depth}>'
+                return f'<div class="verdict {tone}">{name}<p>{self.prose(text)}</p></div>'
+            case b.Numbers(numbers):
+                return f'<div class="numbers">{"".join(map(self._number, numbers))}</div>'
+            case b.Facts(rows) | b.KeyValues(rows):
+                kind = "facts" if isinstance(block, b.Facts) else "values"
                 cells = (f"<dt>{text_html(name)}</dt><dd>{self.prose(value)}</dd>" for name, value in rows)
                 return f'<dl class="{kind}">{"".join(cells)}</dl>'
             case b.Table():
                 return self._table(block)
             case b.Figure(panels, caption, columns):
-                kind = " alone" if len(panels) == 1 else " many" if columns > 2 else ""
+                kind = " alone" if len(panels) == 1 and columns > 1 else " many" if columns > 2 else ""
                 shown = "".join(map(_panel, panels))
                 words = f"<figcaption>{self.prose(caption)}</figcaption>"
                 return f'<figure class="panels-with-words{kind}"><div class="panels">{shown}</div>{words}</figure>'
-            case b.Beside(panel, blocks, after):
-                shown = self.blocks(blocks, below=below)
-                return f'<div class="beside">{_panel(panel)}<div>{shown}</div></div>{self.blocks(after, below=below)}'
+            case b.Columns(left, right, share):
+                one, two = (f"<div>{self.blocks(side, below=below)}</div>" for side in (left, right))
+                return f'<div class="columns{" uneven" if share < 0.5 else ""}">{one}{two}</div>'
+            case b.NewPage():
+                return '<hr class="page">'
             case b.Entries(parts):
                 entries = (
                     f"<div><h4>{text_html(one.title)}</h4>{self.blocks(one.blocks, below=4)}</div>" for one in parts
@@ -114,6 +118,10 @@ class Writer:
             case b.Listing(text):
                 return f"<pre><code>{text_html(text)}</code></pre>"
         raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
+
+    def _number(self, number: b.Number) -> str:
+        tone = f' class="{number.tone}"' if number.tone else ""
+        return f"<p{tone}><strong>{self.prose(number.value)}</strong> {self.prose(number.meaning)}</p>"
 
     def _table(self, table: b.Table) -> str:
         kinds = ("right" if one.align == "right" else "wide" if one.grow > 0 else "" for one in table.columns)
@@ -150,7 +158,10 @@ class Writer:
 
 def _panel(panel: b.Panel) -> str:
     name = f'<p class="name">{text_html(panel.title)}</p>' if panel.title else ""
-    return f"<div>{name}{_inline(panel.svg(), panel.alt, panel.hints() if panel.hints else (), limited=True)}</div>"
+    drawn = _inline(panel.svg(), panel.alt, panel.hints() if panel.hints else (), limited=True)
+    if panel.wide is not None:  # the style shows one of the two
+        drawn = f'<div class="page-wide">{_inline(panel.wide(), panel.alt)}</div><div class="phone-wide">{drawn}</div>'
+    return f"<div>{name}{drawn}</div>"
 
 
 def _inline(svg: str, alt: str, hints: Sequence[b.Hint] = (), *, limited: bool = False) -> str:

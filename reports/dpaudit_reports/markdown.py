@@ -64,18 +64,20 @@ def _block(block: b.Block) -> str:
             more = (f"{len(items) - _MAX_ROWS} more are in the full report.",) if len(items) > _MAX_ROWS else ()
             mark = "1." if numbered else "-"
             return "\n".join(f"{mark} {_line(item)}" for item in (*items[:_MAX_ROWS], *more))
-        case b.Callout(mark, title, text):
-            return f"{_strong(f'{mark} {title}')}\n\n{_line(text)}"
-        case b.Answers(rows) | b.KeyValues(rows):
+        case b.Verdict(mark, title, text):
+            return f"{_strong(f'{mark} {b.flat(title)}')}\n\n{_line(text)}"
+        case b.Numbers(numbers):
+            return "\n".join(f"- {_strong(b.flat(one.value))} {_prose(one.meaning)}" for one in numbers)
+        case b.Facts(rows) | b.KeyValues(rows):
             return _table(("", ""), [(_text(name), _prose(value)) for name, value in rows], ("left", "left"))
         case b.Table(columns, rows):
             titles = [_prose(column.title) for column in columns]
             cells = [tuple(_prose(cell) for cell in row) for row in rows]
             return _table(titles, cells, [column.align for column in columns])
-        case b.Figure():
+        case b.Figure() | b.NewPage():
             return ""
-        case b.Beside(_, blocks, after):
-            return blocks_markdown((*blocks, *after))
+        case b.Columns(left, right):
+            return blocks_markdown((*left, *right))
         case b.Entries(parts):
             return "\n\n".join(_folded(part.title, blocks_markdown(part.blocks)) for part in parts)
         case b.Listing(text):

@@ -8,10 +8,11 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dpaudit.result.model import AuditResult, allowed_rate
+from dpaudit.result.model import AuditResult
+from dpaudit.result.summary import allowed_rate
 from dpaudit.result.values import PairRow, Witness
 from dpaudit.result.words import quotation
-from dpaudit.rounding import NOT_KNOWN, at_least, at_most, count, percent_at_most
+from dpaudit.rounding import NOT_KNOWN, at_least, at_most, count
 from dpaudit_reports.blocks import Code, Span, Strong, bare
 from dpaudit_reports.verdicts import fresh
 
@@ -68,10 +69,6 @@ def _digits(rate: float) -> int:
     return max(3, 3 - math.floor(math.log10(rest))) if 0 < rest < 1 else 3
 
 
-_BY_TEST = "The exact test of both rates together refutes the claim."
-_ILLUSTRATION = "These counts illustrate the proof, which rests on all runs."
-
-
 @dataclass(frozen=True, slots=True)
 class Frequencies:
     """The numbers of outputs of d0 and of d1 in a region."""
@@ -86,11 +83,6 @@ class Frequencies:
     later: bool  # whether the region was fixed before these outputs came, but not the number of runs
     runs: str  # "fresh runs" if new runs followed the refutation, otherwise "runs"
     sides: Sides
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether more outputs of d1 were in the region than the claim allows on average."""
-        return self.most is not None and self.hits1 > self.most
 
 
 def frequencies(result: AuditResult) -> Frequencies | None:
@@ -116,14 +108,6 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, later, runs, shown)
 
 
-def in_words(result: AuditResult, found: Frequencies) -> tuple[str, str]:
-    """Return the counts in a sentence, with the claim's limit if this limit is known, and the meaning of the counts."""
-    if found.moving:
-        return counted(result, found), _ILLUSTRATION
-    limit = "" if found.most is None else f"; the claim allows at most {count(found.most)} of {count(found.n1)}"
-    return f"{counted(result, found)}{limit}.", _meaning(result, found)
-
-
 def counted(result: AuditResult, found: Frequencies) -> str:
     """Return the counts as the beginning of a sentence, or as two sentences if the region changed."""
     assert result.witness is not None
@@ -134,38 +118,17 @@ def counted(result: AuditResult, found: Frequencies) -> str:
             f"The attack's region changed while the attack learned. It held the outputs of {times1} and of {times0}. "
             f"At the end, the region was: {result.witness.region}."
         )
-    return f"{_subject(result.witness)} in {times1} and in {times0}"
+    return f"{subject(result.witness)} in {times1} and in {times0}"
 
 
-def _subject(found: Witness) -> str:
+def subject(found: Witness) -> str:
+    """Return what the counts are about, as the beginning of a sentence."""
     condition = found.described.condition
     if condition is None or found.described.nearly:
         return f"The output was in the region ({found.region.replace(': ', ' ')})"
     if condition.of_output:
         return f"The output is {condition.values}"
     return f"{quotation(str(condition))} was true"
-
-
-def _meaning(result: AuditResult, found: Frequencies) -> str:
-    limit = ""
-    if found.most is not None and result.witness is not None:
-        most = percent_at_most(result.witness.alpha_upper)
-        limit = (
-            f"The limit is an average, if the true rate {found.sides.name0} is at most {most}, the upper end of its "
-        )
-        limit += "95\u00a0% interval. "
-    if found.later and result.stopped_by == "evidence":
-        return (
-            f"{limit}{_ILLUSTRATION} They may exaggerate the difference, because the audit stopped as soon as it had a "
-            "proof; the verdict allows for this."
-        )
-    if found.later:
-        return f"{limit}{_ILLUSTRATION}"
-    if found.exceeded or not limit:
-        return limit.rstrip()
-    new = fresh(result)
-    by_test = result.evidence.kind.frozen if new is None else new.outcome == "confirmed"
-    return f"{limit}{_BY_TEST if by_test else 'These counts alone do not refute the claim.'}"
 
 
 _MAX_RECORD = 24  # maximum length of a record that a sentence names, in characters

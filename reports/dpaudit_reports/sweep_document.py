@@ -11,7 +11,6 @@ from dpaudit.rounding import lower, percent_at_most, upper
 from dpaudit.text import NO_RESULT, SIGNS, Reason, Sign, one_line, quoted, shortened
 from dpaudit_reports.blocks import (
     Block,
-    Callout,
     Column,
     Document,
     Heading,
@@ -22,6 +21,7 @@ from dpaudit_reports.blocks import (
     Strong,
     Table,
     Text,
+    Verdict,
     first,
     some_of,
 )
@@ -166,11 +166,11 @@ def sweep_document(sweep: Sweep) -> Document:
     return Document(title, subtitle, None, front, ())
 
 
-def _summary(sweep: Sweep) -> Callout:
+def _summary(sweep: Sweep) -> Verdict:
     bad = sweep.of(CellState.VIOLATION)
     sign = sign_of((bad or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
     title = f"{len(bad)} of {len(sweep.cells)} cells refuted" if bad else "No claim was refuted"
-    return Callout(sign.sign, title, counts(sweep), sign.tone)
+    return Verdict(sign.sign, title, counts(sweep), sign.tone)
 
 
 def _items(title: str, items: Sequence[str]) -> tuple[Block, ...]:

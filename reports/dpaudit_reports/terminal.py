@@ -72,6 +72,26 @@ def _blocks(blocks: Sequence[b.Block]) -> Iterator[RenderableType]:
 
 def _block(block: b.Block) -> Iterator[RenderableType]:
     match block:
+        case b.Facts(rows) | b.KeyValues(rows):
+            yield Padding(_named(rows), (1, 0, 0, 0), expand=False)
+        case b.Table():
+            yield _table(block)
+        case b.Figure(panels):
+            for panel in panels:
+                yield Words(panel.alt)
+        case b.Columns(left, right):
+            yield from _blocks((*left, *right))
+        case b.NewPage():
+            yield Words()
+        case b.Entries(parts):
+            for part in parts:
+                yield from _part(part)
+        case _:
+            yield from _text_block(block)
+
+
+def _text_block(block: b.Block) -> Iterator[RenderableType]:
+    match block:
         case b.Heading(text):
             yield Words(f"\n{text}", style="bold")
         case b.Paragraph(text) if any(isinstance(span, b.Picture) for span in spans_of(text)):
@@ -81,22 +101,12 @@ def _block(block: b.Block) -> Iterator[RenderableType]:
         case b.Items(items, quiet, numbered):
             for number, item in enumerate(items, 1):
                 yield Words.assemble(f"{number}. " if numbered else "– ", _prose(item, "dim" if quiet else ""))
-        case b.Callout(mark, title, text, tone):
-            yield Words(f"\n{mark} {title}", style=_TONES[tone])
+        case b.Verdict(mark, title, text, tone):
+            yield Words.assemble(f"\n{mark} ", _prose(title), style=_TONES[tone])
             yield _prose(text)
-        case b.Answers(rows) | b.KeyValues(rows):
-            yield Padding(_named(rows), (1, 0, 0, 0), expand=False)
-        case b.Table():
-            yield _table(block)
-        case b.Figure(panels):
-            for panel in panels:
-                yield Words(panel.alt)
-        case b.Beside(panel, blocks, after):
-            yield Words(panel.alt)
-            yield from _blocks((*blocks, *after))
-        case b.Entries(parts):
-            for part in parts:
-                yield from _part(part)
+        case b.Numbers(cells):
+            for cell in cells:
+                yield Words.assemble(_prose(cell.value, "bold"), " ", _prose(cell.meaning))
         case b.Listing(text):
             yield Padding(Words(text), (0, 0, 0, 4), expand=False)  # marks foreign lines
         case _:

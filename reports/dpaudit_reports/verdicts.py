@@ -107,43 +107,24 @@ def why_void(result: AuditResult) -> str:
     return words if len(words) <= 90 else "the verdict at the top states the reason"
 
 
-_ON_BITS = ("float_bits", "last_bit", "reachable_floats")  # attacks that "auto" uses for external programs only
-
-
-def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
+def unseen(result: AuditResult) -> tuple[Span, ...]:
     """Return the limits of the audit in sentences."""
-    *first, last = _sentences(result, short=short)
-    return (*first, last.rstrip() if isinstance(last, str) else last)
-
-
-def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if void := why_void(result):
         return (f"Unknown, since nothing is certified: {void}.",)
-    untried = () if short else (words_of(result.evidence).untried,)
     if result.detectable.rule_of_three_rate >= 1:
-        return "No event could be seen, since no output was counted. ", *untried
-    loss, rate = _loss(result), _rate(result)
-    if result.measurement:
-        return *rate, *loss, *untried
-    if result.violated:
-        return f"The proof says nothing about {words_of(result.evidence).others}. ", *loss
-    return *_size(result, short=short), *rate, *loss, *(() if short else _bits(result)), *untried
+        return ("No event could be seen, since no output was counted.",)
+    size = () if result.violated or result.measurement else _size(result)
+    rate = () if result.violated else _rate(result)
+    return (*size, *rate, *_loss(result)) or ("No more than what is stated above is known.",)
 
 
-def _bits(result: AuditResult) -> tuple[str, ...]:
-    if not (result.attacks and result.evidence.kind.of_pairs) or any(row.name in _ON_BITS for row in result.attacks):
-        return ()
-    return ("The last bits of floats were not tested. ",)
-
-
-def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
+def _size(result: AuditResult) -> tuple[Span, ...]:
     if not result.detectable.claim:
         few = "one run" if once(result.evidence) else "this number of runs"
         return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
-    others = f"Larger ones may have been missed, too, with {words_of(result.evidence).others}, or with another curve. "
-    words = "" if short else assumption(result)
-    best = (f"This size holds in the best case only: {words}. ",) if words else ()
-    return "Violations smaller than ", *least_found_in_words(result), f" may have been missed. {others}", *best
+    others = f"larger ones with {words_of(result.evidence).others}, or with another curve. "
+    best = f"The size holds in the best case only: {words}. " if (words := assumption(result)) else ""
+    return "Violations smaller than ", *least_found_in_words(result), f" may have been missed, and {others}{best}"
 
 
 def assumption(result: AuditResult) -> str:

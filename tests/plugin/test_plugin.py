@@ -34,14 +34,13 @@ def test_a_failure_shows_and_keeps_the_evidence(run: Run, pdf: None, pytester: p
     assert done.counts == {"passed": 1, "failed": 1}
     for line in (
         r"dpaudit\.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
-        r"certified  mu >= \d\.\d+, epsilon >= \d",
-        r"evidence   p <= .*, this audit refutes at p <= 0.0003; \d+ runs per dataset",
+        r"VIOLATION of gaussian\(mu=1\): mu >= \d\.\d+, epsilon >= \d",
+        r"  p <= .*, this audit refutes at p <= 0.0003; \d+ runs per dataset",
         r"confirmed by \d+ fresh runs per dataset in 8 new processes: p <= .* from these runs alone$",
-        r"witness    output above .* of the outputs of d0, .* the claim allows at most",
-        r"seed       \d+",
-        r"report     found/\S+\.pdf",
-        r"same runs  pytest test_project.py::test_wrong --dpaudit-seed 0",
-        r"new runs   pytest test_project.py::test_wrong --dpaudit-seed 1",
+        r"  output above .* of the outputs of d0, .* the claim allows at most",
+        r"  seed \d+; result found/\S+\.json",
+        r"report found/\S+\.pdf",
+        r"same runs: pytest test_project.py::test_wrong --dpaudit-seed 0 \(new runs: 1\)",
         r"2 audits: ▲ 1 violation, ○ 1 no violation found$",
         r"split over 2 tests: a true claim fails this suite in at most one session of 1,000$",
     ):
@@ -87,12 +86,12 @@ def test_repeats(dpaudit):
     assert done.counts == {"failed": 4}
     assert "VIOLATION" not in done.out
     assert done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
-    assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
-    assert done.out.count("E         because    20 runs per dataset are too few to see") == 2
+    assert "because the mechanism raised OSError: no entropy on run 0 of d0" in done.out
+    assert done.out.count("E         because 20 runs per dataset are too few to see") == 2
     assert done.out.count("would detect this mechanism with probability 99.9 % if the attack is optimal\nE") == 2
     assert "3 audits: ◇ 3 inconclusive" in done.out
-    assert "because    a sequence of " in done.out
-    assert "because    what to do: independent runs appear dependent only once in 10^9 audits" in done.out
+    assert "because a sequence of " in done.out
+    assert "what to do: independent runs appear dependent only once in 10^9 audits" in done.out
 
 
 MANY = """

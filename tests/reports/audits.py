@@ -77,6 +77,11 @@ def fixed(scale: float) -> AuditResult:
     return audit(laplace(scale), "pure(epsilon=1)", PAIR, trials=1000, seed=1, name="fixed", **how)
 
 
+def with_witness(result: AuditResult, **fields: Any) -> AuditResult:
+    assert result.witness is not None
+    return dataclasses.replace(result, witness=dataclasses.replace(result.witness, **fields))
+
+
 def as_fixed(result: AuditResult) -> AuditResult:
     """Return the result of a sequential audit of one pair, with its counts as those of a fixed number of runs."""
     (counts,) = result.evidence.histograms

@@ -24,15 +24,27 @@ from dpaudit.inference.grid import EDGES
 from dpaudit.numerics import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
-from dpaudit_reports.figures.canvas import COLORS, PAPER, WITNESS
-from dpaudit_reports.figures.evidence import Scores, distributions_svg, draw_distributions, draw_evidence, evidence_svg
-from dpaudit_reports.figures.tradeoff import point_name, profile_svg, small_errors_svg, tradeoff_svg
+from dpaudit_reports.figures.canvas import COLORS, PAPER, WITNESS, panel_svg
+from dpaudit_reports.figures.evidence import Scores, draw_distributions, draw_evidence
+from dpaudit_reports.figures.tradeoff import draw_profile, point_name, tradeoff_svg
 
 from . import sample
 
 
+def profile_svg(result: AuditResult) -> str:
+    return panel_svg(lambda ax: draw_profile(ax, result), height=2.3, logarithmic="y")
+
+
+def evidence_svg(result: AuditResult) -> str:
+    return panel_svg(lambda ax: draw_evidence(ax, result), height=2.3)
+
+
+def distributions_svg(scores: Scores) -> str:
+    return panel_svg(lambda ax: draw_distributions(ax, scores), height=2.3)
+
+
 def drawn(result: AuditResult) -> list[str]:
-    return [draw(result) for draw in (tradeoff_svg, small_errors_svg, profile_svg, evidence_svg)]
+    return [draw(result) for draw in (tradeoff_svg, profile_svg, evidence_svg)]
 
 
 def test_a_plot_without_axes_gets_its_own_figure() -> None:
@@ -86,7 +98,7 @@ def test_figures_use_only_colours_that_have_a_counterpart_in_the_dark() -> None:
     assert used <= known
 
 
-@pytest.mark.parametrize("draw", [profile_svg, tradeoff_svg, evidence_svg, small_errors_svg])
+@pytest.mark.parametrize("draw", [profile_svg, tradeoff_svg, evidence_svg])
 def test_no_word_of_a_panel_is_cut_off(draw: Callable[[AuditResult], str]) -> None:
     """The width of a word is estimated by the mean width of a letter, half the font size."""
     root = ElementTree.fromstring(draw(sample.violation()))
@@ -219,9 +231,8 @@ def test_the_diamond_is_filled_where_it_shows_a_violation_and_else_hollow(
 ) -> None:
     result = dataclasses.replace(sample.violation(), verdict=verdict)
     assert point_name(result) == name
-    for svg in (tradeoff_svg(result), small_errors_svg(result)):
-        diamonds = re.findall(r'<use [^>]*style="fill: (#\w{6}); stroke: (#\w{6})', svg)
-        assert [colors for colors in diamonds if WITNESS in colors] == [(face, edge)]
+    diamonds = re.findall(r'<use [^>]*style="fill: (#\w{6}); stroke: (#\w{6})', tradeoff_svg(result))
+    assert [colors for colors in diamonds if WITNESS in colors] == [(face, edge)]
 
 
 def test_importing_the_reports_loads_nothing_heavy() -> None:

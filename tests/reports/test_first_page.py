@@ -1,9 +1,12 @@
-"""The first page: verdict in natural frequencies, six answers, two pictures and the next step."""
+"""Page 1: the verdict in a sentence, three numbers, one picture, what it means, what to do, and four facts."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,20 +15,35 @@ import pytest
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, parse_claim
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
+from dpaudit.result.summary import weakness
+from dpaudit.result.values import AttackRow
+from dpaudit.text import Reason, WarningCode
 from dpaudit_reports.blocks import Code, Span, Strong
 from dpaudit_reports.claimed import claim_in_words, least_found, least_found_in_words
-from dpaudit_reports.rates import difference, frequencies, sides
-from dpaudit_reports.sections.pictures import beside
+from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
+from dpaudit_reports.formats.facts import Audited
+from dpaudit_reports.formats.table import brief
+from dpaudit_reports.rates import RegionStatus, difference, frequencies, region_status, sides
+from dpaudit_reports.sections.advice import commands_of
+from dpaudit_reports.sections.answer import panel
+from dpaudit_reports.verdicts import why_inconclusive, why_void
 
 from . import sample
-from .audits import as_fixed, dependent, markdown, text_of
+from .audits import PAIR, as_fixed, dependent, fixed, markdown, pure_violation, text_of, with_witness, words_in
+from .test_kinds_of_audit import of_scores, stream
 from .test_pdf import pages
+from .test_training import many, steps
 from .test_truth import one_run
-from .test_verdict_words import FAR, LATER, counted, with_witness
 
 
 def words(spans: tuple[Span, ...]) -> str:
     return "".join(span if isinstance(span, str) else span.text for span in spans).replace("\u00a0", " ")
+
+
+def top(result: AuditResult) -> str:
+    """Return the text of page 1."""
+    return text_of(result).replace("\u00a0", " ").partition("Errors of the attack")[0]
 
 
 def with_pair(result: AuditResult, d0: str, d1: str) -> AuditResult:
@@ -35,55 +53,197 @@ def with_pair(result: AuditResult, d0: str, d1: str) -> AuditResult:
 
 
 ADDED = ("[0.2, 0.5]", "[0.2, 0.5, 1.0]")
-SHOWN = {**counted(3, 200, 60, 200), **LATER, "allowed_upper": 0.1234}
+LATER = {"counted": "later", "alpha_lower": 0.041, "alpha_upper": 0.083, "beta_lower": 0.61, "beta_upper": 0.72}
+
+
+def counted(x: int, n0: int, y: int, n1: int) -> dict[str, Any]:
+    """Return the fields of a region with x of n0 outputs of d0 and y of n1 of d1, under the claim G_1."""
+    counts = dataclasses.replace(
+        sample.violation().witness.counts,  # type: ignore[union-attr]
+        false_positives=x,
+        n0=n0,
+        false_negatives=n1 - y,
+        n1=n1,
+    )
+    claimed = float(GaussianDP(1.0).beta(x / n0))
+    return {"counts": counts, "alpha": x / n0, "beta": 1 - y / n1, "claimed_beta": claimed}
 
 
 def frozen(**fields: Any) -> AuditResult:
     """Return a violation whose region and number of runs were fixed beforehand."""
-    shown = with_witness(sample.violation(), **(SHOWN | {"counted": "frozen"} | fields))
-    return as_fixed(with_pair(shown, *ADDED))
+    shown = {**counted(3, 200, 60, 200), **LATER, "allowed_upper": 0.1234, "counted": "frozen", **fields}
+    return as_fixed(with_pair(with_witness(sample.violation(), **shown), *ADDED))
 
 
-def test_the_verdict_gives_whole_numbers_that_were_counted_and_rounds_the_allowance_up() -> None:
-    assert (
-        "The output is above 0.52 in 60 of 200 runs with the record 1.0 and in 3 of 200 without it; the claim allows "
-        "at most 25 of 200.</b> The limit is an average, if the true rate without the record is at most 8.3 %, the "
-        "upper end of its 95 % interval." in markdown(frozen())  # 24.68
-    )
+KINDS: dict[str, Callable[[], AuditResult]] = {
+    "violation": sample.violation,
+    "confirmed": lambda: sample.confirmed(100, 600),
+    "consistent": lambda: sample.confirmed(3, 13, 20, "consistent"),
+    "fixed": frozen,
+    "no violation": sample.no_violation,
+    "inconclusive": sample.inconclusive,
+    "dependent": dependent,
+    "stream": lambda: stream(0.5, 2001),
+    "runs": lambda: of_scores(4.0, "runs"),
+    "canaries": lambda: one_run(4.0),
+    "training": many,
+    "steps": steps,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_report_of_one_audit_has_two_pages_and_at_most_300_words_on_the_first(kind: str, tmp_path: Path) -> None:
+    found = pages([KINDS[kind]()], tmp_path).pages
+    assert len(found) == 2
+    assert len(found[0].extract_text().split()) <= 300
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_page_says_what_to_do_and_what_is_not_covered(kind: str) -> None:
+    found = top(KINDS[kind]())
+    places = [found.index(words) for words in ("What this means", "What to do now", "Claim", "Not covered")]
+    assert places == sorted(places)
+
+
+def test_a_violation_is_told_in_counts_beside_what_the_claim_allows() -> None:
+    found = top(frozen())
+    assert "▲ The claim μ = 1 is false." in found
+    assert "The output is above 0.52 in 60 of 200 runs with the record 1.0 and in 3 of 200 without it." in found
+    assert "The claim allows 25 with the record 1.0." in found  # 24.68, rounded up
+    assert "If the true rate without the record is 8.3 %, the claim allows 12.5 % with the record." in found
+    assert "can tell whether the record was in the data more reliably" in found
+    shown = panel(frozen())
+    assert shown is not None
+    assert "the claim allows at most 12.5" in words_in(shown[0].svg())
 
 
 def test_counts_of_an_audit_that_stopped_by_them_are_not_compared_with_what_the_claim_allows() -> None:
     """In 119 of 119 audits, the interval of such a rate included what "the claim allows", which the box called less."""
-    result = dataclasses.replace(with_witness(sample.violation(), **SHOWN), stopped_by="evidence")
-    result = with_pair(with_witness(result, allowed_upper=0.29), *ADDED)
-    # 60 of 200 are more than 29 %, but their interval begins at 28 %
-    box = markdown(result).split("What was claimed")[0]
-    assert "in 60 of 200 runs with the record 1.0 and in 3 of 200 without it.</b> These counts illustrate the" in box
-    assert "They may exaggerate the difference, because the audit stopped as soon as it had a proof" in box
-    panel, meaning = beside(result)
-    assert panel is not None
-    for never in ("allows at most", "claim allows", "refute"):
-        assert never not in box.partition("60 of 200")[2] + panel.svg() + meaning, never
+    shown = {**counted(3, 200, 60, 200), **LATER, "allowed_upper": 0.29}  # the interval of 60 of 200 begins at 28 %
+    result = dataclasses.replace(with_witness(sample.violation(), **shown), stopped_by="evidence")
+    found = top(with_pair(result, *ADDED))
+    assert "60 of 200 runs with the record 1.0 and in 3 of 200 without it." in found
+    assert "These counts illustrate the proof, which rests on all 900 runs per dataset." in found
+    assert "The claim allows" not in found
+    assert "the loss may be much larger" in found
 
 
-@pytest.mark.parametrize(("allowed", "alone"), [(0.29, True), (0.2951, False), (0.3, False), (0.4, False)])
-def test_counts_within_the_allowance_are_not_called_a_proof(allowed: float, alone: bool) -> None:
-    result = frozen(allowed_upper=allowed)
-    found = frequencies(result)
-    assert found is not None
-    assert found.most is not None
-    assert found.most >= 200 * allowed
-    assert found.exceeded is alone
-    box = markdown(result).split("What was claimed")[0]
-    assert "the claim allows at most" in box
-    assert ("The exact test of both rates together" in box) is not alone
-    assert "These counts alone" not in markdown(result)  # the verdict of a fixed number of runs rests on them
+def test_counts_of_moving_scores_have_no_intervals_and_no_picture_of_rates() -> None:
+    moving = {**counted(300, 5000, 1675, 5000), "counted": "moving", "alpha_upper": float("nan")}
+    result = with_witness(sample.violation(), **moving)
+    assert "The attack's region changed while the attack learned." in top(result)
+    assert "have no intervals" in text_of(result)
+    assert "allows" not in top(result).split("What this means")[0].split("is false")[1].split("largest")[0]
+    assert point_name(result) == ""
+    shown = panel(result)
+    assert shown is not None
+    assert shown[0].title == "How large the privacy loss is"
 
 
-@pytest.mark.parametrize("make", [sample.no_violation, sample.inconclusive, dependent])
-def test_only_a_violation_has_frequencies(make: Callable[[], AuditResult]) -> None:
-    box = markdown(make()).split("What was claimed")[0]
-    assert not re.search(r"allows at most|\d runs (with|on) ", box)
+def test_a_confirmed_violation_has_the_size_and_the_counts_of_the_fresh_runs_and_no_caveat() -> None:
+    result = sample.confirmed(100, 600)
+    found = top(result)
+    assert f"μ ≥ {int(1000 * result.mu_lower) / 1000} proven by 1,000 fresh runs per dataset (claimed: μ ≤ 1)" in found
+    assert "Confirmed by 1,000 fresh runs per dataset in 8 new processes: p ≤" in found
+    for never in ("illustrate", "much larger", "before you report it", "not known"):
+        assert never not in found, never
+    assert "1 in 20" in found  # 95 % confidence
+
+
+def test_a_size_that_is_not_measured_comes_with_the_number_of_runs_that_would_do() -> None:
+    result = sample.confirmed(3, 13, 20, "consistent")
+    assert result.runs_for_size is not None
+    found = top(result)
+    assert "how much more is not known" in found
+    assert f"confirm: {result.runs_for_size:.0f}" in found
+    unknown = top(sample.confirmed(300, 310, outcome="not confirmed"))
+    assert "confirm:" not in unknown
+
+
+def test_no_violation_shows_what_is_proven_claimed_and_would_have_been_found() -> None:
+    found = top(sample.no_violation())
+    assert "○ No violation found." in found
+    assert "finds a violation as large as μ = 1.12 with 90 % probability, in the best case" in found
+    assert "This is no proof of the claim" in found
+    shown = panel(sample.no_violation())
+    assert shown is not None
+    for drawing in (shown[0].svg(), shown[0].wide()):  # type: ignore[misc]
+        assert "claimed: at most 1" in words_in(drawing)
+        assert "0.8719" in words_in(drawing)
+
+
+GUESSING = AttackRow(name="logistic", weight=1.0, log_loss=0.6932)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"attacks": (GUESSING,), "mu_lower": 0.0}, "no attack told the two datasets apart better than guessing"),
+        ({"mu_lower": 0.2}, "only mu >= 0.2 of 1 is proven"),
+        ({}, ""),
+    ],
+)
+def test_an_audit_that_could_not_see_much_says_so_everywhere(fields: Any, why: str) -> None:
+    result = dataclasses.replace(sample.no_violation(), **fields)
+    assert weakness(result).startswith(why)
+    assert bool(weakness(result)) is bool(why)
+    weak = "could not see much"
+    for said in (top(result), str(result), brief(Audited(name="a", result=result)), markdown(result)):
+        assert (weak in said) is bool(why)
+        assert ("as large as" in said or "would have" in said) is not bool(why)
+
+
+@pytest.mark.parametrize(
+    ("make", "step"),
+    [
+        (sample.violation, "Confirm it on fresh runs, as below, before you report it."),
+        (sample.no_violation, "Report which violation would have been found, not that the claim holds."),
+        (dependent, "Give every run independent randomness"),
+        (lambda: dataclasses.replace(sample.inconclusive(), stopped_by="failure"), "Correct the failure"),
+        (lambda: dataclasses.replace(sample.inconclusive(), stopped_by="interruption"), "without interruption"),
+        (sample.inconclusive, "dpaudit plan estimates how many"),
+        (lambda: one_run(4.0), "Confirm it with a new run, as below"),
+        (lambda: one_run(1.0), "audit more canaries or runs"),
+    ],
+)
+def test_the_next_step_follows_from_the_verdict(make: Callable[[], AuditResult], step: str) -> None:
+    assert step in top(make()).split("What to do now")[1]
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (PureDP(1.0), "ε-differential privacy with ε = 1"),
+        (ApproxDP(epsilon=0.5, delta=1e-5), "(ε, δ)-differential privacy with ε = 0.5, δ = 10⁻⁵"),
+        (GaussianDP(1.0), "Gaussian differential privacy with μ = 1"),
+        (parse_claim("zcdp(rho=0.1)"), "zero-concentrated differential privacy with ρ = 0.1"),
+        (LaplaceDP(1.0), "the privacy of Laplace noise with ε = 1"),
+        (parse_claim("group(pure(epsilon=1), k=2)"), parse_claim("group(pure(epsilon=1), k=2)").label),
+    ],
+)
+def test_a_claim_is_told_in_words(claim: Any, expected: str) -> None:
+    assert words(claim_in_words(claim)) == expected
+
+
+@pytest.mark.parametrize(
+    ("detectable", "expected"),
+    [("gaussian(mu=1.27341)", "μ = 1.274"), ("pure(epsilon=2)", "pure(epsilon=2)")],
+)
+def test_what_would_have_been_found_is_in_the_parameter_of_the_claim_if_it_is_of_its_kind(
+    detectable: str, expected: str
+) -> None:
+    seen = dataclasses.replace(sample.no_violation().detectable, claim=detectable)
+    result = dataclasses.replace(sample.no_violation(), detectable=seen)
+    assert words(least_found_in_words(result)) == expected
+    assert (least_found(result) is not None) == expected.startswith("μ")
+
+
+def test_the_query_that_gives_a_record_away_is_stated_before_the_counts() -> None:
+    query = "rows with city = Ulm: 0 without the record, 1 to 4 with it"
+    found = top(frozen(query=query))
+    assert f"In the released tables: {query}." in found
+    assert found.index(query) < found.index("60 of 200")
+    assert "In the released tables" not in top(frozen())
 
 
 @pytest.mark.parametrize(
@@ -107,10 +267,7 @@ def test_a_record_is_named_only_if_the_datasets_are_known_and_differ_in_it(
 
 
 def test_the_difference_is_strong_and_nothing_of_a_short_dataset_is_left_out() -> None:
-    assert difference(*ADDED) == (
-        (Code("[0.2, 0.5]"),),
-        (Code("[0.2, 0.5, "), Strong("1.0"), Code("]")),
-    )
+    assert difference(*ADDED) == ((Code("[0.2, 0.5]"),), (Code("[0.2, 0.5, "), Strong("1.0"), Code("]")))
     long0, long1 = str([7] * 400 + [1] + [7] * 400), str([7] * 400 + [2] + [7] * 400)
     first, second = difference(long0, long1)
     assert [span.text for span in first + second if isinstance(span, Strong)] == ["1", "2"]
@@ -120,114 +277,143 @@ def test_the_difference_is_strong_and_nothing_of_a_short_dataset_is_left_out() -
 
 def test_datasets_that_the_first_page_shortens_are_listed_in_full() -> None:
     long0, long1 = str([7] * 100 + [1]), str([7] * 100 + [2])
-    first, table = text_of(with_pair(sample.violation(), long0, long1)).split("Pairs of neighbouring datasets")
-    assert long0 not in first
-    assert long0 in table
-    assert long1 in table
-    assert "Pairs of neighbouring datasets" not in text_of(with_pair(sample.violation(), *ADDED))
+    result = with_pair(sample.violation(), long0, long1)
+    assert long0 not in top(result)
+    assert long0 in text_of(result)
+    assert long1 in text_of(result)
 
 
-QUESTIONS = (
-    "What was claimed",
-    "Was it kept",
-    "How sure",
-    "On what data",
-    "What could not be seen",
-    "How to repeat it",
-    "What to do now",
-)
-
-
-@pytest.mark.parametrize("make", [sample.violation, pytest.param(sample.no_violation, marks=pytest.mark.slow)])
-def test_the_first_page_answers_six_questions_and_says_what_to_do(
-    make: Callable[[], AuditResult], tmp_path: Path
-) -> None:
-    found = " ".join(pages([make()], tmp_path).pages[0].extract_text().split())
-    places = [found.index(question) for question in QUESTIONS]
-    assert places == sorted(places)
-    assert "type II error" in found[places[-1] :]
-    assert "counts sha256:" in found  # the foot of the page
+# --- commands
 
 
 @pytest.mark.parametrize(
-    ("make", "step"),
+    ("environment", "line"),
     [
-        (sample.violation, "before you report it"),
-        (sample.no_violation, "Do not report this result as a proof of the claim."),
-        (dependent, "Give every run independent randomness"),
-        (lambda: dataclasses.replace(sample.inconclusive(), stopped_by="failure"), "Correct the failure"),
-        (
-            lambda: dataclasses.replace(sample.inconclusive(), stopped_by="interruption"),
-            "Run the audit again, without interruption",
-        ),
-        (sample.inconclusive, "dpaudit plan estimates how many runs are needed"),
-        (lambda: one_run(4.0), "Confirm the violation with a new run and new canaries"),
-        (lambda: one_run(1.0), "audit more canaries or runs"),
+        ({"audit": "name: x"}, "dpaudit replay opendp-gaussian-sum.json"),
+        ({"test": "tests/test_x.py::test_y"}, "dpaudit replay FILE.json   # the file that the test's message names"),
+        ({}, "dpaudit.replay(result, mechanism, pairs)   # in Python"),
     ],
 )
-def test_the_next_step_follows_from_the_verdict(make: Callable[[], AuditResult], step: str) -> None:
-    found = markdown(make())
-    assert step in found.split("What to do now")[1]
+def test_the_replay_line_is_one_that_works(environment: dict[str, str], line: str) -> None:
+    assert commands_of(dataclasses.replace(sample.violation(), provenance=Provenance.read(environment)))[0] == line
+
+
+def test_a_name_in_a_command_is_quoted_for_the_shell() -> None:
+    about = Provenance.read({"audit": "name: x"})
+    commands = commands_of(dataclasses.replace(sample.violation(), name="a b; rm -rf ~", provenance=about))
+    assert commands[0] == "dpaudit replay 'a b; rm -rf ~.json'"
+
+
+CONFIG = """\
+name: half the noise
+claim: pure(epsilon=1)
+mechanism: {builtin: laplace, params: {scale: 0.3}}
+pairs: [{d0: [0], d1: [1]}]
+trials: 2000
+seed: 1
+attacks: threshold
+"""
+
+
+def test_the_printed_commands_work_in_the_folder_of_the_report(tmp_path: Path) -> None:
+    """The audit ran elsewhere.  The claim is far off, so audit and replay fail to refute it with odds below 1e-9."""
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    dpaudit = [sys.executable, "-m", "dpaudit"]
+    subprocess.run([*dpaudit, "run", "c.yaml", "-o", "out", "-q"], cwd=tmp_path, check=False, capture_output=True)
+    result = AuditResult.from_json(tmp_path / "out" / "half the noise.json")
+    commands = commands_of(result)
+    assert [shlex.split(command)[1] for command in commands] == ["replay", "reproduce"]
+    for command in commands:
+        _, *arguments = shlex.split(command)
+        done = subprocess.run([*dpaudit, *arguments], cwd=tmp_path / "out", capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+    assert (tmp_path / "out" / "script.py").is_file()
+
+
+# --- what is not proven is not stated
+
+
+def test_where_nothing_came_near_a_violation_no_rates_and_no_command_are_shown() -> None:
+    result = with_witness(sample.no_violation(), **counted(0, 5000, 5, 5000), p_value=0.9)
+    assert region_status(result) is RegionStatus.FAR
+    found = text_of(result)
+    for never in ("allows at most", "output above 0.52", "dpaudit replay"):
+        assert never not in found
+    assert "closest" not in words_in(tradeoff_svg(result))
+    assert commands_of(result) == []
+
+
+def test_what_came_closest_is_not_called_a_witness() -> None:
+    near = {**counted(300, 5000, 1675, 5000), "p_value": 0.1, **LATER}
+    result = with_witness(sample.no_violation(), **near)
+    found = text_of(result)
+    assert "Closest to a violation" in found
+    assert "4.1 to 8.3" in found
+    assert "28 to 39" in found  # the interval of d1's rate
+    assert "closest" in words_in(tradeoff_svg(result))
+    assert "witness" not in words_in(tradeoff_svg(result))
+
+
+def test_rates_have_exact_intervals_and_the_allowance_is_at_their_end() -> None:
+    # scipy.stats.binomtest(300, 5000).proportion_ci: 0.05358 to 0.06695
+    both = {"alpha_lower": 0.05358, "alpha_upper": 0.06695, "beta_lower": 0.6517, "beta_upper": 0.6781}
+    limit = 1 - float(GaussianDP(1.0).beta(0.06695))
+    fields = {**counted(300, 5000, 1675, 5000), **both, "allowed_upper": limit}
+    found = text_of(as_fixed(with_witness(sample.violation(), **fields))).replace("\u00a0", " ")
+    assert "5.35 to 6.7 %" in found
+    allowed = 100 * (1 - GaussianDP(1.0).beta(0.067))  # at the rate that the text shows
+    (shown,) = re.findall(r"allows at most ([\d.]+) % of d1, if the rate of d0 is at most 6.7 %", found)
+    assert allowed <= float(shown) <= allowed + 0.1
+
+
+@pytest.mark.parametrize(("p_value", "near"), [(0.01, True), (0.2, True), (0.21, False), (1.0, False)])
+def test_the_p_value_of_the_counts_decides_what_is_near(p_value: float, near: bool) -> None:
+    result = with_witness(sample.no_violation(), p_value=p_value)
+    assert (region_status(result) is RegionStatus.CLOSEST) is near
+
+
+def test_only_a_violation_of_a_stopped_audit_may_be_much_larger() -> None:
+    assert "the loss may be much larger" in top(pure_violation())
+    assert "much larger" not in top(fixed(0.5))
 
 
 @pytest.mark.parametrize(
-    ("claim", "expected"),
+    ("warnings", "reason"),
     [
-        (PureDP(1.0), "ε-differential privacy with ε = 1"),
-        (ApproxDP(epsilon=0.5, delta=1e-5), "(ε, δ)-differential privacy with ε = 0.5, δ = 10⁻⁵"),
-        (GaussianDP(1.0), "Gaussian differential privacy with μ = 1"),
-        (parse_claim("zcdp(rho=0.1)"), "zero-concentrated differential privacy with ρ = 0.1"),
-        (LaplaceDP(1.0), "the privacy of Laplace noise with ε = 1"),
-        (parse_claim("group(pure(epsilon=1), k=2)"), parse_claim("group(pure(epsilon=1), k=2)").label),
+        ((Reason("30 runs are too few to see gaussian(mu=1.1)", WarningCode.TOO_FEW), "x"), "30 runs are too few"),
+        (("attack x was dropped", "d0 and d1 are equal"), "D0 and d1 are equal.".replace("D0", "d0")),
     ],
 )
-def test_a_claim_is_told_in_words(claim: Any, expected: str) -> None:
-    assert words(claim_in_words(claim)) == expected
+def test_an_inconclusive_audit_gives_its_reason(warnings: Any, reason: str) -> None:
+    result = dataclasses.replace(sample.inconclusive(), stopped_by="trials", warnings=warnings)
+    assert reason in top(result)
+    assert len(why_inconclusive(result)) == 1
 
 
-@pytest.mark.parametrize(
-    ("detectable", "expected"),
-    [
-        ("gaussian(mu=1.27341)", "μ = 1.274"),
-        ("pure(epsilon=2)", "pure(epsilon=2)"),
-    ],
-)
-def test_what_would_have_been_found_is_in_the_parameter_of_the_claim_if_it_is_of_its_kind(
-    detectable: str, expected: str
-) -> None:
-    seen = dataclasses.replace(sample.no_violation().detectable, claim=detectable)
-    result = dataclasses.replace(sample.no_violation(), detectable=seen)
-    assert words(least_found_in_words(result)) == expected
-    assert (least_found(result) is not None) == expected.startswith("μ")
+def test_where_nothing_is_certified_nothing_is_shown_as_evidence() -> None:
+    found = text_of(dependent())
+    assert "Runs depend on each other: 68 of 237 outputs equal the output 25 runs earlier, on d0." in found
+    assert "Nothing is certified: the runs depend on each other." in found
+    for never in ("With 95 % confidence", "e-value", "p-value", "allows at most", "would have been found with"):
+        assert never not in found, never
+    assert panel(dependent()) is None
+    assert "#d55e00" not in tradeoff_svg(dependent()).lower()
+    assert "observed, not valid" in words_in(tradeoff_svg(dependent()))
 
 
-def test_the_query_that_gives_a_record_away_is_stated_before_the_counts(tmp_path: Path) -> None:
-    query = "rows with city = Ulm: 0 without the record, 1 to 4 with it"
-    plain, told = frozen(), frozen(query=query)
-    for text in (markdown(told), pages([told], tmp_path).pages[0].extract_text()):
-        said = " ".join(re.sub("</?b>", "", text).split())
-        assert f"In the released tables: {query}." in said
-        assert said.index(query) < said.index("60 of 200")
-    assert "In the released tables" not in markdown(plain)
+def test_a_fixed_audit_that_ended_early_says_so() -> None:
+    result = dataclasses.replace(as_fixed(dependent()), stopped_by="failure", warnings=())
+    why = "the mechanism failed after 900 of 100,000 runs, although the number was fixed beforehand"
+    assert why_void(result) == why
+    assert f"Nothing is certified: {why}." in text_of(result)
 
 
-def test_the_pictures_say_what_the_verdict_says() -> None:
-    panel, _ = beside(frozen())
-    assert panel is not None
-    for label in ("without the record: 3 of 200", "with the record: 60 of 200", "with the record: 25 of 200"):
-        assert label in panel.svg()
-        assert label in panel.alt
-    nothing, meaning = beside(with_witness(sample.no_violation(), **FAR))
-    assert nothing is not None
-    assert "proven: ≥\u00a00.8719" in nothing.svg()
-    assert "would have been found (90\u00a0%, best case): from 1.12" in nothing.svg()
-    assert meaning.startswith(
-        "Nothing is known above the proven bound. The last bar shows the violations that an optimal"
-    )
-    alone, meaning = beside(dataclasses.replace(sample.violation(), witness=None))
-    assert alone is not None
-    assert "would have been found" not in alone.svg() + meaning  # a violation was found
-    assert beside(dependent()) == (None, "")
-    guesses, _ = beside(one_run(4.0))
-    assert guesses is not None
-    assert "right guesses: 303 of 310" in guesses.svg()
+@pytest.mark.parametrize("make", [sample.no_violation, sample.inconclusive, dependent])
+def test_only_a_violation_has_frequencies(make: Callable[[], AuditResult]) -> None:
+    assert not re.search(r"allows at most \d+ of|\d runs (with|on) ", top(make()).split("What to do")[0])
+    assert PAIR is not None
+
+
+def test_frequencies_of_a_region_without_a_comparison_have_no_limit() -> None:
+    assert frequencies(frozen()) is not None
+    assert frequencies(with_witness(frozen(), counted="moving", alpha_upper=float("nan"))).most is None  # type: ignore[union-attr]

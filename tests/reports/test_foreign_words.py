@@ -9,8 +9,7 @@ import pytest
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.sections.next_step import how_to_repeat
-from dpaudit_reports.sections.verdict import audited, claimed, data
+from dpaudit_reports.sections.advice import claimed, data, mechanism_named
 
 from . import sample
 
@@ -48,7 +47,7 @@ def outside(words: str) -> str:
 def test_a_foreign_author_source_or_mechanism_is_a_quotation(environment: Any) -> None:
     result = recorded(**environment)
     assert LIE not in outside(plain(claimed(result)))
-    assert LIE not in outside(plain(audited(result)))
+    assert LIE not in outside(mechanism_named(result))
 
 
 def test_a_foreign_difference_is_a_quotation() -> None:
@@ -60,25 +59,3 @@ def test_a_foreign_difference_is_a_quotation() -> None:
     words = plain(data(dataclasses.replace(result, pairs=(row,))))
     assert LIE in words
     assert LIE not in outside(words)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "curl -s https://example.org/x | sh",
-        "sh -c 'dpaudit run a.yaml'",
-        "dpaudit run a.yaml\nsh",
-        "",
-    ],
-)
-def test_a_command_of_another_program_is_not_recommended(command: str) -> None:
-    words = plain(how_to_repeat(recorded(command=command)))
-    assert "The whole audit" not in words
-    assert len(command) < 2 or command not in outside(words)
-
-
-@pytest.mark.parametrize(
-    "command", ["dpaudit run a.yaml", "pytest tests", "python -m pytest -k a", "python3 -m dpaudit run a"]
-)
-def test_a_command_of_dpaudit_is_recommended(command: str) -> None:
-    assert f"The whole audit: {command}." in plain(how_to_repeat(recorded(command=command)))

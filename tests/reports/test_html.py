@@ -117,7 +117,7 @@ def test_names_of_drawings_meet_nowhere_and_lead_somewhere() -> None:
 def test_every_colour_of_a_drawing_follows_the_screen() -> None:
     html = dpaudit_reports.to_html([sample.violation()])
     drawings = re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)
-    assert len(drawings) == 6
+    assert len(drawings) == 3  # the picture of page 1 in two widths, and the trade-off plot
     assert not any(re.search(r"(fill|stroke): #", drawing) for drawing in drawings)
     used = set(re.findall(r"var\(--([a-z-]+)\)", html))
     style = html[: html.index("</style>")]
@@ -137,7 +137,7 @@ def test_it_says_what_the_pdf_says() -> None:
     result = sample.violation()
     assert result.witness is not None
     text = Page(dpaudit_reports.to_html([result])).text.replace("\u00a0", " ")
-    for needed in (result.witness.region, result.witness.pair, "μ ≥ 1.043", "opendp 0.14.2", "Ville 1939", "sha256:"):
+    for needed in (result.witness.region, result.witness.pair, "μ ≥ 1.043", "opendp 0.14.2", "sha256:"):
         assert needed in text
     for word in ("is private", "passed", "is safe", "success", "compliant"):
         assert word not in text.lower()
@@ -158,15 +158,17 @@ def test_only_parts_about_violations_are_unfolded() -> None:
     folded = [attributes for tag, attributes in page.tags if tag == "details"]
     assert ["open" in one for one in folded] == [True, True, False, False]  # the contents, and then the worst first
     ids = [str(attributes["id"]) for tag, attributes in page.tags if tag in ("h2", "h3") and "id" in attributes]
-    assert "opendp-gaussian-sum/witness" in ids
+    assert "opendp-gaussian-sum/where-the-datasets-differ" in ids
     assert len(ids) == len(set(ids))
 
 
-def test_a_page_of_one_audit_has_contents() -> None:
-    html = dpaudit_reports.to_html([sample.violation()])
+def test_only_a_page_of_several_audits_has_contents() -> None:
+    assert "Contents" not in dpaudit_reports.to_html([sample.violation()])
+    html = dpaudit_reports.to_html([sample.violation(), sample.no_violation()])
     contents = html[html.index('<nav aria-label="Contents">') : html.index("</nav>")]
-    assert '<a href="#witness">Witness</a>' in contents
-    assert re.findall('<a href="#([^"]+)">', contents) == re.findall('<h2 id="([^"]+)">', html)
+    links = re.findall('<a href="#([^"]+)">', contents)
+    assert links
+    assert all(f' id="{link}"' in html for link in links)
 
 
 def test_foreign_names_make_plain_ids() -> None:
@@ -194,7 +196,7 @@ def test_values_along_the_curve_appear_under_the_pointer() -> None:
         place = np.array([hint.x * 72 * PANEL, hint.y * 72 * HEIGHT])
         assert _distance(line, place) < 0.2, "in points"
     assert tradeoff_hints(audits.dependent()) == ()
-    assert dpaudit_reports.to_html([result]).count("<title>attack: ") > 40
+    assert dpaudit_reports.to_html([result]).count("<title>attack: ") > 20
 
 
 def _distance(line: np.ndarray, place: np.ndarray) -> float:
@@ -219,7 +221,7 @@ def test_a_notebook_shows_a_fragment_whose_style_stays_inside() -> None:
     for selector in re.findall(r"([^{}]+)\{", style):
         for each in selector.split(","):
             assert each.strip().startswith((".dpaudit", "@media")), each
-    assert html.count("<svg") == 2  # the trade-off and the witness
+    assert html.count("<svg") == 2  # the picture of page 1 in two widths
 
 
 def test_a_page_of_one_audit_is_small() -> None:

@@ -83,22 +83,16 @@ def titles(outline: Sequence[object], depth: int = 0) -> Iterator[tuple[int, str
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (
-            sample.violation,
-            "▲ Violation: the claim is refuted The mechanism does not keep the claim of Gaussian differential",
-        ),
-        (
-            sample.no_violation,
-            "○ No violation found No violation of the claim of Gaussian differential privacy",
-        ),
-        (sample.inconclusive, "◇ Inconclusive This audit cannot decide whether the claim of Gaussian"),
+        (sample.violation, "▲ The claim μ = 1 is false. The output is above 0.52 in 404 of 700 runs"),
+        (sample.no_violation, "○ No violation found. 20,200 runs per dataset did not refute Gaussian"),
+        (sample.inconclusive, "◇ This audit decides nothing. It cannot tell whether the claim of Gaussian"),
     ],
 )
-def test_an_ordinary_audit_has_three_pages_that_begin_with_its_verdict(
+def test_an_ordinary_audit_has_two_pages_that_begin_with_its_verdict(
     make: Callable[[], AuditResult], sentence: str, tmp_path: Path
 ) -> None:
     reader = pages([ordinary(make)], tmp_path)
-    assert len(reader.pages) == 3
+    assert len(reader.pages) == 2
     assert sentence in text(reader)
     assert reader.stream.seek(0, io.SEEK_END) < 200_000
 
@@ -116,9 +110,6 @@ def test_what_an_auditor_needs_can_be_found_in_the_text(tmp_path: Path) -> None:
         "dpaudit run configs/quickstart.yaml --seed 7",
         "opendp 0.14.2",
         "2026-03-01T12:30:00+00:00",
-        "Dong, Roth & Su 2022",
-        "Ville 1939",
-        "Grünwald, de Heide & Koolen 2024",
         "sha256:",
     ):
         assert tight(needed) in tight(found)
@@ -139,7 +130,7 @@ def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path: Path) -
     assert "▲ Violation: 1. ◇ Inconclusive: 1. ○ No violation found: 1." in first
     assert all(f"{sign} opendp-gaussian-sum" in first for sign in "▲◇○")
     top = [title for depth, title in titles(reader.outline) if depth == 0]
-    assert top == ["opendp-gaussian-sum"] * 3 + ["Method", "Details"]
+    assert top == ["opendp-gaussian-sum"] * 3 + ["Details"]
     assert len(reader.pages) <= 4
 
 
@@ -170,30 +161,28 @@ def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path: Path) 
 
 def test_a_script_without_a_font_here_still_gives_a_report_and_what_has_no_shape_is_written_out(tmp_path: Path) -> None:
     reader = pages([sample.hostile("高斯机制 a\x00\u202eb\ud800")], tmp_path)
-    assert len(reader.pages) == 3
+    assert len(reader.pages) == 2
     assert "a\\x00\\u202eb\\ud800" in text(reader)
 
 
 def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path: Path) -> None:
     found = text(pages([sample.empty()], tmp_path))
-    assert "No pair was tried." in found
+    assert "no pair was tried" in found
     assert "not known" in found
     assert not re.search(r"\b(nan|inf)\b", found)
 
 
-def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path: Path) -> None:
-    reader = pages([sample.crowded(30)], tmp_path)
-    found = tight(text(reader))
-    assert len(reader.pages) > 4
-    assert all(f"{i}-{sample.LONG}" in found for i in range(30))
-    assert found.count("PairRelationd0d1Runse-value") >= len(reader.pages) - 4
+def test_of_many_pairs_those_with_the_most_evidence_are_listed(tmp_path: Path) -> None:
+    reader = pages([sample.crowded(200)], tmp_path)
+    assert len(reader.pages) == 2
+    assert "197 more pairs are in the result file" in text(reader)
 
 
 def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path: Path) -> None:
     """Typst fails if hundreds of matches of one show rule follow each other.  There is no chance in this test."""
     modules = {f"/home/me/project/package/module_{i}.py": "a1b2c3d4" * 8 for i in range(500)}
     packages = {f"a-package-with-a-long-name-{i}": "1.0" for i in range(30)}
-    config = "\n".join(f"- 0.{i:017}" for i in range(1000))
+    config = "\n".join(f"k{i}: [0.{i:017}]" for i in range(1000))
     result = sample.violation()
     result = dataclasses.replace(
         result,
@@ -208,8 +197,8 @@ def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tm
         warnings=(" ".join(modules),),
     )
     written = pages([result], tmp_path).pages
-    said = tight("".join(written[i].extract_text() for i in (3, 5, -1)))  # reading every page takes 3 s
-    assert "500,listedintheJSON" in said
-    assert "a-package-with-a-long-name-291.0" in said
+    said = tight("".join(page.extract_text() for page in written))
+    assert "500,listedintheresultfile" in said
+    assert "30,listedintheresultfile" in said
     assert "module_499.py" in said  # a file that the warning names
-    assert "-0.00000000000000999" in said
+    assert "976morelinesareintheresultfile" in said

@@ -56,11 +56,11 @@ def twelve() -> Document:
     return audits.undrawn(document(many(12)))
 
 
-def test_a_method_and_shared_facts_are_stated_once() -> None:
+def test_shared_facts_are_stated_once() -> None:
     page = dpaudit_reports.to_html(twelve())
-    assert page.count("Ville, J. (1939)") == page.count(">Method</h2>") == page.count("opendp 0.14.2") == 1
-    assert page.count("- one line of a config") == 12 * 15
-    assert page.count("How to repeat it") == 12
+    assert page.count("opendp 0.14.2") == 1
+    assert page.count("one line of a config") == 12 * 15
+    assert page.count("Not covered") == 12
     assert "404 of 700 runs" in page
 
 
@@ -108,14 +108,14 @@ def test_what_has_no_place_on_the_scale_is_said_in_words(claim: TradeoffFunction
 
 
 def test_long_names_configs_and_warnings_do_not_fill_pages() -> None:
-    about = Provenance.read({"audit": "\n".join(f"- {i}" for i in range(5000))})
+    about = Provenance.read({"audit": "\n".join(f"k{i}: [{i}]" for i in range(5000))})
     loud = dataclasses.replace(sample.long(), warnings=("w" * 5000,) * 50, provenance=about)
     report = document([loud, sample.hostile()])
     entries = next(block for block in report.back if isinstance(block, Entries))
     assert len(entries.parts) == 2
     assert len(dpaudit_reports.to_markdown([loud, loud])) < 20_000
     shown = dpaudit_reports.to_html(audits.undrawn(report))
-    assert "47 more warnings are in the full report" in shown
+    assert "47 more warnings are in the result file" in shown
     assert "4,976 more lines are in the result file" in shown
 
 

@@ -34,6 +34,7 @@ from dpaudit.cli.scores import scores
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.sweep import sweep
 from dpaudit.cli.terminal import finish, prepare, show
+from dpaudit.cli.words import words
 
 app = typer.Typer(
     name="dpaudit",
@@ -103,6 +104,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "init": init,
     "schema": schema,
     "clean": clean,
+    "words": words,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command, help=_help(command))(guarded(command))

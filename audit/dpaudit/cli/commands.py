@@ -68,7 +68,9 @@ class Commands(TyperGroup):
         return _without_kinds(super().get_params(ctx))
 
     def parse_args(self, ctx: Foreign, args: list[str]) -> list[str]:
-        found: list[str] = super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] == ["help"] else args)
+        if args[:1] == ["help"]:
+            args = args[1:2] if args[1:2] == ["words"] else [*args[1:2], "--help"]
+        found: list[str] = super().parse_args(ctx, args)
         return found
 
 

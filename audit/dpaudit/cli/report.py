@@ -29,9 +29,7 @@ def report(
         Path | None,
         option("Document to write: .pdf, .html or .md.  Default: print.", "-o", "--output", metavar="FILE"),
     ] = None,
-    full: Annotated[
-        bool, option("Give each of several audits all sections, on about three pages each.", "--full")
-    ] = False,
+    full: Annotated[bool, option("Give each of several audits all sections, on two pages each.", "--full")] = False,
     paper: Annotated[
         str,
         choice_option("Size of the pages of a PDF.", PAPERS),

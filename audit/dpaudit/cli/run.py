@@ -178,7 +178,7 @@ def compare(
     ] = False,
     full: Annotated[
         bool,
-        option("Add all sections of each audit to the document, on about three pages.", "--full", panel=SHOWN),
+        option("Add all sections of each audit to the document, on two pages each.", "--full", panel=SHOWN),
     ] = False,
     *,
     options: RunOptions,

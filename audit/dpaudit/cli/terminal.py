@@ -71,7 +71,7 @@ def say(text: str) -> None:
 
 def complain(text: str) -> None:
     """Write an error to stderr as `say` does, after the word "error:", which is red on a terminal."""
-    red = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    red = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
     _write(sys.stderr, "\x1b[1;31merror:\x1b[0m " if red else "error: ")
     say(text)
 
@@ -123,9 +123,9 @@ def drawn_line(text: str) -> Iterator[None]:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether the stream is a terminal."""
+    """Whether the stream is a terminal that can move its cursor."""
     try:
-        return stream is not None and stream.isatty()
+        return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     except (ValueError, AttributeError):
         return False
 

@@ -286,7 +286,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
     )
     few = f"{audit.steps} steps are too few to see any violation of {audit.claim.label}"
     few += would_do(needed, "steps", revealing=True)
-    notes = [f"{audit.steps:,} steps; a fair coin chose the dataset of each"]
+    notes: list[str] = [Reason(f"{audit.steps:,} steps; a fair coin chose the dataset of each", WarningCode.HARMLESS)]
     if audit._unreadable:
         notes.append(f"{audit._unreadable:,} outputs could not be read and counted as None")
     found = ruling(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sys
 import time
@@ -116,7 +117,7 @@ class _Line:
         self._name, self._words, self._stream, self._clock = name, words, stream, clock
         self._pace = Pace(clock)
         notebook = type(stream).__module__.startswith("ipykernel")
-        self._moves = notebook or stream.isatty()
+        self._moves = notebook or (stream.isatty() and os.environ.get("TERM") != "dumb")
         self._width = _NOTEBOOK if notebook or not self._moves else shutil.get_terminal_size().columns - 1
         self._last = -math.inf if self._moves else clock()
         self._drawn = 0  # columns of the line on the screen

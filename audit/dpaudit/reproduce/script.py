@@ -12,7 +12,8 @@ from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
 from dpaudit.reproduce.event import Event, event_of
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
 from dpaudit.reproduce.literals import Unwritable, comment, literal
-from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult
+from dpaudit.result.summary import p_value_words
 from dpaudit.result.values import Witness
 from dpaudit.result.words import words_of
 from dpaudit.rounding import lower, percent, percent_at_least

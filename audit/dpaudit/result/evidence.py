@@ -41,6 +41,7 @@ __all__ = [
     "pair_log_e",
     "planned_of",
     "read_back",
+    "saw_times",
     "spent",
 ]
 
@@ -73,6 +74,11 @@ def planned_of(evidence: Evidence) -> Planned | None:
 def once(evidence: Evidence) -> bool:
     """Return whether the mechanism was run only once."""
     return isinstance(evidence, ScoresEvidence) and evidence.runs == 1
+
+
+def saw_times(evidence: Evidence) -> bool:
+    """Return whether the attacker saw running times: then only one output of each trial of a pair counts."""
+    return isinstance(evidence, SequentialEvidence) and evidence.coin_selected
 
 
 def pair_log_e(evidence: Evidence, claim: TradeoffFunction) -> list[float] | None:

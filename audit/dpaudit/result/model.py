@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
-from dpaudit.result.confirmation import Confirmation, confirmation_words, runs_for_size
+from dpaudit.result.confirmation import Confirmation, runs_for_size
 from dpaudit.result.evidence import (
     AssumedBound,
     Evidence,
@@ -23,12 +22,12 @@ from dpaudit.result.evidence import (
     spent,
 )
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.scores_evidence import ScoreBound, score_bounds, table_words
+from dpaudit.result.scores_evidence import ScoreBound, score_bounds
 from dpaudit.result.shown import Shown
+from dpaudit.result.summary import p_value_words, summary_of
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import (
     FORMAT,
-    MEASUREMENT,
     AttackRow,
     Curve,
     Detectable,
@@ -39,8 +38,7 @@ from dpaudit.result.values import (
     Witness,
 )
 from dpaudit.result.words import words_of
-from dpaudit.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
-from dpaudit.text import WarningCode, has_code, one_line, read_foreign
+from dpaudit.text import WarningCode, has_code, read_foreign
 from dpaudit.values import Json, JsonObject
 
 
@@ -219,40 +217,7 @@ class AuditResult(Shown):
 
     def summary(self, delta: float | None = None) -> str:
         """Return the summary of `str`, with `bounds_at(delta)` as the table of given scores."""
-        claim = f"{self.claim.label}{self.scope}"
-        confidence = f"confidence {percent_at_least(self.confidence)}".replace("\u00a0", " ")
-        found = {
-            Verdict.VIOLATION: f"VIOLATION of {claim} (p <= {p_value_words(self)}, {confidence})",
-            Verdict.NO_VIOLATION: f"no violation of {claim} found ({confidence})",
-            Verdict.INCONCLUSIVE: f"inconclusive about {claim}",
-        }[self.verdict]
-        if self.measurement:
-            found = f"measurement, no claim was tested ({confidence})"
-        warnings = [words for words in self.warnings if words != MEASUREMENT]
-        if warnings and not self.bounds_valid and given_scores(self.evidence) is not None:
-            found = f"nothing is proven: {warnings.pop()}"
-        assumed, rows = words_of(self.evidence).assumption, self.bounds_at(delta)
-        lines = [f"{self.name}: {found}", *([f"  assumed, not tested: {assumed}"] if assumed else [])]
-        runs, took = spent(self.evidence, self.trials_used), f"{self.elapsed_s:.1f} s"
-        of_epsilon = self.measurement or isinstance(self.claim, PureDP | ApproxDP)
-        mu = "" if of_epsilon else f"; certified: mu >= {mu_words(self)}"
-        certified = f"{'certified: ' * self.bounds_valid}{certified_words(self)}"
-        lines.append(f"  {runs}; the audit took {took}{mu}" if rows else f"  {runs} in {took}; {certified}")
-        lines += table_words(rows)
-        lines += [f"  {words}" for words in size_words(self) if self.violated]
-        if self.witness is not None:
-            near = self.violated or self.witness.near or not self.bounds_valid
-            far = "no region that was counted came near a violation"
-            lines.append(f"  {witness_words(self, self.witness) if near else far}")
-        if not self.violated and self.bounds_valid and not self.measurement:
-            seen = self.detectable
-            lines.append(
-                f"  detectable with 90 % probability: {seen.claim} ({seen.assumption})"
-                if seen.claim
-                else "  no violation in the claim's own family was detectable with this number of runs"
-            )
-            lines += [f"  {seen.needed}"] if seen.needed else []
-        return "\n".join(map(one_line, [*lines, *(f"  warning: {words}" for words in warnings)]))
+        return summary_of(self, delta)
 
     @property
     def runs_for_size(self) -> float | None:
@@ -260,84 +225,3 @@ class AuditResult(Shown):
         if not self.violated or not self.evidence.kind.anytime or self.confirmation is None:
             return None
         return runs_for_size(self.confirmation, self.claim.symmetrized(), 1 - self.confidence)
-
-
-Written = Callable[..., str]
-"""Writes a rounded number: `lower` or `upper` of `dpaudit.rounding`, or `at_least` or `at_most` of the reports."""
-
-
-def p_value_words(result: AuditResult, write: Written = upper) -> str:
-    """Write the p-value, rounded up, with enough digits to distinguish it from the significance of the audit."""
-    return write(result.p_value, under=1 - result.confidence)
-
-
-def mu_words(result: AuditResult, write: Written = lower) -> str:
-    """Write `mu_lower`, rounded down.  For a violation, the digits suffice to exceed the claim's mu."""
-    return write(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
-
-
-def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
-    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to exceed the claim's epsilon."""
-    return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
-
-
-def size_words(result: AuditResult) -> list[str]:
-    """Write what the fresh runs say about a violation, and whether the bounds state its size, each on one line."""
-    found = result.confirmation
-    lines = [] if found is None else [confirmation_words(found)]
-    if result.refuted_at is not None and result.stopped_by != "evidence":
-        after = spent(result.evidence, result.refuted_at)
-        lines.append(f"refuted after {after}; {words_of(result.evidence).went_on}")
-    elif result.evidence.kind.anytime and (found is None or found.counts is None):
-        lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
-    elif (needed := result.runs_for_size) is not None:
-        runs = "" if math.isinf(needed) else f" (about {count(int(needed))} fresh runs would)"
-        lines.append(f"more than claimed; how much more is not measured{runs}")
-    return lines
-
-
-def certified_words(result: AuditResult) -> str:
-    """Write the certified lower bounds on one line of plain text: epsilon alone for a claim that states an epsilon."""
-    if not result.bounds_valid:
-        return "nothing is certified"
-    if isinstance(result.claim, PureDP | ApproxDP):
-        delta = float(result.claim.parameters.get("delta", 0.0))
-        return f"epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
-    return f"mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
-
-
-def allowed_rate(result: AuditResult) -> float:
-    """Return the largest rate under d1 that a report may state as allowed by the claim, in [0, 1].
-
-    It holds if the rate under d0 is at most the upper end of its 95 % interval, rounded up as `percent_at_most` does.
-    """
-    found = result.witness
-    if found is None or not result.bounds_valid or found.counted == "moving" or math.isnan(found.allowed_upper):
-        return math.nan
-    claim, end = result.claim.symmetrized(), found.alpha_upper
-    rounding = float(claim.beta(end)) - float(claim.beta(min(1.0, rate_at_most(end))))
-    allowed = found.allowed_upper + max(0.0, rounding)
-    return allowed if result.violated or 1 - found.beta <= allowed else math.nan
-
-
-def witness_words(result: AuditResult, found: Witness) -> str:
-    """Describe a witness in a sentence of plain text, for example for an error message."""
-    if not result.bounds_valid:
-        return f"{found.region}: the counts prove nothing ({found.pair})"
-    if result.violated and found.counted == "moving":
-        return (
-            f"{found.region}, an illustration of the proof, which rests on all runs (pair {found.pair}; "
-            f"attack {found.attack}; the region changed while the attack learned, so its rates are not known)"
-            + found.told
-        )
-    return found.describe(_allowance(result, found) + ("" if result.violated else "; not significant"))
-
-
-def _allowance(result: AuditResult, found: Witness) -> str:
-    allowed = allowed_rate(result)
-    if result.violated and result.evidence.kind.anytime and not 1 - found.beta > allowed:
-        return ", an illustration of the proof, which rests on all runs"
-    if math.isnan(allowed):
-        return ""
-    end = percent_at_most(found.alpha_upper)
-    return f"; the claim allows at most {percent_at_most(allowed)}, even if d0's rate is {end}"

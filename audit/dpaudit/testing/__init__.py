@@ -7,6 +7,6 @@ Public names: the names in `__all__`.
 
 from __future__ import annotations
 
-from dpaudit.testing.assertion import AuditInconclusive, PrivacyViolation, assert_private
+from dpaudit.testing.assertion import AuditInconclusive, PrivacyViolation, assert_audit, assert_private
 
-__all__ = ["AuditInconclusive", "PrivacyViolation", "assert_private"]
+__all__ = ["AuditInconclusive", "PrivacyViolation", "assert_audit", "assert_private"]

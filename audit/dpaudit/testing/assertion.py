@@ -17,6 +17,7 @@ from dpaudit.engine.audit import audit_for, fresh_seed
 from dpaudit.learning.attack import Attack
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
+from dpaudit.result.summary import weakness
 from dpaudit.result.values import Verdict
 from dpaudit.running import MechanismError
 from dpaudit.settings import DEFAULTS, AuditSettings
@@ -97,10 +98,72 @@ def assert_private(
             late_bets = not allowance.settings.run
             result = audit_for(mechanism, claim, pairs, settings, violations=violations, late_bets=late_bets)
         except MechanismError as error:
-            raise AuditInconclusive(no_answer(claim, [str(error)], [f"  seed       {settings.seed}"])) from None
+            raise AuditInconclusive(no_answer(claim, [str(error)], [f"  seed {settings.seed}"])) from None
         if result.stopped_by == "interruption":
             raise KeyboardInterrupt
-        outcome = _outcome(allowance, chain, result, effort, detect is not None)
+        missed = not effort.shows(result.trials_used)
+        few = any(has_code(last, WarningCode.TOO_FEW) for last in result.warnings[-1:])
+        if missed and (detect is not None or few):
+            result = _too_few(result, effort)
+        about = {
+            "planned": effort.planned,
+            "detect": described(effort.detect),
+            "other": effort.others() if result.elapsed_s > SLOW else {},
+        }
+        outcome = _outcome(allowance, chain, result, claim, effort.significance, about)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def assert_audit(
+    claim: TradeoffFunction | str,
+    make: Callable[..., AuditResult],
+    *,
+    name: str = "",
+    false_alarm: float | None = None,
+    seed: int | None = None,
+    report: str | Path | None = None,
+) -> AuditResult:
+    """Make an audit of scores, of a stream or of one run, and raise PrivacyViolation if it refutes the claim.
+
+    Args:
+        claim: The claim to test.
+        make: A function that makes the audit with the keyword arguments `claim`, `confidence` and `seed`, such as
+            `lambda **how: audit_scores(left_out, included, independence="runs", **how)`.  It must pass all of them on.
+        name: Name of the audit; that of the test if empty.
+        false_alarm: As in `assert_private`.
+        seed: As in `assert_private`.
+        report: As in `assert_private`.
+
+    Returns:
+        The result of an audit that found no violation.
+
+    Raises:
+        PrivacyViolation: If the claim is refuted.
+        AuditInconclusive: If the audit has no verdict.
+        ValueError: If the result has another claim, or less confidence than the share of the session's budget needs.
+    """
+    __tracebackhide__ = True
+    allowance = _allowance({"false_alarm": false_alarm, "seed": seed, "report": report})
+    claim = claim_of("claim", claim)
+    if (outcome := allowance.again(str(claim))) is None:
+        chain = allowance.next_chain(str(claim))
+        if chain.refuted:
+            raise PrivacyViolation(known_violation(claim, chain))
+        significance = allowance.significance(chain)
+        confidence = _confidence(significance)
+        own_seed = allowance.seed(allowance.calls) if allowance.node else allowance.settings.seed
+        result = make(claim=claim, confidence=confidence, seed=own_seed)
+        if str(result.claim) != str(claim) or result.confidence < confidence:
+            raise ValueError(
+                f"make must pass on claim={claim} and confidence={confidence!r}, but the result has "
+                f"claim={result.claim} and confidence={result.confidence!r}"
+            )
+        named = name or allowance.node.rsplit("/", 1)[-1] or result.name
+        result = dataclasses.replace(result, name=named)
+        about = {"planned": result.trials_used, "detect": "the claim", "other": {}}
+        outcome = _outcome(allowance, chain, result, claim, significance, about)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
@@ -144,12 +207,14 @@ def _beginning(allowance: Allowance, chain: Chain) -> Callable[[object], None]:
 
 
 def _outcome(
-    allowance: Allowance, chain: Chain, result: AuditResult, effort: Effort, stated: bool
+    allowance: Allowance,
+    chain: Chain,
+    result: AuditResult,
+    claim: TradeoffFunction,
+    significance: float,
+    about_effort: Mapping[str, Any],
 ) -> AuditResult | Exception:
     """Record an audit that has ended, and return its result, or the exception for a violation or a missing verdict."""
-    missed = not effort.shows(result.trials_used)
-    if missed and (stated or any(has_code(last, WarningCode.TOO_FEW) for last in result.warnings[-1:])):
-        result = _too_few(result, effort)
     if allowance.node:
         seed = allowance.settings.seed
         about = dataclasses.replace(result.provenance, test=allowance.node, call=allowance.calls, suite_seed=seed)
@@ -164,19 +229,20 @@ def _outcome(
         "number": allowance.entry.number,
         "call": allowance.calls,
         "name": result.name,
-        "claim": str(effort.claim),
+        "claim": str(claim),
         "verdict": result.verdict.value,
         "p_value": result.p_value,
         "trials": result.trials_used,
-        "planned": effort.planned,
-        "detect": described(effort.detect),
+        **about_effort,
         "mu_lower": result.mu_lower,
         "mu_lower_before": chain.mu_lower,
         "elapsed_s": result.elapsed_s,
-        "other": effort.others() if result.elapsed_s > SLOW else {},
         "outputs": list(outputs),
         "repeats": repeats,
-        "warnings": list(map(str, result.warnings)),
+        "warnings": [
+            *map(str, result.warnings),
+            *([f"could not see much: {why}"] if (why := weakness(result)) else []),
+        ],
         "chain": dataclasses.asdict(after),
     }
     allowance.add(record)
@@ -184,12 +250,12 @@ def _outcome(
     folder = allowance.settings.report
     if result.violated:
         counted = after if allowance.settings.run else None
-        outcome = PrivacyViolation(violation(result, counted, effort.significance, folder))
+        outcome = PrivacyViolation(violation(result, counted, significance, folder))
     elif result.verdict is Verdict.INCONCLUSIVE:
         outcome = AuditInconclusive(inconclusive(result, folder))
     if isinstance(outcome, Exception):
         outcome.result = result
-    allowance.made[allowance.calls, str(effort.claim)] = record, outcome
+    allowance.made[allowance.calls, str(claim)] = record, outcome
     return outcome
 
 
@@ -228,6 +294,8 @@ def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
     otherwise runs could be excluded because of their outcome.
     """
     log_e = float(result.history.log_e[-1]) if len(result.history.log_e) else 0.0
+    if not result.evidence.kind.anytime and not result.violated:
+        log_e = -math.inf  # a test by its p-value is an all-or-nothing bet
     counts = news and result.verdict is not Verdict.INCONCLUSIVE
     return chain.after(
         log_e=log_e if counts else min(log_e, 0.0),

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import write_whole
+from dpaudit.result.evidence import spent
 from dpaudit.result.files import as_text
-from dpaudit.result.model import AuditResult, certified_words, size_words, witness_words
+from dpaudit.result.model import AuditResult
+from dpaudit.result.summary import certified_words, size_words, witness_words
 from dpaudit.rounding import lower, percent_at_least, upper
 from dpaudit.testing.baseline import Record
 from dpaudit.testing.wealth import Chain
@@ -23,40 +25,38 @@ SLOW = 1.0  # seconds; the summary lists audits that take longer, with the cost 
 
 
 def violation(result: AuditResult, chain: Chain | None, significance: float, folder: str | Path | None) -> str:
-    """Describe a violation, and write its files to a folder.  Without a baseline, `chain` is None."""
-    lines = [
-        f"VIOLATION of {result.claim.label}",
-        f"  certified  {certified_words(result)}",
-        *(f"             {words}" for words in size_words(result)),
-        f"  evidence   p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= "
-        f"{lower(significance, 2)}; {result.trials_used:,} runs per dataset",
-    ]
+    """Describe a violation in four lines, and write its files to a folder.  Without a baseline, `chain` is None."""
+    proven = "; ".join([certified_words(result), *size_words(result)])
+    evidence = f"p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= {lower(significance, 2)}"
+    runs = spent(result.evidence, result.trials_used)
     if chain is not None and chain.runs > 1:
-        lines += [
-            f"             together with {chain.runs - 1} earlier runs of the suite, under one budget",
-            f"             this session alone certifies its bounds at {percent_at_least(result.confidence)} confidence",
-        ]
+        runs += (
+            f", together with {chain.runs - 1} earlier runs of the suite, under one budget; this session alone "
+            f"certifies its bounds at {percent_at_least(result.confidence)} confidence"
+        )
+    lines = [f"VIOLATION of {result.claim.label}: {proven}", f"  {evidence}; {runs}{_warned(result)}"]
     if result.witness is not None:
-        lines.append(f"  witness    {witness_words(result, result.witness)}")
-        lines += _datasets(result, result.witness.pair)
-    lines += [f"  warning    {warning}" for warning in result.warnings]
+        lines.append("  " + "; ".join([witness_words(result, result.witness), *_datasets(result, result.witness.pair)]))
     return _message([*lines, *_where(result, folder)])
 
 
+def _warned(result: AuditResult) -> str:
+    return "".join(f"; warning: {warning}" for warning in result.warnings)
+
+
 def _datasets(result: AuditResult, label: str) -> list[str]:
-    """Return lines with the datasets of a pair, unless its label shows them."""
+    """Return the datasets of a pair in words, unless its label shows them."""
     rows = [row for row in result.pairs if row.label == label]
     if len(rows) != 1 or (rows[0].d0 in label and rows[0].d1 in label):
         return []
-    difference = [f"             {rows[0].difference}"] if rows[0].difference else []
-    return [f"  d0         {rows[0].d0}", f"  d1         {rows[0].d1}", *difference]
+    return [f"d0 {rows[0].d0}", f"d1 {rows[0].d1}", *([rows[0].difference] if rows[0].difference else [])]
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
     return _message(
         [
             f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
-            f"  evidence   {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {lower(chain.mu_lower)}",
+            f"  {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {lower(chain.mu_lower)}",
             "  After correcting the mechanism, run this test once with --dpaudit-restart to reset its evidence.",
         ]
     )
@@ -74,8 +74,8 @@ def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], where: Sequence[str]) -> str:
-    lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
-    return _message([*lines, *(f"  because    {reason}" for reason in reasons), *where])
+    because = f"  because {'; '.join(reasons)}" if reasons else "  no reason was recorded"
+    return _message([f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict", because, *where])
 
 
 def _message(lines: Sequence[str]) -> str:
@@ -84,9 +84,9 @@ def _message(lines: Sequence[str]) -> str:
 
 
 def _where(result: AuditResult, folder: str | Path | None) -> list[str]:
-    """Write the files of a failure; return lines about them, and the commands that repeat it."""
+    """Write the files of a failure; return a line that names them, with the commands that repeat it."""
     about = result.provenance
-    lines, kept = [f"  seed       {about.seed}"], ""
+    parts, kept = [f"seed {about.seed}"], ""
     if folder is not None:
         address = f"{about.test or result.name}:{about.call or 1}"  # different addresses get different names
         readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address)[-60:].strip("-.")
@@ -95,18 +95,17 @@ def _where(result: AuditResult, folder: str | Path | None) -> list[str]:
             stem.parent.mkdir(parents=True, exist_ok=True)
             write_whole(f"{stem}.json", as_text(result.to_dict()))
             kept = f"{stem}.json"
-            lines.append(f"  result     {kept}")
+            parts.append(f"result {kept}")
             write_whole(f"{stem}.pdf", result.as_pdf())
-            lines.append(f"  report     {stem}.pdf")
+            parts.append(f"report {stem}.pdf")
         except Exception as error:  # an error while writing must not hide the verdict
-            lines.append(f"  not kept   {type(error).__name__}: {error}")
+            parts.append(f"not kept: {type(error).__name__}: {error}")
     if about.test and result.violated:
         test, seed = shlex.quote(about.test), about.suite_seed or 0
-        lines.append(f"  same runs  pytest {test} --dpaudit-seed {seed}")
-        lines.append(f"  new runs   pytest {test} --dpaudit-seed {seed + 1}")
+        parts.append(f"same runs: pytest {test} --dpaudit-seed {seed} (new runs: {seed + 1})")
         if kept:
-            lines.append(f"  replay     dpaudit replay {shlex.quote(kept)}")
-    return lines
+            parts.append(f"fresh runs: dpaudit replay {shlex.quote(kept)}")
+    return [f"  {'; '.join(parts)}"]
 
 
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Drawings without axes: bars in labelled rows, the strips of several audits, and the map of a sweep.
+"""Drawings without axes: the strips of several audits, and the map of a sweep.
 
 Writing their SVG directly is faster than drawing with matplotlib.  Ranges and cells differ by brightness, hatching and
 signs, so they can be read without colours.
@@ -14,47 +14,21 @@ from typing import Literal, TypeAlias
 
 from dpaudit_reports.blocks import Tone
 from dpaudit_reports.claimed import Ranges
-from dpaudit_reports.figures.canvas import ATTACK, CLAIM, COLORS, FORBIDDEN, PANEL, PAPER, WITNESS
+from dpaudit_reports.figures.canvas import ATTACK, CLAIM, COLORS, FORBIDDEN, PAPER, WITNESS
 
 _LABEL = COLORS["label"][0]
 
 
-def _text(x: object, y: object, words: str, size: float, more: str = "", style: str = "") -> str:
+def text_of(x: object, y: object, words: str, size: float, more: str = "", style: str = "", fill: str = _LABEL) -> str:
+    """Return a line of text as SVG."""
     font = f"font-family: 'Libertinus Serif', 'STIX Two Text', serif; font-size: {size:g}px{style}"
-    return f'<text x="{x}" y="{y}"{more} fill="{_LABEL}" style="{font}">{escape(words)}</text>'
+    return f'<text x="{x}" y="{y}"{more} fill="{fill}" style="{font}">{escape(words)}</text>'
 
 
-def _svg(parts: Iterable[str], width: str, height: str) -> str:
+def svg_of(parts: Iterable[str], width: str, height: str) -> str:
+    """Return a drawing of some parts, whose sizes are in points."""
     box = f'viewBox="0 0 {width} {height}" width="{width}pt" height="{height}pt"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{"".join(parts)}</svg>'
-
-
-# --- bars in labelled rows; all sizes are in points
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar from `start` to `end`, which are fractions of the width."""
-
-    label: str
-    start: float
-    end: float
-    color: str
-
-
-def bars_svg(rows: Sequence[Bar]) -> str:
-    """Return labelled bars on a common scale as SVG, as large as the trade-off plot."""
-    width, height = 72 * PANEL, 9.0
-    y, parts = 12.0, []
-    for row in rows:
-        start, end = (min(max(share, 0.0), 1.0) * width for share in (row.start, row.end))
-        parts.append(_text(0, f"{y:.1f}", row.label, 9.5))
-        y += 6
-        parts.append(f'<rect x="0" y="{y:.1f}" width="{width:.1f}" height="{height}" fill="{FORBIDDEN}"/>')
-        wide = max(end - start, 1.0) if end > start else 0.0
-        parts.append(f'<rect x="{start:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{height}" fill="{row.color}"/>')
-        y += height + 34
-    return _svg(parts, f"{width:.1f}", f"{72 * 2.4:.1f}")
 
 
 # --- the ranges of the privacy loss of one audit as a strip; the strips of several audits have one scale
@@ -85,7 +59,7 @@ def axis_svg(end: float) -> str:
     words = {0.0: "0", 0.5: "½", 1.0: "claim", 1.5: "1½", 2.0: "2", 2.5: "2½", 3.0: "3"}
     middle, strong = ' text-anchor="middle"', {1.0: "; font-weight: 600;"}
     labels = [
-        _text(f"{_place(value, end):.1f}", 8.5, words[value], 8.5, middle, strong.get(value, ";")) for value in halves
+        text_of(f"{_place(value, end):.1f}", 8.5, words[value], 8.5, middle, strong.get(value, ";")) for value in halves
     ]
     ticks = "".join(f"M{_place(value, end):.1f} 11.5V15" for value in halves)
     return _strip_svg([*labels, f'<path d="{ticks}" stroke="{CLAIM}" stroke-width="0.7" fill="none"/>'])
@@ -157,7 +131,7 @@ def _mark(x: float, tone: Tone, color: str) -> str:
 
 
 def _strip_svg(parts: Iterable[str], width: float = _WIDTH) -> str:
-    return _svg(parts, f"{width:g}", f"{_HEIGHT:g}")
+    return svg_of(parts, f"{width:g}", f"{_HEIGHT:g}")
 
 
 # --- the cells of one constructor of a sweep as squares, which are darker if more of the claim is certified
@@ -184,12 +158,12 @@ def map_svg(lines: Sequence[Sequence[Square]]) -> str:
         for x, square in enumerate(line)
         for part in _square(square, x * (_SIDE + _GAP) + 0.5, y * (_SIDE + _GAP) + 0.5 + _GAP)
     ]
-    return _svg(parts, f"{_WIDTH:g}", f"{max(len(lines), 1) * (_SIDE + _GAP) + 2 * _GAP:g}")
+    return svg_of(parts, f"{_WIDTH:g}", f"{max(len(lines), 1) * (_SIDE + _GAP) + 2 * _GAP:g}")
 
 
 def sample_svg(square: Square) -> str:
     """Return a sample of one square for the legend."""
-    return _svg(_square(square, 0.5, 0.5), f"{_SIDE + 1:g}", f"{_SIDE + 1:g}")
+    return svg_of(_square(square, 0.5, 0.5), f"{_SIDE + 1:g}", f"{_SIDE + 1:g}")
 
 
 def _square(square: Square, x: float, y: float) -> Iterator[str]:

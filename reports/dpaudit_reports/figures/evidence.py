@@ -67,12 +67,6 @@ def witness_scores(result: AuditResult) -> Scores | None:
 
 WEALTH = (-6.0, 12.0)  # powers of ten at which wealth is cut, because its exact value does not matter there
 _SIZE = 8.5  # size of the label in points
-HEIGHT = 2.0  # of the panels of this figure, in inches
-
-
-def evidence_svg(result: AuditResult) -> str:
-    """Return a panel that shows the wealth against the number of runs."""
-    return panel_svg(lambda ax: draw_evidence(ax, result), height=HEIGHT)
 
 
 def draw_evidence(ax: Axes, result: AuditResult) -> None:
@@ -130,11 +124,6 @@ _BARS = 36  # approximate number of bars
 _OUTSIDE = 0.002  # maximum share of a dataset's outputs beyond each end; the last bars include these outputs
 
 
-def distributions_svg(scores: Scores) -> str:
-    """Return a panel that shows shares of outputs against the estimated log-likelihood ratio in equally wide bars."""
-    return panel_svg(lambda ax: draw_distributions(ax, scores), height=HEIGHT, legend=3)
-
-
 def draw_distributions(ax: Axes, scores: Scores) -> None:
     """Draw the scores of both datasets and the region on axes."""
     cut = scores.cut
@@ -168,7 +157,7 @@ def training_svg(record: TrainingRecord, without: str, included: str) -> str:
         histograms(ax, shares, np.array(record.edges), (without, included))
         ax.set(xlabel="score", ylabel="share of scores")
 
-    return panel_svg(draw, height=2.75, legend=2)
+    return panel_svg(draw, height=1.8, legend=2)
 
 
 def _range(scores: Scores, cut: float) -> tuple[float, float]:

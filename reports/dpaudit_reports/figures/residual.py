@@ -5,7 +5,6 @@ Curves that lie close together on the trade-off plot are far apart on this plot.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.rounding import lower, number
 from dpaudit_reports.blocks import Hint
 from dpaudit_reports.figures.canvas import ATTACK, CHANCE, CLAIM, FORBIDDEN, PANEL, amounts, panel_svg, place
-from dpaudit_reports.figures.tradeoff import DETAIL_HEIGHT, HEIGHT, draw_region, fine, observed, region_of
+from dpaudit_reports.figures.tradeoff import HEIGHT, draw_region, fine, observed, region_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,11 +106,10 @@ def _heights(result: AuditResult) -> Array:
     return np.concatenate([curve_of(result)[:, 1], _region(result)[0][:, 1]])
 
 
-def tradeoff_hints(result: AuditResult, floor: float | None = None) -> tuple[Hint, ...]:
+def tradeoff_hints(result: AuditResult) -> tuple[Hint, ...]:
     """Return values along the attack's curve on the trade-off plot."""
     points = _points(result)
-    shown = points if floor is None else 1 - np.log(np.maximum(points, floor)) / math.log(floor)
-    return _hints(result, points, shown, HEIGHT if floor is None else DETAIL_HEIGHT)
+    return _hints(result, points, points, HEIGHT)
 
 
 def residual_hints(result: AuditResult, scale: Scale, width: float = PANEL) -> tuple[Hint, ...]:

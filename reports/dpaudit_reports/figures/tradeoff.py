@@ -86,8 +86,7 @@ def _line(color: str) -> dict[str, str | float]:
     return {"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 2}
 
 
-HEIGHT = 2.4  # of the panel of the first page, in inches
-DETAIL_HEIGHT = 2.3  # of the panels of small errors and of the privacy profile, in inches
+HEIGHT = 2.4  # of the panel, in inches
 
 
 def point_name(result: AuditResult) -> str:
@@ -116,42 +115,25 @@ def tradeoff_svg(result: AuditResult) -> str:
     return panel_svg(draw, height=HEIGHT)
 
 
-def small_errors_svg(result: AuditResult) -> str:
-    """Return the trade-off plot on logarithmic axes as a panel."""
-    floor = smallest_error(result)
-    return panel_svg(lambda ax: draw_tradeoff(ax, result, floor=floor), height=DETAIL_HEIGHT, logarithmic="xy")
-
-
-def smallest_error(result: AuditResult) -> float:
-    """Return the smallest error to draw: the largest power of ten that is at most 3/n, between 1e-6 and 1e-2."""
-    return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
-
-
-def draw_tradeoff(ax: Axes, result: AuditResult, *, floor: float | None = None, band: bool = True) -> None:
-    """Draw on logarithmic axes down to `floor`, or on linear axes if `floor` is None."""
-    low = 0.0 if floor is None else floor
+def draw_tradeoff(ax: Axes, result: AuditResult, *, band: bool = True) -> None:
+    """Draw the claim's curve, the attack's errors, and the witness."""
     ends = np.geomspace(1e-6, 0.5, 120)
     alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
-    claimed = np.maximum(result.claim.beta(alpha), low)
-    chance = np.maximum(1 - alpha, low)
-    alpha = np.maximum(alpha, low)
+    claimed = result.claim.beta(alpha)
     # The claim's curve is thin and lies on top, so that an attack's curve below is visible on both sides.
     ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
-    ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden")
-    _draw_curve(ax, result, low, band=band)
-    draw_region(ax, result, *(np.maximum(part, low) for part in region_of(result)))
-    ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="blind guessing")
-    if floor is not None:
-        for axis in (ax.xaxis, ax.yaxis):
-            decades(axis, round(math.log10(floor)), 0)
-    ax.set(xlim=(low, 1), ylim=(low, 1), xlabel="type I error α", ylabel="type II error β")
+    ax.fill_between(alpha, 0, claimed, color=FORBIDDEN, linewidth=0, label="forbidden")
+    _draw_curve(ax, result, band=band)
+    draw_region(ax, result, *region_of(result))
+    ax.plot(alpha, 1 - alpha, ":", color=CHANCE, linewidth=0.9, label="blind guessing")
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="type I error α", ylabel="type II error β")
 
 
-def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> None:
+def _draw_curve(ax: Axes, result: AuditResult, *, band: bool) -> None:
     points = observed(result)
     if not len(points):
         return
-    alpha, beta, upper = np.maximum(fine(points), low).T
+    alpha, beta, upper = fine(points).T
     if not result.bounds_valid:
         ax.plot(alpha, beta, color=CHANCE, linewidth=1.3, label="observed, not valid")
         return
@@ -199,11 +181,6 @@ def fine(corners: Array) -> Array:
 
 
 MIN_DELTA = 1e-10  # the smallest on the axis
-
-
-def profile_svg(result: AuditResult) -> str:
-    """Return a panel that shows delta on a logarithmic axis against epsilon >= 0."""
-    return panel_svg(lambda ax: draw_profile(ax, result), height=DETAIL_HEIGHT, legend=3, logarithmic="y")
 
 
 def draw_profile(ax: Axes, result: AuditResult) -> None:

@@ -14,7 +14,7 @@ from dpaudit.result.words import words_of
 from dpaudit.text import NO_RESULT, SIGNS, Sign, joined, one_line
 from dpaudit_reports.blocks import flat
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
-from dpaudit_reports.sections.verdict import verdict
+from dpaudit_reports.sections.answer import verdict_text
 from dpaudit_reports.verdicts import reason
 
 
@@ -136,6 +136,5 @@ def sentence(audited: Audited) -> str:
     """Return the verdict of a report on one printable line, for a message of another program."""
     if audited.result is None:
         return f"no result: {why(audited)}"
-    (callout,) = verdict(audited.result)
     expected = {None: "", True: " As expected.", False: " Not as expected."}[audited.as_expected]
-    return one_line(f"{callout.title}. {flat(callout.text)}{expected}")
+    return one_line(f"{verdict_text(audited.result)}{expected}")

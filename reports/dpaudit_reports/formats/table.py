@@ -1,27 +1,27 @@
-"""The table for a terminal: one line for each audit, and further lines for columns that do not fit.
-
-No text is truncated.  Columns that do not fit move below their audit, the longest columns first, and show their names
-there.
-"""
+"""The lines for a terminal: each audit on at most two lines, its verdict, its name, and what is proven."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from dpaudit.result.summary import weakness
 from dpaudit.result.values import Verdict
-from dpaudit.rounding import count
 from dpaudit.text import encodable, one_line
-from dpaudit_reports.claimed import label
-from dpaudit_reports.formats.facts import Audited, Run, Screen, certified, detectable, why
-from dpaudit_reports.sections.summary import p_value
-from dpaudit_reports.verdicts import confirmation, fresh
+from dpaudit_reports.blocks import flat
+from dpaudit_reports.claimed import claim_in_words, detectable_claim, enlarged, found_from, headline, least_found
+from dpaudit_reports.formats.facts import Audited, Run, Screen, why
+from dpaudit_reports.verdicts import outcome, shows_size
+
+_GAP = "  "
+_INDENT = "    "
+_SHORT = {Verdict.NO_VIOLATION.value: "no violation"}
+_ROOM = 44  # characters for what is proven, if names leave them on a line
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
@@ -31,145 +31,78 @@ def wrapped(text: str, width: int | None) -> list[str]:
     return [line.plain.rstrip(" ") for line in Text(text).wrap(Console(), width)]
 
 
-def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]:
-    """Join as many items on each line as fit; an item that is longer than a line is wrapped."""
-    lines: list[str] = []
-    for item in items:
-        if lines and (width is None or cell_len(lines[-1] + separator + item) <= width):
-            lines[-1] += separator + item
-        else:
-            lines += wrapped(item, width)
-    return lines
-
-
-_GAP, _INDENT = 2, 4
-_MIN_NAME = 24  # in character cells; names are wrapped to this width before another column moves below
-_LONG = ("claim", "certified / claimed", "detectable (90 %)")
-_MOVES = (_LONG, ("as expected",), ("p-value",), ("runs",), ("audit",))  # columns that move below, in this order
-_RIGHT = {"runs", "p-value"}
-_NO_VALUE = "–"
-_LEGEND = {
-    "runs": "runs: number of runs on each dataset.",
-    "p-value": "p-value: – means no evidence against the claim.",
-    "certified / claimed": "certified: a lower bound on the mechanism's parameter; claimed: the claim's upper bound.",
-    "detectable (90 %)": "detectable: this violation would have been found with 90 % probability, if the mechanism "
-    "has exactly this trade-off curve and the attack is optimal.",
-}
-_NO_SIZE = "An audit stops at its first proof of a violation, so the loss may be much larger."
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    cells: dict[str, str]  # text of each cell, by the column's name
-    style: str  # style of the verdict
-    expected: bool | None
-    below: str  # text that always stands below the audit
-
-
 def table_text(run: Run, screen: Screen) -> str:
-    """Return the table, a legend and the sentence about all audits together; terminals also get colours."""
+    """Return the lines of all audits, and the sentence about all of them together; terminals also get colours."""
     reported = [audited for audited in run.audits if audited.result is not None or audited.failed]
     if not reported:
         return ""
-    rows = [_row(audited, screen.encoding) for audited in reported]
-    nothing = {"", encodable(_NO_VALUE, screen.encoding)}
-    columns = [name for name in rows[0].cells if any(row.cells[name] not in nothing for row in rows)]
-    beside = _beside(columns, rows, screen.width)
-    widths = _widths(beside, rows, screen.width)
-    rule = Text(encodable("─", screen.encoding) * _total(widths), style="dim")
-    lines = [*([Text()] if screen.terminal else []), _header(widths), rule]
-    for row in rows:
-        lines += _audit(row, widths, [name for name in columns if name not in beside], screen)
-    notes = [words for name, words in _LEGEND.items() if name in columns]
-    results = [audited.result for audited in reported if audited.result is not None]
-    if any(one.evidence.kind.anytime and one.stopped_by == "evidence" and not fresh(one) for one in results):
-        notes.append(_NO_SIZE)
-    paragraphs = notes if screen.width is None else [" ".join(notes)]
-    lines += [Text(), *(Text(encodable(words, screen.encoding), style="dim") for words in paragraphs)]
-    if missing := [one_line(audited.name) for audited in run.audits if audited not in reported]:
-        lines += [Text(), Text(encodable(f"Not run: {', '.join(missing)}.", screen.encoding))]
-    if run.together:
-        lines += [Text(), Text(encodable(one_line(run.together), screen.encoding))]
-    return drawn(lines, screen)
+    signs = max(cell_len(_sign(audited, screen)) for audited in reported)
+    names = max(cell_len(_name(audited, screen)) for audited in reported)
+    lines = [Text()] if screen.terminal else []
+    for audited in reported:
+        lines += _audit(audited, signs, names, screen)
+    missing = [one_line(audited.name) for audited in run.audits if audited not in reported]
+    notes = [f"Not run: {', '.join(missing)}."] if missing else []
+    notes += [one_line(run.together)] if run.together else []
+    return drawn([*lines, *(Text(encodable(f"\n{note}", screen.encoding)) for note in notes)], screen)
 
 
-def _row(audited: Audited, encoding: str) -> _Row:
-    result = audited.result
-    expected = audited.as_expected
-    cells = {
-        "verdict": audited.sign.shown(encoding),
-        "audit": one_line(audited.name),
-        "runs": _NO_VALUE if result is None else count(result.trials_used),
-        "p-value": _NO_VALUE if result is None else p_value(result),
-        "as expected": "" if expected is None else "yes" if expected else "NO",
-        "claim": "" if result is None else one_line(label(result.claim)),
-        "certified / claimed": "" if result is None else certified(result),
-        "detectable (90 %)": one_line(detectable(result)),
-    }
-    if result is None or result.verdict is Verdict.INCONCLUSIVE:
-        below = f"because: {why(audited) or 'the result does not record the reason'}"
-    else:
-        below = one_line(confirmation(result))
-    return _Row(
-        {name: encodable(cell, encoding) for name, cell in cells.items()},
-        audited.sign.style,
-        expected,
-        encodable(below, encoding),
-    )
+def _sign(audited: Audited, screen: Screen) -> str:
+    sign = audited.sign
+    return encodable(f"{sign.sign} {_SHORT.get(sign.word, sign.word)}", screen.encoding)
 
 
-def _beside(columns: Sequence[str], rows: Sequence[_Row], width: int | None) -> list[str]:
-    beside = list(columns)
-    for moved in _MOVES:
-        if width is None or _total(_widths(beside, rows, width)) <= width:
-            break
-        beside = [name for name in beside if name not in moved]
-    return beside
+def _name(audited: Audited, screen: Screen) -> str:
+    return encodable(one_line(audited.name), screen.encoding)
 
 
-def _widths(beside: Sequence[str], rows: Sequence[_Row], width: int | None) -> dict[str, int]:
-    """Return the width of each column.  The names get the remaining width, but at least `_MIN_NAME`."""
-    widths = {name: max(cell_len(name), *(cell_len(row.cells[name]) for row in rows)) for name in beside}
-    if width is not None and "audit" in widths:
-        left = width - (_total(widths) - widths["audit"])
-        widths["audit"] = max(min(widths["audit"], _MIN_NAME), min(widths["audit"], left))
-    return widths
-
-
-def _total(widths: dict[str, int]) -> int:
-    return sum(widths.values()) + _GAP * (len(widths) - 1)
-
-
-def _header(widths: dict[str, int]) -> Text:
-    cells = (name.rjust(width) if name in _RIGHT else name.ljust(width) for name, width in widths.items())
-    return Text((" " * _GAP).join(cells).rstrip(), style="bold")
-
-
-def _audit(row: _Row, widths: dict[str, int], below: Sequence[str], screen: Screen) -> list[Text]:
-    name, *more = wrapped(row.cells["audit"], widths["audit"]) if "audit" in widths else [""]
-    line = Text()
-    for column, width in widths.items():
-        cell = name if column == "audit" else row.cells[column]
-        space = " " * (width - cell_len(cell))
-        line.append(" " * _GAP if line else "")
-        line.append(space if column in _RIGHT else "")
-        line.append(cell, _style(column, row))
-        line.append("" if column in _RIGHT else space)
+def _audit(audited: Audited, signs: int, names: int, screen: Screen) -> list[Text]:
+    """Return the lines of an audit: on a screen at most two, in a file one."""
+    sign, name = _sign(audited, screen), _name(audited, screen)
+    words = encodable(brief(audited), screen.encoding)
+    unexpected = "  NOT AS EXPECTED" if audited.as_expected is False else ""
+    beside = screen.width is None or signs + names + 2 * len(_GAP) + _ROOM <= screen.width
+    name += " " * (names - cell_len(name)) if beside else ""
+    line = Text.assemble((sign + " " * (signs - cell_len(sign)), audited.sign.style), _GAP, name)
+    first = None if screen.width is None else screen.width - line.cell_len - len(_GAP)
+    if beside and (first is None or cell_len(words + unexpected) <= first):
+        return [Text.assemble(line, _GAP, words, (unexpected, "bold red"))]
+    assert screen.width is not None
+    room = max(screen.width - len(_INDENT) - len(unexpected), 1)
+    if audited.result is None:  # no file has the reason
+        return [line, *(Text(_INDENT + part) for part in wrapped(words, room))]
+    if cell_len(words) > room:
+        words = wrapped(words, max(room - 1, 1))[0] + encodable("…", screen.encoding)
     line.rstrip()
-    lines = [line]
-    before = widths["verdict"] + _GAP
-    lines += [Text(" " * before + part) for part in more]
-    items = [f"{column}: {row.cells[column]}" for column in below if row.cells[column]]
-    room = None if screen.width is None else max(screen.width - _INDENT, 1)
-    separator = encodable(" · ", screen.encoding)
-    reported = [*packed(items, separator, room), *(wrapped(row.below, room) if row.below else ())]
-    return lines + [Text(" " * _INDENT + part) for part in reported]
+    return [line, Text.assemble(_INDENT, words, (unexpected, "bold red"))]
 
 
-def _style(column: str, row: _Row) -> str:
-    if column == "verdict":
-        return row.style
-    return "bold red" if column == "as expected" and row.expected is False else ""
+def brief(audited: Audited) -> str:
+    """Return what is proven and what would have been found, or why nothing is known, on one printable line."""
+    result = audited.result
+    if result is None or (result.verdict is Verdict.INCONCLUSIVE and not result.measurement):
+        return why(audited) or "the result does not record the reason"
+    if not result.bounds_valid:
+        return f"nothing is proven: {why(audited)}"
+    bound = headline(result)
+    if bound is None:
+        return f"the curve is refuted, but no single parameter{outcome(result)}"
+    named = bound.shown_alone() if bound.delta == 0 else bound.shown(bound.certified_text())
+    proven = f"{flat(named)} proven"
+    if result.measurement:
+        return f"{proven}, no claim"
+    claimed = f"{proven}, claimed {bound.claimed_text()}"
+    if result.violated:
+        size = "" if shows_size(result) or not bound.refuted or bound.certified > bound.claimed else "; size not known"
+        return f"{claimed}{size}{outcome(result)}"
+    if why_weak := weakness(result):
+        return one_line(f"{claimed}; could not see much: {why_weak}")
+    least = least_found(result)
+    if least is not None:
+        return f"{claimed}; would have seen {found_from(least)}"
+    seen = detectable_claim(result)
+    words = flat(claim_in_words(seen)[-1:]) if seen is not None else enlarged(result.detectable.claim)
+    return one_line(f"{claimed}; would have seen {words or 'no violation of any size'}")
 
 
 def drawn(items: Iterable[RenderableType], screen: Screen) -> str:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import named_together, promised_together
+from dpaudit.result.summary import p_value_words
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
 from dpaudit.rounding import at_most, count, lower, percent_at_least, upper

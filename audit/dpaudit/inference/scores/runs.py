@@ -49,9 +49,9 @@ _TINY = 1e-9  # a p-value below this needs the range _FAR
 def p_value(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
     """Return the maximum probability, under a claim, that k or more of the r highest scores are of d1."""
     check_count(r, n0 + n1)
-    if not max(0, r - n0) <= k <= min(r, n1):
-        raise ValueError(f"between {max(0, r - n0)} and {min(r, n1)} of {r} high scores must be of d1, got {k}")
-    if k == max(0, r - n0):
+    if not 0 <= k <= min(r, n1):
+        raise ValueError(f"between 0 and {min(r, n1)} of {r} high scores must be of d1, got {k}")
+    if k <= r - n0 or k == 0:  # always
         return 1.0
     f = claim.symmetrized()
     p = _chance(f, n0, n1, r, k, _NEAR)

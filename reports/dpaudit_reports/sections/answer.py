@@ -1,0 +1,300 @@
+"""Page 1: the verdict in a sentence, its numbers, one picture, what it means, what to do, and four facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from dpaudit.result.evidence import given_scores, spent
+from dpaudit.result.model import AuditResult
+from dpaudit.result.summary import p_value_words, weakness
+from dpaudit.result.values import Verdict
+from dpaudit.result.words import words_of
+from dpaudit.rounding import at_most, count, percent_at_least, percent_at_most, percent_beyond
+from dpaudit.text import WarningCode, has_code, shortened
+from dpaudit_reports import blocks
+from dpaudit_reports.blocks import (
+    Block,
+    Code,
+    Figure,
+    Items,
+    Number,
+    Numbers,
+    Panel,
+    Span,
+    Strong,
+    Text,
+    flat,
+    spans_of,
+)
+from dpaudit_reports.claimed import (
+    Bound,
+    claim_words,
+    found_from,
+    headline,
+    least_found,
+    least_found_in_words,
+)
+from dpaudit_reports.figures.lines import Line, Rate, line_svg, rates_svg
+from dpaudit_reports.rates import (
+    RegionStatus,
+    counted,
+    frequencies,
+    intervals,
+    region_status,
+    subject,
+)
+from dpaudit_reports.verdicts import (
+    MARKS,
+    assumption,
+    confirmation,
+    fresh,
+    reason,
+    shows_size,
+    why_inconclusive,
+)
+
+_LONG_CLAIM = 32  # characters; a longer claim is not part of a title
+
+
+def verdict(result: AuditResult) -> tuple[Block, ...]:
+    """Return the verdict as a sentence, with the counts or the reason behind it."""
+    mark = MARKS[result.verdict]
+    return (blocks.Verdict(mark.sign, title(result), tuple(_lede(result)), mark.tone),)
+
+
+def title(result: AuditResult) -> Text:
+    """Return the verdict as a sentence."""
+    if result.measurement:
+        bound = headline(result) if result.bounds_valid else None
+        if bound is None or not bound.certified > 0:
+            return "Nothing is proven."
+        return (*bound.shown(bound.certified_text()), " is proven.")
+    match result.verdict:
+        case Verdict.VIOLATION:
+            words = words_of(result.evidence)
+            false = "is false, under an untested assumption." if words.assumption else "is false."
+            return ("The claim ", *_short(result), f"{words.claimed} {false}".lstrip())
+        case Verdict.NO_VIOLATION:
+            return (
+                "No violation found, but this audit could not see much." if weakness(result) else "No violation found."
+            )
+        case Verdict.INCONCLUSIVE:
+            return "This audit decides nothing."
+
+
+def _short(result: AuditResult) -> tuple[Span, ...]:
+    """Return the parameters of the claim, or its text if it is short, with a space behind it; nothing otherwise."""
+    words = claim_words(result)
+    if isinstance(words[0], Code):
+        return (words[0], " ") if len(words[0].text) <= _LONG_CLAIM else ()
+    return (
+        (words[-1], " ")
+        if flat(words[:1]) != "the privacy of Laplace noise with "
+        else ("of Laplace noise, ", words[-1], ", ")
+    )
+
+
+def _lede(result: AuditResult) -> Iterator[Span]:
+    words = words_of(result.evidence)
+    if result.measurement:
+        yield "No claim was given, so none was tested. "
+        yield "The bounds hold." if result.bounds_valid else f"The bounds do not hold. {reason(result)}"
+    elif result.verdict is Verdict.VIOLATION:
+        yield from _counts(result)
+    elif result.verdict is Verdict.INCONCLUSIVE:
+        yield from ("It cannot tell whether the claim ", *_of(claim_words(result)), " holds. ")
+        yield reason(result) or "The result does not record the reason."
+    else:
+        yield from (
+            f"{capital(spent_words(result))} did not refute ",
+            *claim_words(result),
+            f"{after(words.claimed)}. ",
+        )
+        if why := weakness(result):
+            yield f"{capital(why)}. Other pairs, attacks or more runs may show more. "
+        elif result.detectable.claim:
+            yield "An audit of this length finds a violation as large as "
+            yield from least_found_in_words(result)
+            yield f" with 90\u00a0% probability{', in the best case' if assumption(result) else ''}. "
+        yield f"This is no proof of the claim, and says nothing about {words.others}."
+    if words.assumption:
+        yield f" Assumed, not tested: {words.assumption}."
+    if result.scope:
+        yield f" The claim was tested{result.scope}."
+
+
+def _of(claim: tuple[Span, ...]) -> tuple[Span, ...]:
+    return claim if isinstance(claim[0], Code) else ("of ", *claim)
+
+
+def _counts(result: AuditResult) -> Iterator[Span]:
+    """Yield what was observed in natural frequencies, and what the claim allows if this can be compared."""
+    guessed, counts = given_scores(result.evidence), frequencies(result)
+    if guessed is not None:
+        yield Strong(f"{capital(guessed.outcome)}.")
+    elif counts is None:
+        yield f"The evidence of all {spent_words(result)} refutes it."
+    else:
+        told = result.witness
+        if told is not None and told.query:  # the query of released tables that tells the datasets apart best
+            yield "Outcome of the runs: " if told.outcomes else "In the released tables: "
+            yield from (Strong(told.query), ". ")
+        yield Strong(f"{counted(result, counts)}.".replace("..", "."))
+        if counts.most is not None:
+            yield f" The claim allows {count(counts.most)} {counts.sides.on1}."
+        elif counts.moving or counts.later:
+            yield f" These counts illustrate the proof, which rests on all {spent_words(result)}."
+
+
+def spent_words(result: AuditResult) -> str:
+    """Return the number of runs in words."""
+    pairs = f" in total, over {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
+    return f"{spent(result.evidence, result.trials_used)}{pairs}"
+
+
+def capital(words: str) -> str:
+    """Return words with a capital letter."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def after(words: str) -> str:
+    """Return words after a space, unless there are none."""
+    return f" {words}" if words else ""
+
+
+def warnings(result: AuditResult) -> tuple[Block, ...]:
+    """Return the warnings that the verdict does not already state, shortened; all are in the result file."""
+    told = why_inconclusive(result)
+    rest = [one for one in result.warnings if one not in told and not has_code(one, WarningCode.HARMLESS)]
+    shown = tuple(f"Warning: {shortened(warning, 220)}" for warning in rest[:_WARNINGS])
+    more = (f"{count(len(rest) - _WARNINGS)} more warnings are in the result file.",) if len(rest) > _WARNINGS else ()
+    return (Items((*shown, *more), quiet=True),) if rest else ()
+
+
+_WARNINGS = 3
+
+
+# --- three numbers and a picture
+
+
+def numbers(result: AuditResult) -> tuple[Block, ...]:
+    """Return the size of a violation, the odds of a false accusation, and what fresh runs say."""
+    if not result.violated:
+        return ()
+    odds = Number(_odds(result.confidence), "largest chance that such an audit accuses a correct mechanism")
+    return (Numbers((_size(result), odds, _confirmed(result))),)
+
+
+def _size(result: AuditResult) -> Number:
+    bound = headline(result)
+    if bound is None:
+        return Number("the curve", "is refuted, although no single ε or μ exceeds what is claimed", "bad")
+    claimed = ("claimed: ", *bound.claimed_shown())
+    value, new = bound.shown_alone(), fresh(result)
+    if result.runs_for_size is not None:
+        return Number(value, ("proven; how much more is not known (", *claimed, ")"), "bad")
+    if shows_size(result) and new is not None and new.counts is not None:
+        return Number(value, (f"proven by {count(new.counts.n0)} fresh runs per dataset (", *claimed, ")"), "bad")
+    stopped = result.evidence.kind.anytime and result.stopped_by == "evidence"
+    more = "; the audit stopped at once, and the loss may be much larger" if stopped else ""
+    if result.refuted_at is not None and not stopped:
+        more = f"; {words_of(result.evidence).went_on}"
+    return Number(value, (f"proven{after(words_of(result.evidence).somewhere)}{more} (", *claimed, ")"), "bad")
+
+
+def _odds(confidence: float) -> str:
+    """Return the probability of a false alarm in the form "1 in 100", rounded conservatively."""
+    significance = 1 - confidence
+    if 0 < significance < 0.2:
+        return f"1 in {count(math.floor(1 / significance + 1e-6))}"
+    return percent_beyond(confidence)
+
+
+def _confirmed(result: AuditResult) -> Number:
+    new = result.confirmation
+    if new is None:
+        return Number("Not confirmed", f"by fresh runs; the p-value of the claim is {p_value_words(result, at_most)}")
+    words = confirmation(result).removeprefix(new.outcome).lstrip(": ")
+    return Number(capital(new.outcome), words)
+
+
+def picture(result: AuditResult) -> tuple[Block, ...]:
+    """Return the picture of page 1; nothing if there is nothing to draw."""
+    drawn = panel(result)
+    return () if drawn is None else (Figure((drawn[0],), drawn[1], columns=1),)
+
+
+def panel(result: AuditResult) -> tuple[Panel, Text] | None:
+    """Return rates beside the claim's limit, or else the number line of the claim's parameter, with a caption."""
+    if not result.bounds_valid:
+        return None
+    counts = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
+    if counts is not None and result.witness is not None and (both := intervals(result.witness)) is not None:
+        return _rates(result, both)
+    bound = headline(result)
+    if bound is None or not (math.isfinite(bound.certified) and (result.measurement or 0 < bound.claimed < math.inf)):
+        return None
+    least = None if result.violated or weakness(result) else least_found(result)
+    claimed = None if result.measurement else (bound.claimed, bound.claimed_text())
+    proven = bound.certified if not bound.exceeds else max(bound.certified, bound.claimed)
+    if least is None and not bound.certified > 0 and not result.violated:
+        return None  # an empty line would say nothing
+    words = bound.certified_text().lstrip("≥> \u00a0")
+    line = Line((proven, words), claimed, None if least is None else least.certified, result.violated)
+    name = flat(bound.name())
+    drawn = partial(line_svg, line, name)
+    alt = f"Number line of {name}. {flat(caption := _line_in_words(result, bound, least))}"
+    heading = "How large the privacy loss is"
+    return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
+
+
+def _rates(result: AuditResult, both: tuple[tuple[float, float], tuple[float, float]]) -> tuple[Panel, Text]:
+    counts = frequencies(result)
+    assert counts is not None
+    assert result.witness is not None
+    (low0, high0), (low1, high1) = both
+    rates = (
+        Rate(counts.sides.name0, counts.hits0 / counts.n0, low0, high0),
+        Rate(counts.sides.name1, counts.hits1 / counts.n1, 1 - high1, 1 - low1),
+    )
+    limit = None if counts.most is None else counts.most / counts.n1
+    drawn = partial(rates_svg, rates, limit)
+    about = subject(result.witness)
+    heading = (
+        f"How often {about[:1].lower()}{about[1:]}" if len(about) <= 60 else "How often the output is in the region"
+    )
+    heading = f"{heading}, in {count(counts.n1)} {counts.runs} per dataset"
+    caption = "Whiskers: exact 95\u00a0% intervals."
+    if counts.later:
+        caption += " They hold whenever the audit stops."
+    if limit is not None:
+        most = percent_at_most(result.witness.alpha_upper)
+        allowed = percent_at_most(limit)
+        caption += f" If the true rate {counts.sides.name0} is {most}, the claim allows {allowed} {counts.sides.name1}."
+    alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates)
+    alt += "." if counts.most is None else f"; the claim allows {count(counts.most)} of {count(counts.n1)}."
+    return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
+
+
+def _line_in_words(result: AuditResult, bound: Bound, least: Bound | None) -> Text:
+    if result.violated or result.measurement:
+        return ""
+    proven = bound.certified > 0
+    sure = f"Proven with {percent_at_least(result.confidence)} confidence: "
+    spans: list[Span] = [sure, *bound.shown(bound.certified_text()), "."] if proven else ["Nothing is proven."]
+    if least is not None:
+        assumed = f", {words}" if (words := assumption(result)) else ""
+        spans.append(f" Between the claim and {found_from(least)}, a violation may have been missed; from there, ")
+        spans.append(f"it would have been found with 90\u00a0% probability{assumed}.")
+    if bound.exceeds:
+        spans.append(" The bound above the claim comes from a separate test; that of the verdict did not refute it.")
+    return tuple(spans)
+
+
+def verdict_text(result: AuditResult) -> str:
+    """Return title and lede as plain text."""
+    (shown,) = verdict(result)
+    assert isinstance(shown, blocks.Verdict)
+    return f"{flat(shown.title)} {flat(spans_of(shown.text))}"
