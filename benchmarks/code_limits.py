@@ -2,7 +2,7 @@
 
     python benchmarks/code_limits.py [FOLDER ...]      audit, attacks, reports, tests and benchmarks unless given
 
-A file may have at most 350 lines.  A function may have at most 60 lines without its docstring, and a cyclomatic
+A file may have at most 400 lines.  A function may have at most 60 lines without its docstring, and a cyclomatic
 complexity of at most 15 (`ruff`, C901).  A comment `# long: REASON` declares an exception; the reason must have at
 least three words.  If the comment stands on a line of a function's signature, the function is exempt from both limits
 for functions.  If the comment stands on a separate line before the first statement of a file, the file is exempt from
@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("audit", "attacks", "reports")
 FOLDERS = (*PACKAGES, "tests", "benchmarks")
-MAX_LINES_OF_A_FILE = 350
+MAX_LINES_OF_A_FILE = 400
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_COMPLEX = 15
 _EXCEPTION = re.compile(r"#\s*long:\s*(.*)")

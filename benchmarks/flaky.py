@@ -2,7 +2,7 @@
 
     python benchmarks/flaky.py [--times 200] [--busy 2] [--workers 2] [--only TEXT] [--minutes M] [--log FILE]
 
-`tests/test_chance.py` checks that every test that uses the clock or unseeded randomness has the mark `chance`.  Each
+`tests/test_rules.py` checks that every test that uses the clock or unseeded randomness has the mark `chance`.  Each
 worker repeats tests in one process while `--busy` other processes compute.  The command appends each outcome to the log
 file immediately.  If the log file exists, only the missing repetitions are run.  The command prints one row for each
 test and the message of each failure.  The exit code is 1 if a test failed, and 0 otherwise.

@@ -1,19 +1,24 @@
-"""Scores and outputs for several tests of `audit_scores`."""
+"""Scores and outputs for several tests of `audit_scores`, and the agreement of a result with its file."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.special import expit
 
+from dpaudit import AuditResult
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.score_design import Coins, sorted_evidence
 from dpaudit.result.scores_evidence import Line, ScoresEvidence
 
 CHOICES = ("runs", "canaries", None)
+SURE = 1 - 1e-6  # the number of right guesses decides at this level, without simulations of the order of scores
 Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
@@ -32,8 +37,10 @@ def of_canaries(m: int, shift: float, seed: int | np.random.Generator) -> Arrays
 
 
 @cache
-def evidence_of(line: Line, n: int, shift: float, seed: int, claim: TradeoffFunction) -> ScoresEvidence:
-    """Return the evidence of such scores of n runs on each dataset, or of 2 n canaries, at 95 %."""
+def evidence_of(
+    line: Line, n: int, shift: float, seed: int, claim: TradeoffFunction, confidence: float = 0.95
+) -> ScoresEvidence:
+    """Return the evidence of such scores of n runs on each dataset, or of 2 n canaries."""
     sides = of_runs(n, shift, seed) if line == "runs" else of_canaries(2 * n, shift, seed)
     return sorted_evidence(
         *sides,
@@ -41,7 +48,7 @@ def evidence_of(line: Line, n: int, shift: float, seed: int, claim: TradeoffFunc
         Coins(0.5, 1.0, ""),
         runs=2 * n if line == "runs" else 1,
         claim=claim,
-        significance=1 - 0.95,
+        significance=1 - confidence,
         rng=np.random.default_rng(seed),
     )
 
@@ -65,3 +72,19 @@ def words_and_numbers(n: int, seed: int) -> tuple[list[str], list[str]]:
         for side, p in enumerate((1 - keeps, keeps))
     )
     return side0, side1
+
+
+def read_again(result: AuditResult) -> AuditResult:
+    return AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
+
+
+def check_agreement(result: AuditResult) -> AuditResult:
+    """Return the result as it is read back.  The history holds the wealth that decided when the audit ended."""
+    wealth = result.history.log_e
+    if result.evidence.kind.anytime and result.bounds_valid and len(wealth):
+        assert result.p_value == pytest.approx(math.exp(-max(0.0, *wealth, 0.0)), rel=1e-6, abs=1e-300)
+        if result.stopped_by != "failure":
+            assert math.log(result.e_value) == pytest.approx(wealth[-1], rel=1e-6, abs=1e-6) or wealth[-1] > 700
+    back = read_again(result)
+    assert back.to_dict() == result.to_dict()
+    return back

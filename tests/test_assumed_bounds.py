@@ -17,13 +17,15 @@ from dpaudit.result.evidence import AssumedBound
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.words import CANARIES_ASSUMED
 
+from .scored import SURE
+
 DELTA = 1e-5
 
 
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
     rng = np.random.default_rng(0)
-    return audit_scores(rng.normal(size=800), rng.normal(1, 1, 800), independence="canaries", seed=1)
+    return audit_scores(rng.normal(size=800), rng.normal(1, 1, 800), independence="canaries", confidence=0.95, seed=1)
 
 
 def test_the_bound_is_that_of_the_largest_member_refuted(result: AuditResult) -> None:
@@ -63,10 +65,10 @@ def test_a_bound_from_canaries_names_their_independence(result: AuditResult, ass
 
 def test_a_bound_without_assumptions_is_a_plain_number() -> None:
     rng = np.random.default_rng(0)
-    found = audit_scores(rng.normal(size=100), rng.normal(1, 1, 100), independence=None, seed=1)
+    found = audit_scores(rng.normal(size=100), rng.normal(1, 1, 100), independence=None, confidence=SURE, seed=1)
     assert type(found.epsilon_lower(DELTA)) is float
     assert "independent" not in str(found.epsilon_lower(DELTA, "gaussian"))
-    found = audit_scores(rng.normal(size=100), rng.normal(1, 1, 100), independence="runs", seed=1)
+    found = audit_scores(rng.normal(size=100), rng.normal(1, 1, 100), independence="runs", confidence=SURE, seed=1)
     assert "assuming that runs are independent of each other" in str(found.epsilon_lower(DELTA))
 
 

@@ -23,7 +23,7 @@ from dpaudit.result.values import Curve
 from dpaudit.text import Reason, WarningCode, has_code, nothing_holds
 from dpaudit_reports.verdicts import reason, why_inconclusive, why_void
 
-from .agreement import check_agreement, read_again
+from .scored import SURE, check_agreement, read_again
 
 PAIRS = [Pair([0], [1]), Pair([0], [2])]
 CLAIM = GaussianDP(1.0)
@@ -48,14 +48,14 @@ def streamed() -> AuditResult:
 def of_scores() -> AuditResult:
     """Audit scores of independent runs.  The seeds are fixed."""
     rng = np.random.default_rng(0)
-    return audit_scores(rng.normal(0, 1, 300), rng.normal(3, 1, 300), CLAIM, independence="runs", seed=0)
+    return audit_scores(rng.normal(0, 1, 60), rng.normal(3, 1, 60), CLAIM, independence="runs", confidence=0.95, seed=0)
 
 
 def of_one_run() -> AuditResult:
     """Return a violation that right guesses about canaries show."""
     included = np.arange(100) % 2 == 0
     included[::3] ^= True
-    return audit_one_run(included * 1.0 + np.arange(100) / 1e4, included, GaussianDP(0.5), seed=0)
+    return audit_one_run(included * 1.0 + np.arange(100) / 1e4, included, GaussianDP(0.5), confidence=SURE, seed=0)
 
 
 def timed() -> AuditResult:
@@ -285,7 +285,7 @@ def few() -> AuditResult:
 
 
 def few_guesses() -> AuditResult:
-    return audit_one_run([1.0, 2.0, 3.0, 4.0], [True, False, True, False], "pure(epsilon=8)")
+    return audit_one_run([1.0, 2.0, 3.0, 4.0], [True, False, True, False], "pure(epsilon=8)", confidence=SURE)
 
 
 def of(mechanism: Callable[..., float], trials: int = 400) -> Callable[[], AuditResult]:

@@ -45,7 +45,7 @@ def test_no_violation_exits_with_0_and_writes_both_files(
     monkeypatch.setattr(sys, "argv", ["dpaudit", "run", "c.yaml"])  # which the result records
     done = command("run", "c.yaml")
     assert done.exit_code == 0
-    assert "no violation found" in done.stdout
+    assert "○ no violation" in done.stdout
     assert "results are in dpaudit-results; open dpaudit-results/noise.pdf" in done.stderr
     assert "Traceback" not in done.stderr
     folder = config.parent / "dpaudit-results"
@@ -62,9 +62,9 @@ def test_a_violation_exits_with_1_and_is_expected_or_not(config: Path, command: 
     done = command("run", "c.yaml", "--no-pdf", "-o", "out")
     assert done.exit_code == 1
     assert "violation" in done.stdout
-    assert "yes" in done.stdout
+    assert "EXPECTED" not in done.stdout
     config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "confirm: never\nexpect: no violation\n")
-    assert "NO" in command("run", "c.yaml", "--no-pdf").stdout
+    assert "NOT AS EXPECTED" in command("run", "c.yaml", "--no-pdf").stdout
 
 
 def test_the_most_serious_outcome_decides(config: Path, command: Command) -> None:

@@ -19,6 +19,9 @@ from dpaudit.cli import score_files
 from dpaudit.cli.app import app
 from dpaudit.cli.score_files import BadScores, read_scores_file
 
+from .scored import SURE
+
+SURELY = ("--confidence", str(SURE))
 RNG = np.random.default_rng(0)
 INCLUDED = RNG.random(600) < 0.5
 SCORES = RNG.normal(3.0 * INCLUDED)
@@ -118,7 +121,7 @@ def test_a_column_names_the_run_of_every_score(suffix: str, tmp_path: Path) -> N
 def test_the_command_reads_the_run_of_every_score(tmp_path: Path) -> None:
     file = tmp_path / "runs.npz"
     np.savez(file, score=SCORES, included=INCLUDED, run=np.where(np.arange(600) < 400, "a", "b"))
-    done = CliRunner().invoke(app, ["scores", str(file), "-o", str(tmp_path / "r.json")])
+    done = CliRunner().invoke(app, ["scores", str(file), *SURELY, "-o", str(tmp_path / "r.json")])
     assert done.exit_code == 0, done.output
     assert AuditResult.from_json(tmp_path / "r.json").trials_used == 2
     done = CliRunner().invoke(app, ["scores", str(file), "--independence", "runs"])
@@ -151,7 +154,7 @@ def test_a_fixed_number_on_the_command_line(tmp_path: Path) -> None:
     included = np.arange(300) < 60
     scores = np.random.default_rng(0).normal(4.0 * included)
     np.savez(tmp_path / "a.npz", scores0=scores[~included], scores1=scores[included])
-    arguments = ["scores", str(tmp_path / "a.npz"), "--independence", "canaries"]
+    arguments = ["scores", str(tmp_path / "a.npz"), "--independence", "canaries", *SURELY]
     done = CliRunner().invoke(app, [*arguments, "--included-at-random", "fixed_number"])
     assert done.exit_code == 0, done.output
     assert "given which canaries were included" in done.stdout
@@ -165,12 +168,12 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
     out = tmp_path / "r.json"
     for arguments, code, words in (
         (["--claim", "pure(epsilon=1)", "-o", str(out)], 1, "if each canary was included at random"),
-        (["--claim", "gaussian(mu=3.2)", "--independence", "runs"], 0, "no violation"),
+        (["--claim", "gaussian(mu=3.2)", "--independence", "canaries"], 0, "no violation"),
         (["--assuming", "gaussian"], 0, "assuming that the mechanism's curve is gaussian"),
         (["--claim", "pure(epsilon=1)", "--independence", "some"], 2, ""),
         (["--claim", "pure(eps)", "--independence", "runs"], 2, ""),
     ):
-        done = CliRunner().invoke(app, ["scores", file, *arguments])
+        done = CliRunner().invoke(app, ["scores", file, *SURELY, *arguments])
         assert done.exit_code == code, done.output
         assert words in done.stdout
     assert AuditResult.from_json(out).violated

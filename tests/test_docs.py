@@ -30,7 +30,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 NIGHTLY = {"after-a-violation", "attacks", "choosing", "concepts", "libraries", "long-audits", "plots"}
 NIGHTLY |= {"randomised-response", "scores", "synthetic-data", "training", "tutorial"}
 TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "index", "randomised-response"}
-RUN_ELSEWHERE = {"reports"}  # tests/reports/test_plots.py runs this page, and checks the written files
+RUN_ELSEWHERE = {"reports"}  # tests/reports/test_figures.py runs this page, and checks the written files
 
 
 CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()

@@ -27,7 +27,7 @@ from dpaudit.running.identity import changed_since, of_code_and_data, public
 from dpaudit.running.python import PythonMechanism
 from dpaudit.running.requirements import Lock
 from dpaudit.running.sources import file_of, source_of
-from dpaudit_reports.sections.appendix import provenance
+from dpaudit_reports.sections.details import provenance
 
 from .other_hashes import output_with_other_hashes
 from .stores import PAIR, PAIRS, refused, stored

@@ -20,7 +20,7 @@ from dpaudit.engine.online_state import OtherBets, check_bets, reference_wealth
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.rounding import lower
 
-from .agreement import check_agreement
+from .scored import check_agreement
 
 FAST = ("median_clipped",)
 

@@ -117,9 +117,9 @@ def test_a_report_names_the_difference_in_the_answers_and_in_the_table(
     assert row.label.endswith(label or change)
     assert AuditResult.from_dict(result.to_dict()).pairs == result.pairs
     found = text_of(result)
-    data = found.split("On what data")[1]
-    assert change in data.split("What could not be seen")[0]
-    table = found.split("Pairs of neighbouring datasets")[1:]
+    data = found.split("Data ")[1]
+    assert change in data.split("Not covered")[0]
+    table = found.split(" Pairs Pair ")[1:]
     assert bool(table) is (d0 is RECORDS)  # the first page shows the short text of the array in full
     assert all(f"d0 with a difference: “{change}”" in words for words in table)
 

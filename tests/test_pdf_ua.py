@@ -29,6 +29,7 @@ from .reports.test_kinds_of_audit import stream
 from .reports.test_suites import many
 from .reports.test_sweep_reports import MIXED
 from .reports.test_training import learned
+from .scored import SURE
 
 HEADINGS = "UA-14-001"
 """pdfua's check of empty headings, which raises an exception if a heading has a list of contents."""
@@ -43,7 +44,7 @@ RELEASES = {"sum": {f"1.{i}": result for i, result in enumerate(many(7))}}
 
 def measurement() -> AuditResult:
     rng = np.random.default_rng(1)
-    return audit_scores(rng.normal(size=200), rng.normal(2.0, 1.0, 200), independence="runs", seed=1)
+    return audit_scores(rng.normal(size=200), rng.normal(2.0, 1.0, 200), independence="runs", confidence=SURE, seed=1)
 
 
 KINDS: dict[str, Callable[[], Any]] = {

@@ -1,4 +1,4 @@
-"""Properties of a result: bounds, truth value, repr, plots, and missing values if nothing is certified."""
+"""Properties of a result: bounds, truth value, repr, plots, provenance, and missing values if nothing is certified."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ import pytest
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.plan import Plan
+from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.replay_outcome import Replay
+from dpaudit.result.provenance import Provenance, SourceFile, key
+from dpaudit.running.sources import Source
 from dpaudit.settings import AuditSettings
 
-from .agreement import check_agreement
 from .reports import sample
 from .reports.audits import text_of
-from .scored import of_runs
+from .scored import SURE, check_agreement, of_runs
 
 PAIR = Pair([0], [1])
 
@@ -107,19 +109,19 @@ def test_wealth_before_a_failure_is_no_e_value() -> None:
 def test_one_run_states_right_guesses_and_no_rates_of_chosen_canaries() -> None:
     rng = np.random.default_rng(0)
     included = rng.random(300) < 0.5
-    found = audit_one_run(rng.normal(included * 1.0), included, GaussianDP(1.0))
+    found = audit_one_run(rng.normal(included * 1.0), included, GaussianDP(1.0), confidence=SURE)
     witness = found.witness
     assert witness is not None
     assert math.isnan(witness.claimed_beta)
     assert math.isnan(witness.alpha)
     assert "% of the outputs" not in str(found)
     assert witness.guesses == included.sum()
-    assert f"{witness.right} of the {witness.guesses} highest scores are of included canaries" in str(found)
+    assert f"{witness.right} of the {witness.guesses} highest scores are of included canaries" in text_of(found)
     assert AuditResult.from_dict(found.to_dict()).witness is not None
 
 
 def test_a_file_with_another_number_of_canaries_is_refused(tmp_path: Path, command: Any) -> None:
-    result = audit_scores(*of_runs(100, 1.0, 0), "pure(epsilon=3)", seed=1, independence=None)
+    result = audit_scores(*of_runs(100, 1.0, 0), "pure(epsilon=3)", seed=1, independence=None, confidence=SURE)
     values = json.loads(json.dumps(result.to_dict()))
     values["evidence"]["n0"] = 2**60
     (tmp_path / "r.json").write_text(json.dumps(values))
@@ -175,7 +177,7 @@ def test_a_replay_is_shown_with_its_conclusion_first() -> None:
 
 STOPPED = "stopped at the first proof; the bounds do not estimate the size of the violation"
 
-UNMEASURED = "The true loss may be much larger: the audit stopped at its first proof and did not measure the size."
+UNMEASURED = "the loss may be much larger"
 
 
 @batched
@@ -236,3 +238,83 @@ def test_a_fixed_number_of_trials_measures_anyway() -> None:
 def test_measure_is_yes_or_no() -> None:
     with pytest.raises(TypeError, match="measure must be True or False"):
         AuditSettings(measure=1)  # type: ignore[arg-type]
+
+
+FULL: dict[str, Any] = {
+    "date": "2026-03-01T12:30:00+00:00",
+    "seed": 2**70,
+    "mechanism": "m",
+    "python": "3.11.9",
+    "platform": "Linux",
+    "packages": {"dpaudit": "0.1.0"},
+    "packages of the mechanism": {"numpy": "2.0"},
+    "hashes of the mechanism's packages": {"numpy": "sha256:ab"},
+    "file of the mechanism": {"path": "/a/b.py", "sha256": "ab"},
+    "modules of the mechanism": {"c.py": "cd"},
+    "identity": {"mechanism": "12"},
+    "outputs": "blake2b:ef",
+    "first outputs": ["1", "2"],
+    "seconds of attacks": {"threshold": 0.5, "events": 1},
+    "runs after the evidence": 3,
+    "running times": "the worker",
+    "trials of the second stage": 4,
+    "config": "c.yaml",
+    "folder": "/a",
+    "source": "",
+    "claim stated by": "the config",
+    "command": "dpaudit run c.yaml",
+    "audit": "name: x\n",
+    "files of datasets": {"people.csv": "0" * 64},
+    "number of the command": "1a",
+    "audits of the command": 2,
+    "confidence of the command": 0.99,
+    "test": "t.py::test_x",
+    "call": 1,
+    "suite_seed": 0,
+}
+
+
+def test_a_file_that_states_everything_is_read_and_written_as_it_is() -> None:
+    provenance = Provenance.read(FULL)
+    assert provenance.other == {}
+    assert dict(provenance.environment) == FULL
+    assert list(provenance.environment) == list(FULL)
+    assert {key(field.name) for field in dataclasses.fields(Provenance)} >= set(FULL)
+    assert provenance.mechanism_file == SourceFile(path="/a/b.py", sha256="ab")
+    assert all(getattr(provenance, field.name) is not None for field in dataclasses.fields(Provenance))
+
+
+def test_the_order_of_a_file_stays_and_what_is_added_comes_last() -> None:
+    backwards = dict(reversed(FULL.items()))
+    provenance = Provenance.read(backwards)
+    assert list(provenance.environment) == list(backwards)
+    assert provenance == Provenance.read(FULL)
+    reported = dataclasses.replace(Provenance.read({"seed": 1, "mine": 2, "date": "d"}), command="c", audit="a")
+    assert list(reported.environment) == ["seed", "mine", "date", "command", "audit"]
+
+
+@pytest.mark.parametrize("place", sorted(FULL))
+@pytest.mark.parametrize("wrong", [None, True, object, [1], {"a": []}, {"path": None}])
+def test_what_has_another_type_is_kept_and_decides_nothing(place: str, wrong: Any) -> None:
+    stated = {**FULL, place: wrong}
+    provenance = Provenance.read(stated)
+    assert dict(provenance.environment) == stated
+    (name,) = (field.name for field in dataclasses.fields(Provenance)[:-2] if key(field.name) == place)
+    assert getattr(provenance, name) is None
+    assert provenance.other == {place: wrong}
+
+
+def test_the_environment_is_read_only_and_shares_nothing() -> None:
+    provenance = Provenance.read(FULL)
+    with pytest.raises(TypeError):
+        provenance.environment["seed"] = 1  # type: ignore[index]
+    provenance.environment["packages"]["dpaudit"] = "another"
+    assert provenance == Provenance.read(FULL)
+
+
+def test_audited_packages_precede_packages_for_data_and_dependencies() -> None:
+    packages = {"cffi": "1", "numpy": "2", "opendp": "3", "python-dp": "4"}
+    source = Source(packages=packages, used=frozenset({"numpy", "opendp", "python-dp"}))
+    found = provenance_of(seed=1, mechanism="m", source=source).mechanism_packages
+    assert found is not None
+    assert list(found) == ["opendp", "python-dp", "numpy", "cffi"]

@@ -20,8 +20,7 @@ from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.result.words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import Audited, facts, sentence
 
-from .agreement import check_agreement
-from .scored import CHOICES, Memory, of_canaries, of_runs, words_and_numbers
+from .scored import CHOICES, SURE, Memory, check_agreement, of_canaries, of_runs, words_and_numbers
 
 
 @pytest.mark.parametrize("independence", CHOICES)
@@ -58,23 +57,24 @@ def test_counts_are_those_of_the_sorted_scores() -> None:
 
 def test_the_table_shows_every_assumption_and_the_verdict_rests_on_one() -> None:
     out, into = of_canaries(300, 2.0, 3)
-    for independence, verdict in ((None, 0), ("canaries", 1)):
-        rows = audit_scores(out, into, independence=independence, seed=1, confidence=0.95).bounds  # type: ignore[arg-type]
-        assert [row.verdict for row in rows] == [place == verdict for place in range(3)]
-        assert all(0 < row.epsilon <= row.most for row in rows)
-        assert rows[1].epsilon == rows[2].epsilon
-        assert all(row.claimed == math.inf and row.delta == 1e-5 for row in rows)
+    rows = audit_scores(out, into, independence="canaries", seed=1, confidence=SURE).bounds
+    assert [row.verdict for row in rows] == [False, True, False]
+    rows = audit_scores(out, into, seed=1, confidence=0.95).bounds
+    assert [row.verdict for row in rows] == [True, False, False]
+    assert all(0 < row.epsilon <= row.most for row in rows)
+    assert rows[1].epsilon == rows[2].epsilon
+    assert all(row.claimed == math.inf and row.delta == 1e-5 for row in rows)
     found = audit_scores(out, into, ApproxDP(epsilon=2.0, delta=1e-3), independence="runs", seed=1, confidence=0.95)
     assert [(row.delta, row.claimed) for row in found.bounds] == [(1e-3, 2.0)]
     assert found.bounds[0].epsilon == found.epsilon_lower(1e-3)
     assert found.bounds_at(1e-5)[0].delta == 1e-5
-    assert "different sources" not in str(found)
-    assert "different sources prove nothing" in str(audit_scores(out, into, seed=1))
+    assert "different sources" not in str(audit_scores(out, into, independence="runs", confidence=SURE, seed=1))
+    assert "different sources prove nothing" in str(audit_scores(out, into, confidence=SURE, seed=1))
 
 
 def test_the_assumption_stands_beside_every_verdict() -> None:
     results = [
-        audit_scores(*of_canaries(80, 1.5, 0), claim, independence="canaries", confidence=0.95)
+        audit_scores(*of_canaries(200, 1.5, 0), claim, independence="canaries", confidence=SURE)
         for claim in ("gaussian(mu=0.1)", "gaussian(mu=1.5)", None)
     ]
     assert {(result.verdict, result.measurement) for result in results} == {
@@ -89,14 +89,15 @@ def test_the_assumption_stands_beside_every_verdict() -> None:
             assert CANARIES_ASSUMED in text
     assert dpaudit_reports.to_html(results).count(CANARIES_ASSUMED) >= 3
     scores = of_runs(100, 1.0, 0)
-    assert "assumed, not tested" not in str(audit_scores(*scores, independence=None))
-    assert "assumed, not tested: runs are independent of each other" in str(audit_scores(*scores, independence="runs"))
+    assert "assumed, not tested" not in str(audit_scores(*scores, independence=None, confidence=SURE))
+    runs = audit_scores(*scores, independence="runs", confidence=SURE)
+    assert "assumed, not tested: runs are independent of each other" in str(runs)
 
 
 @pytest.mark.parametrize("independence", CHOICES)
 def test_without_a_claim_it_is_a_measurement(independence: Any) -> None:
     """Fails by chance < 1 in 10**9: only if 300 scores with means 3 apart give the bound 0."""
-    result = audit_scores(*of_canaries(300, 3.0, 1), independence=independence)
+    result = audit_scores(*of_canaries(300, 3.0, 1), independence=independence, confidence=SURE)
     assert result.measurement
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.p_value == 1
@@ -104,7 +105,7 @@ def test_without_a_claim_it_is_a_measurement(independence: Any) -> None:
     assert 0 < result.mu_lower <= 3
     assert "measurement" in str(result)
     assert "inconclusive" not in str(result)
-    assert "Measurement" in dpaudit_reports.to_markdown([result])
+    assert "No claim was given" in dpaudit_reports.to_markdown([result])
     assert AuditResult.from_dict(result.to_dict()).measurement
 
 
@@ -117,7 +118,7 @@ def test_outputs_that_are_no_numbers_get_a_learned_score(independence: Any) -> N
     outputs0, outputs1 = (
         [s for s, i in zip(said, included, strict=True) if bool(i) is wanted] for wanted in (False, True)
     )
-    result = audit_scores(outputs0, outputs1, PureDP(1.0), independence=independence, seed=1, confidence=0.95)
+    result = audit_scores(outputs0, outputs1, PureDP(1.0), independence=independence, seed=1, confidence=SURE)
     assert result.violated
     assert result.evidence.to_json()["n0"] + result.evidence.to_json()["n1"] == 800  # two thirds are counted
     assert {row.name for row in result.attacks} != {"scores"}
@@ -127,11 +128,11 @@ def test_numbers_that_may_be_fixed_cost_power_without_an_assumption_only() -> No
     scores0, scores1 = of_runs(150, 3.0, 0)
     uneven, half = scores0[:50], scores0
     for first, said in ((uneven, "150 of 200 canaries were included"), (half, "half of the canaries were included")):
-        result = audit_scores(first, scores1, GaussianDP(0.1), confidence=0.95)
+        result = audit_scores(first, scores1, GaussianDP(0.1), confidence=SURE)
         assert f"{said}, so this number may have been fixed beforehand" in str(result)
         assert result.bounds_valid
-        assert "fixed" not in str(audit_scores(first, scores1, GaussianDP(0.1), independence="runs", confidence=0.95))
-    assert "fixed" not in str(audit_scores(scores0[:144], scores1, GaussianDP(0.1), confidence=0.95))
+        assert "fixed" not in str(audit_scores(first, scores1, independence="runs", confidence=SURE))
+    assert "fixed" not in str(audit_scores(scores0[:144], scores1, GaussianDP(0.1), confidence=SURE))
 
 
 def test_the_factor_of_a_fixed_number() -> None:
@@ -155,19 +156,20 @@ def test_a_file_concatenated_with_itself_certifies_nothing(independence: Any) ->
     """The copies are not independent: with five copies of each score, true claims were refuted far too often."""
     scores = of_canaries(100, 1.0, 0)
     copies = np.tile(scores[0], 5), np.tile(scores[1], 5)
-    result = audit_scores(*copies, GaussianDP(1.0), independence=independence)
+    result = audit_scores(*copies, GaussianDP(1.0), independence=independence, confidence=SURE)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.p_value == 1
     assert "100 of 500 differ" in str(result)
     assert "give one score for each run or canary" in str(result)
-    assert audit_scores(*scores, independence=independence).bounds_valid
+    assert audit_scores(*scores, independence=independence, confidence=SURE).bounds_valid
 
 
 def test_outputs_that_were_copied_certify_nothing() -> None:
     """If an output is learned from, its copies would be recognised among the counted outputs."""
     side0, side1 = words_and_numbers(60, 0)
-    doubled = audit_scores(side0 * 2, side1 * 2, PureDP(0.1), independence="runs", attacks=Memory(), seed=1)
+    sides = side0 * 2, side1 * 2
+    doubled = audit_scores(*sides, PureDP(0.1), independence="runs", attacks=Memory(), confidence=SURE, seed=1)
     assert "scores seem to be copied" in str(doubled)
     assert not doubled.bounds_valid
 
@@ -184,7 +186,7 @@ def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: P
         GaussianDP(0.05),
         independence=independence,
         included_at_random="fixed_number",
-        confidence=0.99,
+        confidence=0.99 if share == 0.5 else SURE,
     )
     assert result.verdict is Verdict.VIOLATION
     assert 0.05 < result.mu_lower <= 6.0
@@ -223,12 +225,13 @@ def test_several_runs_count_together(inclusion: Any, tmp_path: Path) -> None:
     run = np.repeat(["a", "b", "c"], 150)
     scores = rng.normal(4.0 * included)
     sides, runs_ = (scores[~included], scores[included]), (run[~included], run[included])
-    found = audit_scores(*sides, GaussianDP(0.05), run=runs_, included_at_random=inclusion, seed=1)
+    options: Any = {"included_at_random": inclusion, "confidence": SURE, "seed": 1}
+    found = audit_scores(*sides, GaussianDP(0.05), run=runs_, **options)
     assert found.violated
     assert 0.05 < found.mu_lower <= 4.0
     assert found.trials_used == 3
     assert "3 runs with 450 canaries" in str(found)
-    again = audit_one_run(scores, included, GaussianDP(0.05), run=run, included_at_random=inclusion, seed=1)
+    again = audit_one_run(scores, included, GaussianDP(0.05), run=run, **options)
     assert again.evidence.to_json() == found.evidence.to_json()
     found.to_json(tmp_path / "r.json")
     back = AuditResult.from_json(tmp_path / "r.json")
@@ -238,14 +241,14 @@ def test_several_runs_count_together(inclusion: Any, tmp_path: Path) -> None:
 
 def test_one_label_for_all_is_one_run() -> None:
     scores = of_canaries(100, 1.0, 4)
-    labelled = audit_scores(*scores, independence=None, run=([7] * len(scores[0]), [7] * len(scores[1])))
-    assert labelled.evidence.to_json() == audit_scores(*scores, independence=None).evidence.to_json()
+    labelled = audit_scores(*scores, confidence=SURE, run=([7] * len(scores[0]), [7] * len(scores[1])))
+    assert labelled.evidence.to_json() == audit_scores(*scores, confidence=SURE).evidence.to_json()
 
 
 def test_runs_that_all_include_half_are_reported() -> None:
     rng = np.random.default_rng(1)
     run: Any = [np.repeat(np.arange(5), 20)] * 2
-    found = audit_scores(rng.normal(size=100), rng.normal(size=100), run=run)
+    found = audit_scores(rng.normal(size=100), rng.normal(size=100), run=run, confidence=SURE)
     assert "half of the canaries of every run were included" in str(found)
     assert [row.verdict for row in found.bounds] == [True]  # labels of different runs cannot be exchanged
     inclusion: Any
@@ -260,7 +263,7 @@ def test_runs_that_all_include_half_are_reported() -> None:
             )
     labels = np.arange(8)  # coins include 1 or 2 of 3 canaries in each of 8 runs with probability 0.1
     run = np.repeat(labels, 1 + labels % 2), np.repeat(labels, 2 - labels % 2)
-    assert "fixed" not in str(audit_scores(np.zeros(12), np.arange(1, 13), PureDP(0.1), run=run))
+    assert "fixed" not in str(audit_scores(np.zeros(12), np.arange(1, 13), PureDP(0.1), run=run, confidence=SURE))
 
 
 def test_few_scores_are_inconclusive() -> None:
@@ -270,5 +273,16 @@ def test_few_scores_are_inconclusive() -> None:
 
 
 def test_infinite_scores_and_columns_are_allowed() -> None:
-    result = audit_scores(np.zeros((50, 1)), np.full((50, 1), math.inf), PureDP(1.0), independence="runs")
+    result = audit_scores(
+        np.zeros((50, 1)), np.full((50, 1), math.inf), PureDP(1.0), independence="runs", confidence=SURE
+    )
     assert result.violated
+
+
+def test_more_scores_of_d1_than_of_d0_have_bounds_at_any_confidence() -> None:
+    """Fails by chance < 1 in 10**9: 150 scores with means 3 apart from 50 others prove more than nothing."""
+    rng = np.random.default_rng(0)
+    for confidence in (0.999, 0.9995, SURE):
+        scores = rng.normal(size=50), rng.normal(3.0, 1.0, 150)
+        result = audit_scores(*scores, "gaussian(mu=1)", independence="runs", confidence=confidence, seed=1)
+        assert result.mu_lower > 0

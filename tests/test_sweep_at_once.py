@@ -19,7 +19,7 @@ from dpaudit.cli.progress import EventLog
 from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
 from dpaudit.result.suite import Promise
 
-from .crashes.test_orphans import alive, children, ends
+from .crashes.test_interruption_and_progress import alive, children, ends
 from .replaced_audits import HEAD, Audits, replaced_audits, states, swept, written
 
 NEW = Spent(log_threshold=9.0, most=100_000)
@@ -158,7 +158,7 @@ class Hangs:
 
 @pytest.mark.chance
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.slow  # crashes/test_orphans.py ends `dpaudit run` in the same way
+@pytest.mark.slow  # crashes/test_interruption_and_progress.py ends `dpaudit run` in the same way
 def test_all_processes_end_with_the_sweep(tmp_path: Path) -> None:
     module = tmp_path / "pydp" / "algorithms"
     module.mkdir(parents=True)

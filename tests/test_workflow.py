@@ -104,7 +104,7 @@ def test_a_job_runs_what_is_documented(job: str) -> None:
 
 
 def test_the_pinned_job_runs_the_command_of_the_readme() -> None:
-    """tests/test_readme.py compares .ci/run with the README."""
+    """tests/test_project.py compares .ci/run with the README."""
     assert _commands("pinned") == ["bash .ci/run"]
 
 

@@ -2,7 +2,7 @@
 
 Some tests need a mechanism that cannot be seeded, to show that stored outputs are used, or to audit a real library.
 These tests audit through this module, at such a high confidence that no test fails by chance in practice.
-`test_chance.py` forbids unseeded randomness elsewhere, and `benchmarks/flaky.py` repeats the tests with the mark
+`test_rules.py` forbids unseeded randomness elsewhere, and `benchmarks/flaky.py` repeats the tests with the mark
 `chance`.
 """
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, TradeoffFunction
-from dpaudit.result.model import witness_words
+from dpaudit.result.summary import witness_words
 
 Digests = dict[str, str]
 """Part -> digest."""

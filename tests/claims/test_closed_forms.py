@@ -21,7 +21,7 @@ from dpaudit.claims import (
     compose,
 )
 
-from .textbook import k_ary_response
+from .test_pld_library import k_ary_response
 
 Density = Callable[[float], float]
 TOLERANCE = 1e-9

@@ -20,7 +20,7 @@ from dpaudit.engine import plan as planning
 from dpaudit.engine import plan_scores as planning_scores
 from dpaudit.engine.arguments import planned_of
 
-from .textbook import k_ary_response
+from .test_pld_library import k_ary_response
 
 Array = npt.NDArray[np.float64]
 EPSILONS = np.concatenate([np.linspace(0, 3, 1501), np.linspace(3, 30, 2701)[1:]])

@@ -1,10 +1,14 @@
-"""Ctrl-C keeps the finished audits, and progress is shown from the start."""
+"""Ctrl-C keeps the finished audits and leaves no process, and progress is shown from the start."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from dpaudit.cli import runner as running
 from dpaudit.cli.options import RunOptions
 from dpaudit.config import read_configs
 
-from .command_line import Command
+from .command_line import CONFIG, Command, Copy
 
 
 @pytest.mark.parametrize("when", ["between audits", "while a result is written"])
@@ -109,3 +113,71 @@ def test_a_slow_import_is_named(
     where = f"mine.py:release (from {tmp_path}), in this process, which may run its params and datasets as code"
     assert f"audit slow: still loading {where}, after 0.01 s" in " ".join(said.split())
     assert "`timeout:` in the config limits this time" in " ".join(said.split())
+
+
+_PATIENCE = 60.0  # seconds; far longer than any of these tests takes on a busy machine
+_STUCK = """
+import os, sys, time
+sys.stdin.readline()
+open("started", "w").write(str(os.getpid()))
+while True: pass
+"""
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state != "Z"
+
+
+def awaited(path: Path) -> int:
+    """Wait for the number that another process writes to a file, and return it."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        if path.exists() and (text := path.read_text()):
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was not written")
+
+
+def ends(process: int) -> bool:
+    end = time.monotonic() + _PATIENCE
+    while alive(process):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def children(process: int) -> list[int]:
+    """Return all processes that a process started, and those that they started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == process:
+                found.append(int(stat.parent.name))
+    return [*found, *(child for one in found for child in children(one))]
+
+
+def started(folder: Path, *options: str) -> Copy:
+    return Copy(folder, ("run", "stuck.yaml", "--no-pdf", *options))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.chance
+def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(folder: Path) -> None:
+    (folder / "stuck.py").write_text(_STUCK)
+    program = f"command: [{sys.executable}, stuck.py]"
+    (folder / "stuck.yaml").write_text(CONFIG.replace("builtin: gaussian, params: {sigma: 1.0}", program))
+    dpaudit = started(folder)
+    program_id = awaited(folder / "started")
+    os.kill(dpaudit.process, signal.SIGTERM)
+    code, _, said = dpaudit.ended()
+    assert ends(program_id)
+    assert code == 3, said
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    found = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
+    assert found["verdict"] == "inconclusive"

@@ -99,7 +99,7 @@ def test_a_worker_that_dies_ends_the_audit_and_loses_nothing() -> None:
 
 
 def dies_late(dataset: list[int], rng: np.random.Generator) -> float:
-    time.sleep(0.004)
+    time.sleep(0.01)
     if multiprocessing.parent_process() is not None or os.environ.get("LOKY_WORKER_NAME"):
         os.kill(os.getpid(), signal.SIGKILL)
     return float(rng.normal())

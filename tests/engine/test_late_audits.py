@@ -16,7 +16,7 @@ from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.result.evidence import SequentialEvidence, fingerprint
 
-from ..agreement import check_agreement
+from ..scored import check_agreement
 
 PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
 OPTIONS: dict[str, Any] = {"attacks": "median_clipped", "trials": 300, "confidence": 0.99, "seed": 3}

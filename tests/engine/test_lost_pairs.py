@@ -16,7 +16,7 @@ from dpaudit.pairs.pair import distinct
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.running.store import Store, StoreError
 
-from ..agreement import check_agreement
+from ..scored import check_agreement
 
 
 def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:

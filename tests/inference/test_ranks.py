@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import combinations, product
+from functools import cache, partial
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import linprog
 from scipy.special import expit
 from scipy.stats import binom
@@ -140,24 +141,17 @@ def test_the_law_of_pure_claims_is_exact() -> None:
 def test_no_mechanism_exceeds_the_bound_for_any_dependence(m: int, epsilon: float, delta: float) -> None:
     """Maximise P[A] over all mechanisms whose output is the order and so the guesses, by linear programming."""
     top = m // 2
-    orders = list(_permutations(m))
+    orders = list(permutations(range(m)))
     coins = list(product((False, True), repeat=m))
     blocks = Blocks(top, m - top)
     used = statistic(blocks, 0.4)
     values = np.array([[used.log(blocks.right(np.array(x)[list(order)])) for order in orders] for x in coins])
     for t in np.unique(np.round(values, 9)):
-        # variables: P[order | coins], and for each pair of neighbours and order the positive part of the excess
         event = values >= t - 1e-9
         best = _largest(event, coins, len(orders), epsilon, delta)
         q = expit(epsilon)
         law = _coin_law(blocks, used, q, t)
         assert best <= law + m * delta / (1 + np.exp(epsilon)) + 1e-7
-
-
-def _permutations(m: int) -> list[tuple[int, ...]]:
-    from itertools import permutations
-
-    return list(permutations(range(m)))
 
 
 def _coin_law(blocks: Blocks, used: Statistic, q: Any, t: float) -> float:
@@ -169,6 +163,24 @@ def _coin_law(blocks: Blocks, used: Statistic, q: Any, t: float) -> float:
     return total
 
 
+@cache
+def _private(m: int, outputs: int, epsilon: float) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return the constraints of (epsilon, delta)-DP of every coin: rows for pairs and outputs, then sums for pairs."""
+    coins = list(product((False, True), repeat=m))
+    place = {x: i for i, x in enumerate(coins)}
+    first = sparse.kron(sparse.eye_array(len(coins)), np.ones((m, 1)))  # the pairs of each x with its m neighbours
+    others = [place[(*x[:k], not x[k], *x[k + 1 :])] for x in coins for k in range(m)]
+    second = sparse.coo_array((np.ones(len(others)), (np.arange(len(others)), others)))
+    each, pairs = sparse.eye_array(outputs), sparse.eye_array(len(others))
+    excess = sparse.hstack([sparse.kron(first - np.exp(epsilon) * second, each), -sparse.kron(pairs, each)])
+    total = np.ones((1, outputs))
+    sums = sparse.hstack([sparse.csr_array((len(others), len(coins) * outputs)), sparse.kron(pairs, total)])
+    equal = sparse.hstack(
+        [sparse.kron(sparse.eye_array(len(coins)), total), sparse.csr_array((len(coins), len(others) * outputs))]
+    )
+    return sparse.csr_array(sparse.vstack([excess, sums])), sparse.csr_array(equal)
+
+
 def _largest(
     event: np.ndarray,
     coins: list[tuple[bool, ...]],
@@ -177,31 +189,19 @@ def _largest(
     delta: float,
     chance: np.ndarray | None = None,
 ) -> float:
-    """Return the largest probability of an event under (epsilon, delta)-DP of every coin."""
-    place = {x: i for i, x in enumerate(coins)}
-    pairs = [(place[x], place[(*x[:k], not x[k], *x[k + 1 :])]) for x in coins for k in range(len(x))]
-    size = len(coins) * outputs
-    variables = size + len(pairs) * outputs
-    rows, bounds = [], []
-    for number, (one, other) in enumerate(pairs):
-        for o in range(outputs):
-            row = np.zeros(variables)
-            row[one * outputs + o], row[other * outputs + o] = 1, -np.exp(epsilon)
-            row[size + number * outputs + o] = -1
-            rows.append(row)
-            bounds.append(0.0)
-        row = np.zeros(variables)
-        row[size + number * outputs : size + (number + 1) * outputs] = 1
-        rows.append(row)
-        bounds.append(delta)
-    equal = np.zeros((len(coins), variables))
-    for i in range(len(coins)):
-        equal[i, i * outputs : (i + 1) * outputs] = 1
-    goal = np.zeros(variables)
+    """Return the largest probability of an event under (epsilon, delta)-DP of every coin.
+
+    The variables are P[output | coins], and for each pair of neighbours and output the positive part of the excess.
+    """
+    rows, equal = _private(len(coins[0]), outputs, epsilon)
+    pairs = len(coins) * len(coins[0])
+    bounds = np.repeat([0.0, delta], [pairs * outputs, pairs])
+    goal = np.zeros(rows.shape[1])
     weight = np.full(len(coins), 1 / len(coins)) if chance is None else chance
-    goal[:size] = -(event * weight[:, None]).ravel()
-    found = linprog(goal, np.array(rows), bounds, equal, np.ones(len(coins)))
-    return -float(found.fun or 0.0)
+    goal[: event.size] = -(event * weight[:, None]).ravel()
+    found = linprog(goal, rows, bounds, equal, np.ones(len(coins)))
+    assert found.fun is not None
+    return -float(found.fun)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def _largest(
 )
 def test_no_mechanism_exceeds_the_bound_for_biased_coins(m: int, included: int, epsilon: float, delta: float) -> None:
     """As above, for coins with the probability included / m."""
-    coins, orders = list(product((False, True), repeat=m)), _permutations(m)
+    coins, orders = list(product((False, True), repeat=m)), list(permutations(range(m)))
     law = Inclusion(Blocks(included, m - included), share=included / m)
     used = statistic(law.blocks, 0.3)
     values = np.array([[used.log(law.blocks.right(np.array(x)[list(order)])) for order in orders] for x in coins])
@@ -225,7 +225,7 @@ def test_no_mechanism_exceeds_the_bound_for_biased_coins(m: int, included: int, 
     ("m", "included", "epsilon", "delta"), [(3, 1, 0.5, 0.05), (3, 2, 1.0, 0.0), (4, 2, 0.4, 0.02)]
 )
 def test_no_mechanism_exceeds_the_p_value_of_the_count(m: int, included: int, epsilon: float, delta: float) -> None:
-    coins, orders = list(product((False, True), repeat=m)), _permutations(m)
+    coins, orders = list(product((False, True), repeat=m)), list(permutations(range(m)))
     law = Inclusion(Blocks(included, m - included), share=included / m)
     counts = np.array([[law.counted(law.blocks.right(np.array(x)[list(order)])) for order in orders] for x in coins])
     share = included / m

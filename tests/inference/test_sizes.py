@@ -25,7 +25,7 @@ from dpaudit.inference.fixed.outcomes import slack
 from dpaudit.numerics import Array
 from dpaudit.result.confirmation import band_of
 
-from .plain_exact_binomial import law, plain_evidence, points, tail
+from .plain import law, plain_evidence, points, tail
 
 Family = Callable[[float], TradeoffFunction]
 DELTAS = (0.0, 0.2)

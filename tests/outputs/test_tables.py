@@ -17,7 +17,6 @@ from dpaudit.outputs.outcomes import Raised
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import MAX_ROWS, Parts, frame_columns, mapping_columns, read_column
 from dpaudit.values import OUTPUT, words
-from dpaudit_reports.sections.evidence import query_of
 
 CITIES = ["Ulm", "Bonn", "Ulm"]
 AGES = [31.0, float("nan"), 40.5]
@@ -153,4 +152,3 @@ def test_the_witness_states_the_exception_instead_of_a_query() -> None:
         assert f", {sides[1]} " in result.witness.query
         assert "raised ValueError" in result.witness.region
         assert f"; output: {result.witness.query}" in str(result)
-        assert any("Outcome of the runs: " in str(block) for block in query_of(result.witness))

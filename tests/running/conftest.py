@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from dpaudit.cli.app import app
 from dpaudit.running.processes import close_all
 
-from .locked import CONFIG, RELEASE, enter
-from .programs import wheel
+from .programs import CONFIG, RELEASE, enter, wheel
 
 
 @pytest.fixture(scope="session")

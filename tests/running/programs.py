@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+import struct
 import sys
 import textwrap
 import zipfile
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from dpaudit.running import CommandMechanism, IsolatedMechanism
 
@@ -53,3 +60,58 @@ def wheel(folder: Path, name: str, version: str, code: str, requires: str = "") 
         )
         archive.writestr(f"{about}/RECORD", "")
     return f"{name} @ {file.as_uri()}"
+
+
+Command = Callable[..., Result]
+CONFIG = """\
+name: noise
+claim: gaussian(mu=1)
+mechanism: {python: m.py:release, requires: [tinylock==1.0]}
+pairs: [{d0: [0], d1: [1]}]
+attacks: median_clipped
+trials: 40
+seed: 0
+"""
+RELEASE = """\
+import tinydep, tinylock
+if tinydep.WORD == "bad":
+    raise ValueError("this is not what was audited")
+def release(dataset, rng): return dataset[0] + rng.gauss(0, 1.5)
+"""
+
+
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder the current one, and install packages from there instead of a registry."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder / "packages"))
+    monkeypatch.setenv("DPAUDIT_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "cache" / "uv"))
+    monkeypatch.chdir(folder)
+
+
+def bits(value: float) -> int:
+    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+
+
+def nan(payload: int, negative: bool = False) -> float:
+    return float(struct.unpack("<d", struct.pack("<Q", 0x7FF8 << 48 | negative << 63 | payload))[0])
+
+
+FLOATS = [
+    0.0,
+    -0.0,
+    5e-324,
+    -2.2250738585072009e-308,
+    sys.float_info.max,
+    math.inf,
+    -math.inf,
+    0.1,
+    nan(12345, True),
+    nan(1),
+]
+OTHERS: list[Any] = [
+    None, True, False, 0, -1, 2**63 - 1, -(2**63), 2**63, 2**200, -(2**200), "", "é\ud800", b"\x00\xff", [], (), {},
+    1 + 2j, Decimal("1.50"), Decimal("-0"), Decimal("inf"), Fraction(1, 3), date(2020, 2, 29), timedelta(-1, 5, 7),
+    datetime(2020, 1, 2, 3, 4, 5, 6), datetime(2020, 1, 2, tzinfo=UTC), {1, "b", (2.0,)}, frozenset([None]), set(),
+    [1, 2.0], [True, False], [2**63, 1], (1, [2, (3,)]), {"a": {1: [None]}, (1, 2): b""},
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Mechanisms that run in another Python."""
+"""Mechanisms that run in another Python, and the names of their modules there."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaudit import MechanismError, Pair
+from dpaudit import MechanismError, Pair, audit
 from dpaudit.running.isolated import answer_of
 from dpaudit.running.processes import Child
+from dpaudit.running.python import PythonMechanism
 from dpaudit.running.sampler import Sampler
 from dpaudit.running.wire import HEADER
 
-from .programs import isolated
-from .values import FLOATS, OTHERS, bits
+from ..other_hashes import output_with_other_hashes
+from .programs import FLOATS, OTHERS, bits, isolated
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -245,3 +246,28 @@ def test_a_value_nested_too_deeply_is_no_answer() -> None:
     child = Child([sys.executable, "-c", code], name="the worker")
     with pytest.raises(MechanismError, match="an answer that cannot be read"):
         answer_of(child, {"do": "nothing"}, 60.0, "an answer")
+
+
+OWN_CLASS = """
+import time
+from dataclasses import dataclass
+@dataclass
+class Answer:
+    value: float
+def release(dataset, rng):
+    time.sleep(0.002)
+    return Answer(dataset[0] + rng.normal())
+"""
+
+
+def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN_CLASS)
+    code = (
+        "from pathlib import Path; from dpaudit.running.python import PythonMechanism; "
+        f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
+    )
+    elsewhere = output_with_other_hashes(code)
+    mechanism = PythonMechanism("mine.py:release", folder=tmp_path)
+    assert elsewhere == f"{mechanism.loaded.__module__}\n"
+    result = audit(mechanism, "gaussian(mu=1)", Pair([0], [1]), trials=60, seed=0, jobs=2)
+    assert (result.trials_used, result.warnings) == (60, ())

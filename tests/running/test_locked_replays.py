@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from .locked import Command
-from .programs import wheel
+from .programs import Command, wheel
 
 UNLOCKED = "warning: the replay did not use the exact packages of the audit, but packages that the installer chose"
 

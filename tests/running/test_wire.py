@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit.running import wire
 
-from .values import FLOATS, OTHERS, bits
+from .programs import FLOATS, OTHERS, bits
 
 
 @pytest.mark.parametrize("value", OTHERS, ids=[str(i) for i in range(len(OTHERS))])

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay, training
+from dpaudit import GaussianDP, Pair, Verdict, audit, batched, replay, training
 from dpaudit.catalogue.training import DpGd
 from dpaudit.running import MechanismError
 from dpaudit.training import canaries, reference, views
 
-SURE = 1 - 1e-6
-MODEL = reference.Model((2, 2), spare=1)
-DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
-PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")
+from .test_designs import DATA, MODEL, PAIR, SURE, audited, warned
+
 TRAINER = reference.Trainer(model=MODEL, noise_multiplier=2.0, steps=4)
-
-
-def audited(train: Any, claim: Any = "gaussian(mu=1)", pair: Pair = PAIR, **changed: Any) -> AuditResult:
-    return training.many_runs(train, pair, claim, **{"models": 200, "seed": 1, "confidence": 0.95, **changed})
-
-
-def warned(result: AuditResult, words: str) -> bool:
-    return any(re.search(words, warning) for warning in result.warnings)
 
 
 def test_runs_that_share_a_seed_are_named() -> None:

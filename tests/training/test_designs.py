@@ -31,7 +31,7 @@ def trainer(kind: type[reference.Trainer] = reference.Trainer, **changed: Any) -
 
 
 def audited(train: Any, claim: Any = "gaussian(mu=1)", pair: Pair = PAIR, **changed: Any) -> AuditResult:
-    return training.many_runs(train, pair, claim, **{"models": 200, "seed": 1, "confidence": 0.95, **changed})
+    return training.many_runs(train, pair, claim, **{"models": 200, "seed": 1, "confidence": SURE, **changed})
 
 
 def warned(result: AuditResult, words: str) -> bool:
@@ -97,13 +97,15 @@ def test_scores_that_do_not_change_with_the_canary_are_named() -> None:
     words = r"scores are hardly higher (on d1 than on d0|with the canary than without the canary): \d+ % of all pairs"
     for result in (
         audited(lambda dataset, rng: float(own.normal()), claim, models=80),
-        training.one_run(lambda coins, rng: own.normal(size=80), 80, claim, independence="canaries", seed=1),
+        training.one_run(
+            lambda coins, rng: own.normal(size=80), 80, claim, independence="canaries", confidence=SURE, seed=1
+        ),
         training.step_by_step(lambda coin: own.normal(), claim, steps=80, attacks="logistic", seed=1),
     ):
         assert not result.violated
         assert warned(result, words)
     assert warned(audited(lambda dataset, rng: -score(dataset, rng), claim, models=80), words)
-    assert not warned(audited(lambda dataset, rng: 3 * score(dataset, rng), claim, models=80), words)
+    assert not warned(audited(lambda dataset, rng: 3 * score(dataset, rng), claim), words)
 
 
 def test_diverged_models_are_named_and_count() -> None:
@@ -169,7 +171,7 @@ def test_one_run_with_many_canaries() -> None:
         )
         assert result.violated == violated
         assert result.name == "one"
-    safe = training.one_run(train, 100, independence=None, seed=1)
+    safe = training.one_run(train, 100, independence=None, confidence=0.95, seed=1)
     assert 0 < safe.mu_lower < result.mu_lower
 
 
@@ -211,7 +213,7 @@ def test_one_run_refuses_bad_input(train: Any, changed: dict[str, Any], message:
 def test_too_few_canaries_are_named_with_the_number_needed(independence: Any) -> None:
     def few(canaries: int) -> AuditResult:
         train = lambda coins, rng: coins + rng.normal(size=canaries)  # noqa: E731
-        return training.one_run(train, canaries, "gaussian(mu=1)", independence=independence, seed=3)
+        return training.one_run(train, canaries, "gaussian(mu=1)", independence=independence, confidence=0.95, seed=3)
 
     needed = re.search(r"8 canaries could not refute gaussian\(mu=1\).* at least (\d+) canaries", few(8).warnings[0])
     assert needed is not None
@@ -226,7 +228,7 @@ def test_the_coins_of_one_run_are_known_to_be_fair() -> None:
         sizes.append(int(included.sum()))
         return included + rng.normal(size=len(included))
 
-    results = [training.one_run(train, 20, independence="canaries", seed=seed) for seed in (0, 8)]
+    results = [training.one_run(train, 20, independence="canaries", confidence=SURE, seed=seed) for seed in (0, 8)]
     assert 10 in sizes
     assert not any(warned(result, "fixed beforehand") for result in results)
 

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, GaussianDP, training
+from dpaudit import GaussianDP, training
 from dpaudit.training import canaries, reference
 
-SURE = 1 - 1e-6
-MODEL = reference.Model((2, 2), spare=1)
-DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
-
-
-class HalfNoise(reference.Trainer):
-    """A trainer with half of the claimed noise."""
-
-    def noise(self, state: Any) -> Any:
-        return super().noise(state) / 2
-
-
-def trainer(kind: type[reference.Trainer] = reference.Trainer, **changed: Any) -> reference.Trainer:
-    return kind(**{"model": MODEL, "noise_multiplier": 2.0, "steps": 4, **changed})
-
-
-def warned(result: AuditResult, words: str) -> bool:
-    return any(re.search(words, warning) for warning in result.warnings)
+from .test_designs import DATA, SURE, HalfNoise, trainer, warned
 
 
 def test_step_by_step() -> None:

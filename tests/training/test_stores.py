@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 from joblib.externals.loky.backend import reduction
 
-from dpaudit import AuditResult, MechanismError, Pair, training
+from dpaudit import AuditResult, MechanismError, training
 from dpaudit.running import sampler
-from dpaudit.training import canaries, reference
 from dpaudit.training.models import TrainingProgress
 
-DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
-PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")
+from .test_designs import PAIR, SURE
 
 
 def counted(folder: Path, fails_at: int = 0) -> Callable[[Any, np.random.Generator], float]:
@@ -42,7 +40,9 @@ def models_in(folder: Path) -> int:
 
 
 def audited(train: Any, models: int = 20, **changed: Any) -> AuditResult:
-    return training.many_runs(train, PAIR, "gaussian(mu=1)", **{"models": models, "seed": 1, **changed})
+    return training.many_runs(
+        train, PAIR, "gaussian(mu=1)", **{"models": models, "seed": 1, "confidence": SURE, **changed}
+    )
 
 
 def test_no_model_is_trained_twice(tmp_path: Path) -> None:
@@ -74,7 +74,9 @@ def test_trainings_that_failed_and_were_repeated_are_named(tmp_path: Path) -> No
         return np.full(len(included), math.nan) if now > 0 else included + rng.normal(size=len(included))
 
     def one_run(train: Any) -> AuditResult:
-        return training.one_run(train, 40, independence="canaries", seed=1, store=tmp_path / "s.trials")
+        return training.one_run(
+            train, 40, independence="canaries", confidence=SURE, seed=1, store=tmp_path / "s.trials"
+        )
 
     for _ in range(2):
         with pytest.raises(ValueError, match="all scores are nan"):
@@ -93,7 +95,9 @@ def test_a_training_that_exits_has_failed(tmp_path: Path, error: type[BaseExcept
         return included + rng.normal(size=len(included))
 
     def one_run() -> AuditResult:
-        return training.one_run(train, 40, independence="canaries", seed=1, store=tmp_path / "s.trials")
+        return training.one_run(
+            train, 40, independence="canaries", confidence=SURE, seed=1, store=tmp_path / "s.trials"
+        )
 
     with pytest.raises(error):
         one_run()
@@ -141,7 +145,9 @@ def test_the_scores_of_one_run_are_kept(tmp_path: Path) -> None:
             print(1, file=file)
         return included + rng.normal(size=len(included))
 
-    first, again = (training.one_run(train, 40, independence="canaries", store=store, seed=None) for _ in range(2))
+    first, again = (
+        training.one_run(train, 40, independence="canaries", confidence=SURE, store=store, seed=None) for _ in range(2)
+    )
     assert first.evidence == again.evidence
     assert models_in(tmp_path) == 1
     assert again.warnings[0].startswith("the scores come from a store of ")
@@ -161,7 +167,14 @@ def test_scores_of_one_run_stay_with_their_coins(tmp_path: Path) -> None:
     """The scores of one seed and the coins of another seed would hide a violation.  All seeds are fixed."""
 
     def one_run(**changed: Any) -> AuditResult:
-        given = {"canaries": 60, "independence": "canaries", "seed": 1, "resume": "anyway", **changed}
+        given = {
+            "canaries": 60,
+            "independence": "canaries",
+            "seed": 1,
+            "confidence": SURE,
+            "resume": "anyway",
+            **changed,
+        }
         return training.one_run(leaking, claim="gaussian(mu=1)", store=tmp_path / "s.trials", **given)
 
     first = one_run()
@@ -174,7 +187,7 @@ def test_scores_of_one_run_stay_with_their_coins(tmp_path: Path) -> None:
 
 def test_the_assumption_is_chosen_before_the_scores_are_seen(tmp_path: Path) -> None:
     def one_run(**changed: Any) -> AuditResult:
-        given = {"independence": "canaries", "seed": 1, "confidence": 0.95, **changed}
+        given = {"independence": "canaries", "seed": 1, "confidence": SURE, **changed}
         return training.one_run(leaking, 60, store=tmp_path / "s.trials", **given)
 
     one_run()
