@@ -12,6 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -22,7 +23,6 @@ from typer.testing import CliRunner, Result
 from dpaudit.cli.app import app
 from dpaudit.engine import fresh_runs
 from dpaudit.running import fresh_process
-from dpaudit.values import Foreign
 
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that tests start
 
@@ -108,7 +108,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
 def _fresh_runs_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the fresh runs of other tests in this process, each share with another copy of the mechanism."""
 
-    def made(runs0: Foreign, runs1: Foreign, since: float) -> Foreign:
+    def made(runs0: Any, runs1: Any, since: float) -> Any:
         return fresh_process._made((runs0, runs1), since, lambda reads: None)
 
     if not {"two", "eight"} & set(request.fixturenames):

@@ -1,4 +1,4 @@
-"""Allowed imports, which each package states in its `__init__`; only one import cycle; and fast imports."""
+"""Imports point downwards, as ARCHITECTURE.md draws the packages; two circles are wanted; imports are fast."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import pytest
 from dpaudit.result.evidence import KINDS
 
 OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports", "_dpaudit_pytest")
-MAY_IMPORT = {  # packages whose docstrings state no imports: the packages that they may import
-    "dpaudit_attacks": {"numerics", "outputs"},
-    "dpaudit_reports": {"claims", "numerics", "result", "rounding", "text"},
+ROOT = Path(__file__).parent.parent
+OUTSIDE = {  # what lies outside `dpaudit`: the packages of `dpaudit` that it may import
+    "dpaudit_attacks": {"numerics", "outputs"},  # one attack, one file, on any features
+    "dpaudit_reports": {"claims", "numerics", "result", "rounding", "text"},  # whatever made the result
     "_dpaudit_pytest": {"testing", "text"},
-    "__main__": {"cli"},
 }
 # The methods of a result or a claim that draw plots and reports cause these cycles.
 DOORS = (("dpaudit.result.shown", "dpaudit_reports"), ("dpaudit.claims.base", "dpaudit_reports"))
@@ -83,37 +83,56 @@ def room(module: str) -> str:
     return parts[1] if parts[0] == "dpaudit" and len(parts) > 1 else parts[0]
 
 
-def may_import(package: str) -> set[str] | None:
-    """Return the imports that a package allows; None if it allows all."""
-    if package in MAY_IMPORT:
-        return MAY_IMPORT[package]
-    text = ast.get_docstring(ast.parse(MODULES[f"dpaudit.{package}"].read_text(encoding="utf-8"))) or ""
-    said = re.search(r"^May import: (.*?)\.$", text, flags=re.M | re.S)
-    assert said is not None, f'dpaudit.{package}: its docstring must say "May import: ..."'
-    if MODULES[f"dpaudit.{package}"].name == "__init__.py":
-        assert re.search(r"^Public names: ", text, flags=re.M), f'dpaudit.{package} must say "Public names: "'
-    return None if said[1] == "every package" else set(re.findall(r"`(\w+)`", said[1]))
+def floors() -> dict[str, int]:
+    """Return the line, counted from below, on which ARCHITECTURE.md draws each package of `dpaudit`."""
+    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## The packages")[1].split("\n## ")[0]
+    lines = re.findall(r"^    ((?:\w+(?:/|\.py) +)+)\S", picture, flags=re.M)
+    drawn = {name: floor for floor, line in enumerate(reversed(lines)) for name in re.findall(r"\w+(?=/|\.py)", line)}
+    return {**drawn, "__main__": len(lines)}
 
 
-@pytest.mark.parametrize("package", sorted({room(module) for module in MODULES} - {"dpaudit"}))
-def test_the_modules_of_a_package_import_what_it_may(package: str) -> None:
-    allowed = may_import(package)
-    if allowed is None:
-        return
-    wrong = {
-        f"{module} may not import {name}"
-        for module, names in all_imports().items()
+def arrows_between_packages() -> dict[str, set[str]]:
+    """Return the packages that each package imports, without the doors to the reports and the package itself."""
+    arrows: dict[str, set[str]] = {room(module): set() for module in MODULES if module != "dpaudit"}
+    for module, names in all_imports().items():
+        if module != "dpaudit":
+            arrows[room(module)] |= {room(name) for name in names if (module, name) not in DOORS} - {"dpaudit"}
+    return {package: found - {package} for package, found in arrows.items()}
+
+
+def test_imports_point_downwards_as_architecture_draws_them() -> None:
+    floor = floors()
+    arrows = arrows_between_packages()
+    assert {*arrows} == {*floor, *OUTSIDE}
+    wrong = [
+        f"{package} may not import {name}"
+        for package, names in arrows.items()
         for name in names
-        if room(module) == package and room(name) not in {*allowed, package} and (module, name) not in DOORS
-    }
+        if not (
+            name in OUTSIDE
+            if package not in OUTSIDE and name in OUTSIDE
+            else name in OUTSIDE[package]
+            if package in OUTSIDE
+            else floor[name] < floor[package]
+        )
+    ]
     assert not wrong, "\n".join(sorted(wrong))
 
 
-def test_a_package_needs_what_it_says() -> None:
-    rooms = {room(module) for module in MODULES} - {"dpaudit"}
-    for package in rooms:
-        used = {room(name) for module in MODULES if room(module) == package for name in all_imports()[module]}
-        assert (may_import(package) or set()) <= used, f"{package} says that it may import what it does not need"
+def test_the_whole_can_be_seen_at_once() -> None:
+    """The packages, the longest way down from `cli`, and the arrows between packages, the basics apart."""
+    basics = {name for name in floors() if (MODULES["dpaudit"].parent / f"{name}.py").is_file()}
+    arrows = {package: names - basics for package, names in arrows_between_packages().items() if package not in basics}
+
+    def height(package: str) -> int:
+        return 1 + max((height(name) for name in arrows[package]), default=0)
+
+    packages, high = len(arrows), height("cli")
+    between = sum(map(len, arrows.values()))
+    print(f"{packages} packages, {high} floors, {between} arrows between packages")  # shown by `pytest -s`
+    assert packages <= 18
+    assert high <= 10
+    assert between <= 80
 
 
 def circle(arrows: dict[str, set[str]]) -> list[str]:

@@ -197,7 +197,7 @@ def test_it_is_short() -> None:
 
 
 def test_ci_runs_the_readme_test_command() -> None:
-    """CI runs exactly the second command, after it has changed to the root folder and looked for a browser, and then lint."""
+    """CI runs exactly the second command, after changing to the root folder and looking for a browser, then lint."""
     commands = [block.strip() for block in blocks("sh")]
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()
     assert "pytest" in commands[1]

@@ -21,7 +21,6 @@ from dpaudit.engine.replay_outcome import Replay, same_claim
 from dpaudit.running import fresh_process
 from dpaudit.testing import assert_private, session
 from dpaudit.testing.session import Allowance, Settings
-from dpaudit.values import Foreign
 
 Edit = Callable[[dict[str, Any]], object]
 _PLANNED = {"violations": ["gaussian(mu=2)"], "confidence": 0.95}
@@ -69,7 +68,7 @@ def _in_config(old: str, new: str) -> Edit:
 def honest(values: Any) -> Replay:
     """Return a replay of the honest result, whose fresh runs are made in this process."""
 
-    def here(runs0: Foreign, runs1: Foreign, since: float) -> Foreign:
+    def here(runs0: Any, runs1: Any, since: float) -> Any:
         return fresh_process._made((runs0, runs1), since, lambda reads: None)
 
     with pytest.MonkeyPatch.context() as patch:

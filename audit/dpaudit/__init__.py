@@ -6,7 +6,7 @@ A public name is imported at its first use, so that `import dpaudit` is fast.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpaudit.claims import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dpaudit.running import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
     from dpaudit.text import __version__
-    from dpaudit.values import Foreign
+    from dpaudit.values import Any
 
 _HOMES = {
     "ApproxDP": "claims",
@@ -126,7 +126,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Foreign:
+def __getattr__(name: str) -> Any:
     """Import a public name at its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}")

@@ -1,7 +1,4 @@
-"""Numerical tools that several packages share and that do not depend on privacy.
-
-May import: nothing of ours.
-"""
+"""Numerical tools that several packages share and that do not depend on privacy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers for people: rounding to the safe side, and numbers that people wrote.
-
-May import: nothing of ours.
-"""
+"""Numbers for people: rounding to the safe side, and numbers that people wrote."""
 
 from __future__ import annotations
 

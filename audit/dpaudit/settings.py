@@ -2,8 +2,6 @@
 
 Audits, configs, the command line and the pytest plugin read them here.  Importing this module loads only the standard
 library.
-
-May import: nothing of ours.
 """
 
 from __future__ import annotations

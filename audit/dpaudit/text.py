@@ -1,7 +1,4 @@
-"""Text for people: escaping, masks of secrets, spelling hints, signs of verdicts, and reasons with codes.
-
-May import: nothing of ours.
-"""
+"""Text for people: escaping, masks of secrets, spelling hints, signs of verdicts, and reasons with codes."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 The annotation `object` marks a value whose attributes are never read.  The aliases here mark values that dpaudit only
 passes on, or whose attributes are read after a check that type checkers cannot follow.
-
-May import: nothing of ours.
 """
 
 from __future__ import annotations
@@ -36,7 +34,6 @@ Output = Any
 RawOutputs = Sequence[Output] | npt.NDArray[Any]
 """A sequence of outputs as a mechanism returned them.  Row i of an array is output i."""
 
-Foreign = Any
 """An object of another library or of a user.  Code must check that an attribute exists before reading it."""
 
 Parameters = Mapping[str, Any]
@@ -48,13 +45,13 @@ Json = Any
 JsonObject = dict[str, Json]
 """A JSON object, as `json.loads` returns it."""
 
-__all__ = ["Dataset", "Foreign", "Json", "JsonObject", "Output", "Parameters", "RawOutputs", "Record"]
+__all__ = ["Any", "Dataset", "Json", "JsonObject", "Output", "Parameters", "RawOutputs", "Record"]
 
 
 _LARGE = 4096  # maximum size of the content in a key, in bytes; a digest replaces larger contents to save memory
 
 
-def key(value: Foreign) -> Hashable:
+def key(value: Any) -> Hashable:
     """Return a hashable key of a value.
 
     Equal values have equal keys, and values with different contents have different keys.
@@ -87,7 +84,7 @@ def joined(texts: list[str]) -> tuple[bytes, bytes]:
     return array.array("q", map(len, encoded)).tobytes(), b"".join(encoded)
 
 
-def _content(value: Foreign) -> bytes:
+def _content(value: Any) -> bytes:
     """Return the pickled bytes of a value, or the SHA-256 digest of these bytes if they are long."""
     file = io.BytesIO()
     try:
@@ -112,7 +109,7 @@ class ContentPickler(pickle.Pickler):
         """Return bytes by which the items of a set are sorted."""
         return _content(item)
 
-    def persistent_id(self, value: Foreign) -> tuple[object, ...] | None:
+    def persistent_id(self, value: Any) -> tuple[object, ...] | None:
         """Return the object that is pickled in place of a value, or None if the value itself is pickled."""
         kind = type(value)
         if kind in PLAIN:
@@ -136,7 +133,7 @@ class ContentPickler(pickle.Pickler):
         return None
 
 
-def _entries(value: Foreign) -> object:
+def _entries(value: Any) -> object:
     entries = value.ravel().tolist()
     return joined(entries) if set(map(type, entries)) == {str} else entries
 
@@ -144,7 +141,7 @@ def _entries(value: Foreign) -> object:
 PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
 
 
-def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
+def _of_pandas(value: Any) -> tuple[object, ...] | None:
     """Return the content of a pandas object without its caches, or None if the value is not a pandas object."""
     kind = type(value).__name__
     if kind == "DataFrame":
@@ -157,7 +154,7 @@ def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
     return None
 
 
-def _dtype(column: Foreign) -> object:
+def _dtype(column: Any) -> object:
     kind = column.dtype
     return (str(kind), kind.categories, kind.ordered) if hasattr(kind, "categories") else str(kind)
 
@@ -200,7 +197,7 @@ def within(feature: Feature) -> Iterator[Feature]:
 _LONGEST = 4_000  # characters of the JSON of a value; a script holds no longer values, so a result needs none
 
 
-def stored(value: Foreign) -> list[Json]:
+def stored(value: Any) -> list[Json]:
     """Return a list of one JSON value; an empty list if the value is not plain, or is long."""
     try:
         found = _stored(value)
@@ -209,7 +206,7 @@ def stored(value: Foreign) -> list[Json]:
         return []
 
 
-def _stored(value: Foreign) -> Json:
+def _stored(value: Any) -> Json:
     kind = type(value)
     if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
         return value
@@ -228,7 +225,7 @@ def _stored(value: Foreign) -> Json:
     raise ValueError(f"a value of type {kind.__name__} is not plain")
 
 
-def restored(value: Json) -> Foreign:
+def restored(value: Json) -> Any:
     """Return the value of which a result file holds the JSON, or raise ValueError or TypeError if it holds another."""
     match value:
         case None | bool() | int() | float() | str():

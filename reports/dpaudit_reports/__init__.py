@@ -215,7 +215,7 @@ def show(reported: Reported) -> Shown:
 def to_markdown(reported: Reported, *, full: bool = False) -> str:
     """Return a short report in Markdown, for a comment on a pull request.
 
-    The text has no figures and at most 60,000 characters.  Foreign names in the text cannot break tables, mention
+    The text has no figures and at most 60,000 characters.  Any names in the text cannot break tables, mention
     people or create links.
 
     Args:

@@ -4,22 +4,19 @@ The docstring of each class states what the mechanism computes, its source, and 
 the claim against which it is usually audited, `private` states whether that claim is true, and `inputs` describes
 neighbouring datasets by arguments of `SearchPairs`.  In the docstrings, x is the dataset as a vector; each answer to a
 counting query changes by at most 1.
-
-May import: `claims`, `numerics`, `pairs`, `training`, `values`.
-Public names: `BUILTIN`, and those below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from dpaudit.catalogue import mistakes, noise, responses, selection, synthetic, synthetic_mistakes, training
 from dpaudit.catalogue.noise import Gaussian, Geometric, Laplace
-from dpaudit.values import Foreign
 
 __all__ = ["BUILTIN", "Gaussian", "Geometric", "Laplace"]
 
-BUILTIN: Mapping[str, Callable[..., Foreign]] = {
+BUILTIN: Mapping[str, Callable[..., Any]] = {
     "gaussian": noise.Gaussian,
     "laplace": noise.Laplace,
     "geometric": noise.Geometric,

@@ -1,9 +1,6 @@
 """Defines privacy claims as trade-off functions.  Each kind of claim is a class with the methods `beta` and `delta`.
 
 The subpackage `operations` derives new claims from given ones.
-
-May import: `numerics`, `rounding`, `text`, `values`.
-Public names: those below.
 """
 
 from dpaudit.claims.base import TradeoffFunction

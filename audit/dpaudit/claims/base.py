@@ -26,13 +26,13 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics import Array, bisect_each
-from dpaudit.values import Foreign, Parameters
+from dpaudit.values import Parameters
 
 
 def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
@@ -291,12 +291,12 @@ class TradeoffFunction(ABC):
     def plot(
         self,
         kind: str = "tradeoff",
-        ax: Foreign = None,
+        ax: Any = None,
         *,
         label: str | None = None,
         color: str | None = None,
         legend: bool = True,
-    ) -> Foreign:
+    ) -> Any:
         """Draw the claim on matplotlib axes; see `dpaudit_reports.plot_claim`.
 
         Returns:

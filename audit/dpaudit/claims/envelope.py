@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, ndtri_exp
 
 from dpaudit.numerics import Array, lower_hull, lowest
-from dpaudit.values import Foreign
 
 NEGLIGIBLE = 1e-280  # gap below which a computed gap may result from underflow, which begins at 1e-308
 
@@ -123,7 +123,7 @@ class Envelope:
         self.flat = SupportingLines(flat.slope[j:], flat.gap[j:])
 
     @classmethod
-    def of(cls, claim: Foreign) -> Envelope:
+    def of(cls, claim: Any) -> Envelope:
         """Return the envelope of tangents of the curve of a `TradeoffFunction`, exact if the curve is a polygon."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
@@ -201,7 +201,7 @@ class Envelope:
         return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
 
 
-def _tangents(claim: Foreign) -> SupportingLines:
+def _tangents(claim: Any) -> SupportingLines:
     slopes, largest = claim.slopes(), claim.max_privacy_loss()
     gaps = claim.delta(slopes)
     if largest < math.inf:  # delta(largest) = delta(inf), apart from rounding errors

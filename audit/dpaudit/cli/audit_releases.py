@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from packaging.version import Version
 
@@ -23,7 +24,6 @@ from dpaudit.running.raised import message_of
 from dpaudit.running.requirements import wrong_version
 from dpaudit.running.streams import stream
 from dpaudit.text import nearest, shortened
-from dpaudit.values import Foreign
 
 _MOST_OFFLINE = 3  # number of releases in a row after which a network failure ends the search
 
@@ -226,7 +226,7 @@ def _first_run(planned: PlannedAudit, options: RunOptions) -> Mapping[str, str]:
         return {}
     if planned.config.failures == "stop":
         try:
-            dataset: Foreign = planned.pairs[0].d0
+            dataset: Any = planned.pairs[0].d0
             with mechanism:  # the audit begins with a new worker
                 mechanism.sample(dataset, 1, stream(planned.config.seed or 0, "first run of a release"))
         except (MechanismError, ValueError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,7 +17,7 @@ from dpaudit.settings import RESUMES
 from dpaudit.text import one_line
 
 if TYPE_CHECKING:
-    from dpaudit.values import Foreign
+    from dpaudit.values import Any
 
 RESUME_ANYWAY = "--resume-anyway"
 _CONFIG = re.compile(r"No such command '(.+\.ya?ml)'\..*", re.DOTALL)
@@ -26,10 +26,10 @@ _CONFIG = re.compile(r"No such command '(.+\.ya?ml)'\..*", re.DOTALL)
 class Command(TyperCommand):
     """A command whose help does not show that flags are of type bool, and that accepts `--resume=anyway`."""
 
-    def get_params(self, ctx: Foreign) -> list[Foreign]:
+    def get_params(self, ctx: Any) -> list[Any]:
         return _without_kinds(super().get_params(ctx))
 
-    def parse_args(self, ctx: Foreign, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if any(param.name == "resume" for param in self.params):
             args = list(_rewritten(args))
         found: list[str] = super().parse_args(ctx, args)
@@ -56,25 +56,25 @@ def _rewritten(words: Sequence[str]) -> Iterator[str]:
 class Commands(TyperGroup):
     """The group of all commands, in which `help COMMAND` means `COMMAND --help`, and errors are escaped."""
 
-    def make_context(self, *values: Foreign, **named: Foreign) -> Foreign:
+    def make_context(self, *values: Any, **named: Any) -> Any:
         with _escaped():
             return super().make_context(*values, **named)
 
-    def invoke(self, ctx: Foreign) -> Foreign:
+    def invoke(self, ctx: Any) -> Any:
         with _escaped():
             return super().invoke(ctx)
 
-    def get_params(self, ctx: Foreign) -> list[Foreign]:
+    def get_params(self, ctx: Any) -> list[Any]:
         return _without_kinds(super().get_params(ctx))
 
-    def parse_args(self, ctx: Foreign, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:
             args = args[1:2] if args[1:2] == ["words"] else [*args[1:2], "--help"]
         found: list[str] = super().parse_args(ctx, args)
         return found
 
 
-def _without_kinds(parameters: list[Foreign]) -> list[Foreign]:
+def _without_kinds(parameters: list[Any]) -> list[Any]:
     """Let the help of flags show no type, because a flag has no value."""
     for option in parameters:
         if getattr(option, "is_flag", False) and option.metavar is None:

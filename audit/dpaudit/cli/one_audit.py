@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.ending import command_line, print_traceback, report_internal_error
@@ -22,7 +23,6 @@ from dpaudit.running import IsolatedMechanism, MechanismError
 from dpaudit.running.raised import message_of, of_machine, raised
 from dpaudit.running.store import StoreRefused
 from dpaudit.text import WarningCode, has_code, masked
-from dpaudit.values import Foreign
 
 _clock = time.monotonic
 
@@ -35,7 +35,7 @@ class Task:
     audits: int
     planned: PlannedAudit
     confidence: float
-    loaded: tuple[Foreign, TradeoffFunction] | None = None  # mechanism and claim; None to load them for this task
+    loaded: tuple[Any, TradeoffFunction] | None = None  # mechanism and claim; None to load them for this task
     part: Round | None = None  # goes up to a number of runs, or until its time is over; None for the whole audit
 
     @property

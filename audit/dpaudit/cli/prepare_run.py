@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.ending import print_traceback
@@ -23,7 +24,6 @@ from dpaudit.running.limits import foreign_code
 from dpaudit.running.raised import in_words, message_of, raised
 from dpaudit.running.sources import source_of
 from dpaudit.text import Refused, open_foreign
-from dpaudit.values import Foreign
 
 _PATIENCE = 10.0  # seconds after which the command names the mechanism that is still being loaded
 
@@ -129,7 +129,7 @@ def _sign_of_life(planned: PlannedAudit, options: RunOptions) -> Iterator[None]:
         timer.cancel()
 
 
-def load(planned: PlannedAudit, options: RunOptions) -> tuple[Foreign, TradeoffFunction]:
+def load(planned: PlannedAudit, options: RunOptions) -> tuple[Any, TradeoffFunction]:
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     keep_stdout()
     try:

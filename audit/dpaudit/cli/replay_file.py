@@ -6,6 +6,7 @@ import contextlib
 import io
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dpaudit.cli.progress import progress_bar
 from dpaudit.cli.terminal import keep_stdout
@@ -28,7 +29,6 @@ from dpaudit.running.requirements import (
 )
 from dpaudit.testing import session
 from dpaudit.text import MASK, one_line, printable, shortened
-from dpaudit.values import Foreign
 
 _UNLOCKED = "the replay did not use the exact packages of the audit, but packages that the installer chose"
 
@@ -195,9 +195,7 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     node, call = checked_test(result), result.provenance.call or 1
     found: list[Replay] = []
 
-    def instead(
-        allowance: session.Allowance, mechanism: Foreign, pairs: Foreign, attacks: Foreign, **about: Foreign
-    ) -> None:
+    def instead(allowance: session.Allowance, mechanism: Any, pairs: Any, attacks: Any, **about: Any) -> None:
         if (allowance.node, allowance.calls) == (node, call):
             pairs = pairs_of(pairs)
             fresh = replay(

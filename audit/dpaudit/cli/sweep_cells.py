@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from dpaudit.cli.one_audit import End, Outcome, Task, failed
 from dpaudit.cli.options import RunOptions
@@ -29,7 +30,6 @@ from dpaudit.running.requirements import wrong_version
 from dpaudit.running.streams import stream
 from dpaudit.settings import ALL_CORES, BACKENDS, cores
 from dpaudit.text import Reason, WarningCode, has_code, joined, one_line, shortened
-from dpaudit.values import Foreign
 from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats.facts import certified, detectable
 from dpaudit_reports.verdicts import reason, why_inconclusive
@@ -65,7 +65,7 @@ class Row:
             busy=self.busy,
         )
 
-    def has(self, result: AuditResult | None, **changes: Foreign) -> None:
+    def has(self, result: AuditResult | None, **changes: Any) -> None:
         """Replace the result, and derive what is recorded about it."""
         self.result = result
         used = {name: getattr(self.swept, name) for name in ("rounds", "seconds", "last_seconds")}
@@ -227,7 +227,7 @@ def _without_result(cell: Cell) -> SweptCell:
     )
 
 
-def facts_of(result: AuditResult) -> dict[str, Foreign]:
+def facts_of(result: AuditResult) -> dict[str, Any]:
     """Return the fields of a record that depend on the result only."""
     place, bound = ranges(result), headline(result)
     few = any(has_code(why, WarningCode.TOO_FEW) for why in why_inconclusive(result))  # one reason for many cells

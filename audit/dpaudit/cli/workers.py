@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import FrameType
+from typing import Any
 
 from dpaudit.cli.one_audit import End, Outcome, Task, make
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.progress import EventLog
 from dpaudit.result.suite import Promise
 from dpaudit.running.backends import one_worker
-from dpaudit.values import Foreign
 
 _PATIENCE = 10.0  # seconds that an interrupted round has to return what it has measured
 
@@ -26,8 +26,8 @@ class Workers:
 
     def __init__(self, number: int, options: RunOptions, promise: Promise) -> None:
         self._number, self._options, self._promise = number, options, promise
-        self._idle: list[Foreign] = []  # executors without a task
-        self._running: dict[Future[Outcome], tuple[Task, Foreign, float]] = {}  # task, executor, start
+        self._idle: list[Any] = []  # executors without a task
+        self._running: dict[Future[Outcome], tuple[Task, Any, float]] = {}  # task, executor, start
         self._interrupted = False
 
     @property

@@ -1,9 +1,4 @@
-"""Reads audits from YAML files, and checks them completely before any trial runs.
-
-May import: `catalogue`, `claims`, `learning`, `libraries`, `pairs`, `rounding`, `running`, `settings`, `text`,
-`values`.
-Public names: those below.
-"""
+"""Reads audits from YAML files, and checks them completely before any trial runs."""
 
 from dpaudit.config.files import only_named, read_configs, read_text
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig, schema

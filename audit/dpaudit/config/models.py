@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -35,13 +35,13 @@ from dpaudit.settings import (
     check_memory,
 )
 from dpaudit.text import hint, nearest
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 FROM_MECHANISM = "from mechanism"
 """Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
 
 
-def builtin_mechanism(name: str, params: JsonObject | None) -> Foreign:
+def builtin_mechanism(name: str, params: JsonObject | None) -> Any:
     """Create a builtin mechanism.  Parameters that are numbers may be text such as log(3)."""
     if name not in BUILTIN:
         meant = hint(name, BUILTIN, f"builtin must be one of {', '.join(BUILTIN)}")
@@ -76,7 +76,7 @@ class MechanismConfig(Strict):
         None, description=f"one of {', '.join(LIBRARIES)}; `call` makes the mechanism, its claim and its pairs"
     )
     call: str | None = Field(None, description="function or class of the library, such as make_laplace")
-    arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
+    arguments: JsonObject | list[Any] | None = Field(None, description="arguments of the call")
     d_in: int | float | list[float] = Field(1, description="distance of neighbouring datasets, for opendp")
     params: JsonObject | None = Field(
         None, description="arguments; if given, the object is a factory, which is called once with them"
@@ -153,7 +153,7 @@ class MechanismConfig(Strict):
 
     def mechanism(
         self, folder: Path, timeout: float | None = TIMEOUT, memory: int | None = None, *, raises: bool = False
-    ) -> Foreign:
+    ) -> Any:
         """Return the mechanism without loading, installing or starting anything."""
         if self.builtin is not None:
             return builtin_mechanism(self.builtin, self.params)
@@ -244,7 +244,7 @@ class AuditConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_library(cls, values: Foreign) -> Foreign:
+    def _of_library(cls, values: Any) -> Any:
         """Add the claim and the pairs of a library's object if they are not given."""
         mechanism = values.get("mechanism") if isinstance(values, dict) else None
         if not isinstance(mechanism, dict) or mechanism.get("library") is None:

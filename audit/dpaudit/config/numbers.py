@@ -6,13 +6,12 @@ Text such as 1e5 and 1e-3 is a number, as in YAML 1.2, although it is not a numb
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BeforeValidator
 
 from dpaudit.rounding import read_number
-from dpaudit.values import Foreign
 
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
 
@@ -45,7 +44,7 @@ NUMERIC = ("epsilon", "delta", "sensitivity", "scale")
 """Arguments of libraries that are numbers, so that expressions such as log(3) are allowed."""
 
 
-def numeric_arguments(arguments: Foreign) -> Foreign:
+def numeric_arguments(arguments: Any) -> Any:
     """Convert text such as "log(3)" in the arguments `NUMERIC`, at any depth; a whole sensitivity becomes an int."""
     if isinstance(arguments, list):
         return [numeric_arguments(value) for value in arguments]

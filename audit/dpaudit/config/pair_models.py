@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
@@ -25,7 +25,7 @@ from dpaudit.pairs.records import bounds_or_list
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.settings import MAX_DATA_BYTES
 from dpaudit.text import hint, one_line, read_foreign
-from dpaudit.values import Dataset, Foreign, Record
+from dpaudit.values import Dataset, Record
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number
 
@@ -36,7 +36,7 @@ Change = Literal["drop", "replace", "add"]
 CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_one", "add": "add_remove"}
 """The changes that make a neighbour, and the neighbouring relation of each."""
 
-Reader = Callable[[str], tuple[Foreign, str]]
+Reader = Callable[[str], tuple[Any, str]]
 """Returns the dataset of a file and the SHA-256 of its text, as `read_dataset` does."""
 
 _MISSING = ("", "NA")  # cells of a numeric column without a value; R writes NA
@@ -83,7 +83,7 @@ class SearchConfig(Strict):
         return self
 
     @property
-    def _settings(self) -> dict[str, Foreign]:
+    def _settings(self) -> dict[str, Any]:
         return {**self.model_dump(exclude={"columns"}), "schema": self._columns}
 
     @property
@@ -165,12 +165,12 @@ class PairConfig(Strict):
         return [pair]
 
 
-def is_file(dataset: Foreign) -> bool:
+def is_file(dataset: Any) -> bool:
     """Return whether a dataset of a config is the name of a file."""
     return isinstance(dataset, str) and dataset.endswith(ENDINGS)
 
 
-def check_change(change: Foreign) -> Change:
+def check_change(change: Any) -> Change:
     """Return the kind of a change such as {"drop": 17}, {"replace": {17: {"age": 90}}} or {"add": {"age": 90}}."""
     forms = "{drop: 17}, {replace: {17: ...}} or {add: ...}; records are counted from 0"
     if not isinstance(change, dict) or len(change) != 1:
@@ -187,7 +187,7 @@ def check_change(change: Foreign) -> Change:
     return known
 
 
-def in_words(file: str, change: Foreign) -> str:
+def in_words(file: str, change: Any) -> str:
     """Return a label of the pair, such as "people.csv without record 17 (counted from 0)"."""
     ((kind, value),) = change.items()
     if kind == "add":
@@ -202,7 +202,7 @@ def reader(folder: Path) -> Reader:
     return functools.cache(lambda name: read_dataset(name, folder))
 
 
-def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
+def read_dataset(name: str, folder: Path) -> tuple[Any, str]:
     """Return the rows of a CSV file as dictionaries, or the content of a JSON file; and the SHA-256 of its text."""
     try:
         text = read_foreign(folder / name, MAX_DATA_BYTES)
@@ -220,7 +220,7 @@ def read_dataset(name: str, folder: Path) -> tuple[Foreign, str]:
         raise ValueError(f"{name}: {error}") from None
 
 
-def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
+def changed(records: Any, change: Any, name: str) -> list[Any]:
     if not isinstance(records, list):
         raise ValueError(f"{name}: must hold a list of records, so that one can be changed")
     ((kind, value),) = change.items()
@@ -235,7 +235,7 @@ def changed(records: Foreign, change: Foreign, name: str) -> list[Foreign]:
     return [*rest[0], *new, *rest[1]]
 
 
-def _record(given: Foreign, like: Foreign, name: str, *, whole: bool) -> Foreign:
+def _record(given: Any, like: Any, name: str, *, whole: bool) -> Any:
     """Return a record with the columns of another one."""
     if not isinstance(like, dict):
         return given
@@ -255,11 +255,11 @@ def _columns(count: int) -> str:
     return f"{count:,} column{'s' * (count != 1)}"
 
 
-def _is_place(value: Foreign) -> bool:
+def _is_place(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _rows(text: str) -> list[Foreign]:
+def _rows(text: str) -> list[Any]:
     """Return the rows of a CSV file with a header; a column is numeric if all of its cells are numbers or empty."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = next(reader, [])
@@ -278,7 +278,7 @@ def _rows(text: str) -> list[Foreign]:
     return [dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _values(cells: list[str]) -> list[Foreign]:
+def _values(cells: list[str]) -> list[Any]:
     """Return a column.  Texts such as 007, which are no plain numbers, make the whole column text."""
     stated = [cell for cell in cells if cell not in _MISSING]
     finite = [cell for cell in stated if cell not in _NOT_FINITE]

@@ -8,6 +8,7 @@ import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -27,7 +28,7 @@ from dpaudit.running.raised import in_words
 from dpaudit.running.requirements import Lock
 from dpaudit.settings import AuditSettings, check_memory
 from dpaudit.text import Refused, masked, masked_values, masked_words, one_line, shortened
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 _MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
@@ -195,7 +196,7 @@ class PlannedAudit:
         written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         return written
 
-    def changed(self, **values: Foreign) -> PlannedAudit:
+    def changed(self, **values: Any) -> PlannedAudit:
         """Return the audit with other values of keys of its config, which are not checked."""
         return replace(self, config=self.config.model_copy(update=values))
 
@@ -208,7 +209,7 @@ class PlannedAudit:
             pair_curves(detect)
         return claim, detect
 
-    def load(self) -> tuple[Foreign, TradeoffFunction]:
+    def load(self) -> tuple[Any, TradeoffFunction]:
         """Load or start the mechanism, in a new environment if needed, and build the claim."""
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(
@@ -243,7 +244,7 @@ class PlannedAudit:
         return mechanism, checked(claim)
 
 
-def _brief(value: Foreign) -> str:
+def _brief(value: Any) -> str:
     """Return a value as one line of JSON, shortened to 500 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)

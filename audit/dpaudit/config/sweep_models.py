@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -15,7 +15,7 @@ from dpaudit.config.pair_models import Strict
 from dpaudit.libraries.configured import SWEPT
 from dpaudit.running.requirements import check_version
 from dpaudit.text import hint
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 MAX_CELLS = 2_000
 """Maximum number of cells of a catalogue.  The cells share the significance of the sweep."""
@@ -73,9 +73,9 @@ class EntryConfig(Strict):
 
     name: str | None = Field(None, description="name of the entry in reports; by default, the call")
     call: str = Field(description="function or class of the library, such as make_laplace")
-    arguments: JsonObject | list[Foreign] | None = Field(None, description="arguments of the call")
+    arguments: JsonObject | list[Any] | None = Field(None, description="arguments of the call")
     d_in: int | float | list[float] | str = Field(1, description="distance of neighbouring datasets, for opendp")
-    grid: dict[str, list[Foreign] | JsonObject] = Field(
+    grid: dict[str, list[Any] | JsonObject] = Field(
         default_factory=dict, description="axes: for each name a list of values, or a mapping of labels to values"
     )
     versions: _Range = Field("", description='versions of the package that have this call, such as ">=0.14"')
@@ -90,7 +90,7 @@ class EntryConfig(Strict):
 
     @field_validator("grid")
     @classmethod
-    def _axes(cls, grid: dict[str, list[Foreign] | JsonObject]) -> dict[str, list[Foreign] | JsonObject]:
+    def _axes(cls, grid: dict[str, list[Any] | JsonObject]) -> dict[str, list[Any] | JsonObject]:
         for axis, values in grid.items():
             if not _AXIS.fullmatch(axis):
                 raise ValueError(f"the name of an axis must be an identifier such as T or scale, got {axis[:80]!r}")
@@ -102,12 +102,12 @@ class EntryConfig(Strict):
     def title(self) -> str:
         return self.name or self.call
 
-    def axes(self) -> dict[str, dict[str, Foreign]]:
+    def axes(self) -> dict[str, dict[str, Any]]:
         return {axis: _labelled(axis, values) for axis, values in self.grid.items()}
 
 
-def _labelled(axis: str, values: list[Foreign] | JsonObject) -> dict[str, Foreign]:
-    found: dict[str, Foreign] = {}
+def _labelled(axis: str, values: list[Any] | JsonObject) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     if isinstance(values, list) and any(not isinstance(value, str | int | float) for value in values):
         raise ValueError(f"grid.{axis}: a value that is a list or a mapping needs a label: {{LABEL: VALUE}}")
     labels = values if isinstance(values, dict) else [str(v).lower() if isinstance(v, bool) else str(v) for v in values]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -23,7 +24,7 @@ from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import explained
 from dpaudit.config.sweep_models import CatalogueConfig, EntryConfig, check_version_number
 from dpaudit.text import hint
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def read_catalogue(name: str) -> Catalogue:
     return Catalogue(file=file, config=config, lines=starts)
 
 
-def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapping[str, Foreign]) -> list[Cell]:
+def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapping[str, Any]) -> list[Cell]:
     """Return the cells of a catalogue for one version of the package."""
     problems: list[str] = []
     found: dict[str, Cell] = {}
@@ -165,7 +166,7 @@ def only_matching(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
     return matching(named, patterns, "no cell and no constructor has", "constructors", names)
 
 
-def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Foreign:
+def _filled(value: Any, values: Mapping[str, Any], used: set[str]) -> Any:
     """Replace `$NAME` and `$NAME.KEY` by values of the grid, and record the used axes."""
     if isinstance(value, dict):
         return {key: _filled(part, values, used) for key, part in value.items()}
@@ -187,7 +188,7 @@ def _filled(value: Foreign, values: Mapping[str, Foreign], used: set[str]) -> Fo
 
 
 def _cells(
-    catalogue: Catalogue, entry: EntryConfig, line: int, version: str, pinned: bool, settings: Mapping[str, Foreign]
+    catalogue: Catalogue, entry: EntryConfig, line: int, version: str, pinned: bool, settings: Mapping[str, Any]
 ) -> Iterable[Cell]:
     axes = entry.axes()
     used: set[str] = set()
@@ -207,7 +208,7 @@ def _cells(
         yield Cell(title=title, constructor=entry.title, values=chosen, version=version, planned=planned)
 
 
-def _config(values: Mapping[str, Foreign]) -> AuditConfig:
+def _config(values: Mapping[str, Any]) -> AuditConfig:
     try:
         return AuditConfig.model_validate(values)
     except ValidationError as error:

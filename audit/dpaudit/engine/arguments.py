@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import violates
@@ -20,7 +21,6 @@ from dpaudit.running.python import resolved
 from dpaudit.running.raised import in_words
 from dpaudit.running.runs import ExecutionSettings
 from dpaudit.settings import AuditSettings, check_memory, shown
-from dpaudit.values import Foreign
 
 EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"
 
@@ -90,7 +90,7 @@ def _check_relation(pair: Pair, name: str) -> None:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _meant(given: object, pairs: list[Foreign], wrong: object) -> str:
+def _meant(given: object, pairs: list[Any], wrong: object) -> str:
     """Return a hint if the user passed two datasets as a tuple or list instead of a `Pair`."""
     alone = isinstance(given, tuple | list) and len(pairs) == 2 and not any(isinstance(one, Pair) for one in pairs)
     two = pairs if alone else wrong
@@ -101,7 +101,7 @@ def _meant(given: object, pairs: list[Foreign], wrong: object) -> str:
 
 def check_mechanism(mechanism: object) -> None:
     """Check the signature of a mechanism before the first run."""
-    found: Foreign = resolved(mechanism)
+    found: Any = resolved(mechanism)
     problem = misfit(found.function, True) if isinstance(found, Batched) else misfit(found)
     if problem:
         name = getattr(found, "__qualname__", type(found).__qualname__)
@@ -110,7 +110,7 @@ def check_mechanism(mechanism: object) -> None:
 
 def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFunction) -> None:
     """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`."""
-    found: Foreign = resolved(mechanism)
+    found: Any = resolved(mechanism)
     check = getattr(found, "check_neighbours", None)
     if not callable(check):
         return

@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
@@ -16,7 +16,6 @@ from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.numerics import Array
 from dpaudit.running.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.text import MAX_FILE_BYTES, read_foreign, shortened
-from dpaudit.values import Foreign
 
 FORMAT = "dpaudit-online/2"
 MEMORY = 5_000
@@ -61,7 +60,7 @@ def read_state(path: str | Path) -> State:
         raise ValueError(shortened(f"{place}: {first['msg']}")) from None
 
 
-def saved(outputs: Sequence[tuple[int, Foreign]]) -> list[tuple[int, str]]:
+def saved(outputs: Sequence[tuple[int, Any]]) -> list[tuple[int, str]]:
     """Return the latest outputs as text: as many as fit into a file that `read_state` accepts."""
     found: list[tuple[int, str]] = []
     letters = 0
@@ -74,7 +73,7 @@ def saved(outputs: Sequence[tuple[int, Foreign]]) -> list[tuple[int, str]]:
     return found[::-1]
 
 
-def encoded(output: Foreign) -> str:
+def encoded(output: Any) -> str:
     """Return an output as text."""
     try:
         return base64.b64encode(frame(output)[HEADER.size :]).decode("ascii")
@@ -82,7 +81,7 @@ def encoded(output: Foreign) -> str:
         raise ValueError(f"an output cannot be saved: {error}") from None
 
 
-def decoded(text: str) -> Foreign:
+def decoded(text: str) -> Any:
     """Return the output that `encoded` wrote."""
     return unframe(base64.b64decode(text, validate=True))
 

@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Any, TextIO
 
 from dpaudit.engine.collector import Progress
 from dpaudit.text import encodable, one_line
-from dpaudit.values import Foreign
 
 INTERVAL = 5.0
 """Seconds between two lines in a log."""
@@ -91,8 +90,8 @@ def amount(log_e: float) -> str:
 
 @contextmanager
 def shown(
-    progress: Callable[[Foreign], None] | bool | None, name: str = "", words: Callable[[Foreign], str] | None = None
-) -> Iterator[Callable[[Foreign], None] | None]:
+    progress: Callable[[Any], None] | bool | None, name: str = "", words: Callable[[Any], str] | None = None
+) -> Iterator[Callable[[Any], None] | None]:
     """Yield the function that is called after each block."""
     if progress is not True:
         yield progress or None
@@ -110,7 +109,7 @@ class _Line:
     def __init__(
         self,
         name: str,
-        words: Callable[[Foreign], str] | None,
+        words: Callable[[Any], str] | None,
         stream: TextIO,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -122,7 +121,7 @@ class _Line:
         self._last = -math.inf if self._moves else clock()
         self._drawn = 0  # columns of the line on the screen
 
-    def __call__(self, now: Foreign) -> None:
+    def __call__(self, now: Any) -> None:
         """Show the progress.  An error of the stream ends the display, never the audit."""
         rate, left = self._pace.measured(now) if self._words is None else (math.nan, math.nan)
         at = self._clock()

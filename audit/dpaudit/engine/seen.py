@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dpaudit.outputs import Timed
 from dpaudit.pairs.difference import brief
 from dpaudit.result.confirmation import Confirmation
-from dpaudit.values import Dataset, Foreign, Output, RawOutputs, key
+from dpaudit.values import Dataset, Output, RawOutputs, key
 
 MIN_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
 
@@ -53,7 +54,7 @@ def same(a: Output, b: Output) -> bool:
     return type(a) is type(b) and key(a) == key(b)
 
 
-def shown(value: Foreign) -> str:
+def shown(value: Any) -> str:
     """Write an output in at most 60 characters, and floats with five digits."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -162,7 +163,7 @@ def _on_no_grid(values: Iterable[Output], dataset: Dataset) -> bool:
     return not all(number in given for number in numbers) and not _on_a_grid(numbers)
 
 
-def _numbers(value: Foreign, depth: int = 4) -> list[float]:
+def _numbers(value: Any, depth: int = 4) -> list[float]:
     """Return the numbers in a value, at most `_MAX_NUMBERS`, from at most `depth` levels of containers."""
     if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
         return []

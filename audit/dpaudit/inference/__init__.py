@@ -4,7 +4,4 @@
 - `fixed`: tests for which the number of trials is fixed in advance.
 - `independence`: tests of whether runs are exchangeable.
 - `scores`: tests of a claim on two arrays of scores that another program computed.
-
-May import: `claims`, `numerics`, `values`.
-Public names: the modules.
 """

@@ -1,8 +1,4 @@
-"""Combines the scores of attacks into one estimate of the log-likelihood ratio, which is learned from past trials only.
-
-May import: `claims`, `dpaudit_attacks`, `inference`, `numerics`, `outputs`, `running`, `text`, `values`.
-Public names: the names in `__all__`, and `attack.Attack`.
-"""
+"""Combines the scores of attacks into one estimate of the log-likelihood ratio, which is learned from past trials only."""
 
 from dpaudit.learning.few_values import FewValues, scores_frequencies
 from dpaudit.learning.hindsight import Moment

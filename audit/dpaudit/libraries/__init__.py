@@ -8,24 +8,22 @@ subject.  The libraries are optional, and each of them is imported at the first 
 
 The subpackage `inside` calls the libraries.  It also runs in private environments, which do not contain dpaudit.
 Therefore it needs only the standard library, and this package imports nothing when it is loaded.
-
-May import: `claims`, `engine`, `numerics`, `pairs`, `result`, `running`, `text`, `values`.
-Public names: those below, and the modules of the libraries.
 """
 
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.libraries.subject import Subject, audit_subject
-    from dpaudit.values import Foreign
+    from dpaudit.values import Any
 
 __all__ = ["Subject", "audit_subject"]
 
 
-def __getattr__(name: str) -> Foreign:
+def __getattr__(name: str) -> Any:
     """Import a public name at its first use."""
     if name in __all__:
         return getattr(importlib.import_module("dpaudit.libraries.subject"), name)

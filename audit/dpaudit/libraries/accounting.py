@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,12 @@ from dpaudit.claims import PrivacyLoss, TradeoffFunction
 from dpaudit.libraries.subject import Subject, UnknownSubject
 from dpaudit.numerics import Array
 from dpaudit.pairs.pair import Pair
-from dpaudit.values import Dataset, Foreign, RawOutputs
+from dpaudit.values import Dataset, RawOutputs
 
 _EPSILONS = tuple(i / 16 for i in range(161))  # epsilons at which the accountant states delta
 
 
-def subject(event: Foreign, *, accountant: Foreign = None, name: str = "") -> Subject:
+def subject(event: Any, *, accountant: Any = None, name: str = "") -> Subject:
     """Simulate an event on zero records and on one record, and read the claim from an accountant.
 
     Args:
@@ -72,7 +73,7 @@ class Simulation:
         return self.simulate(np.full(n, float(sum(dataset))), rng)
 
 
-def _claim(accountant: Foreign) -> TradeoffFunction:
+def _claim(accountant: Any) -> TradeoffFunction:
     """Read the accountant's delta at finitely many epsilons.
 
     Theorem:
@@ -87,14 +88,14 @@ def _claim(accountant: Foreign) -> TradeoffFunction:
 Simulate = Callable[[Array, np.random.Generator], Array]
 
 
-def _simulation(event: Foreign) -> Simulate:
+def _simulation(event: Any) -> Simulate:
     kind = type(event).__name__
     if kind not in _SIMULATIONS:
         raise UnknownSubject(f"{kind} cannot be simulated; known are {', '.join(sorted(_SIMULATIONS))}")
     return _SIMULATIONS[kind](event)
 
 
-def _discrete_laplace(event: Foreign) -> Simulate:
+def _discrete_laplace(event: Any) -> Simulate:
     """Noise k with probability proportional to exp(-a |k|) on an integer that changes by the sensitivity."""
 
     def simulate(sums: Array, rng: np.random.Generator) -> Array:
@@ -109,12 +110,12 @@ def _composed(parts: Sequence[Simulate]) -> Simulate:
     return lambda sums, rng: np.concatenate([part(sums, rng) for part in parts], axis=1)
 
 
-def _poisson_sampled(event: Foreign) -> Simulate:
+def _poisson_sampled(event: Any) -> Simulate:
     part = _simulation(event.event)
     return lambda sums, rng: part(np.where(rng.random(len(sums)) < event.sampling_probability, sums, 0.0), rng)
 
 
-_SIMULATIONS: Mapping[str, Callable[[Foreign], Simulate]] = {
+_SIMULATIONS: Mapping[str, Callable[[Any], Simulate]] = {
     "GaussianDpEvent": lambda e: lambda sums, rng: (sums + rng.normal(0.0, e.noise_multiplier, len(sums)))[:, None],
     "LaplaceDpEvent": lambda e: lambda sums, rng: (sums + rng.laplace(0.0, e.noise_multiplier, len(sums)))[:, None],
     "DiscreteLaplaceDpEvent": _discrete_laplace,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from dpaudit.running.python import PythonMechanism, resolved
 from dpaudit.running.raised import in_words
 from dpaudit.running.requirements import Lock
 from dpaudit.text import masked_values, one_line, shortened
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 SWEPT = ("opendp", "diffprivlib", "pydp", "smartnoise_sql", "tumult")
 """The libraries whose constructors a sweep can list."""
@@ -51,8 +51,8 @@ class LibraryCall:
 
     library: str
     call: str
-    arguments: Foreign = None
-    d_in: Foreign = 1
+    arguments: Any = None
+    d_in: Any = 1
     beside: str = ""
     raises: bool = False
 
@@ -99,7 +99,7 @@ class Private:
 class Read:
     """The claim and the pairs of an object.  The claim is read when it is needed, because the config may give it."""
 
-    library: Foreign
+    library: Any
     facts: JsonObject
     pairs: Sequence[Pair]
 
@@ -122,11 +122,11 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
     return Read(library, facts, library.pairs_of(facts))
 
 
-def check_fits(mechanism: Foreign, pair: Pair) -> None:
+def check_fits(mechanism: Any, pair: Pair) -> None:
     """Refuse a generator that cannot be fitted to either table of a pair."""
     library = importlib.import_module(f"dpaudit.libraries.{GENERATORS}")
-    loaded: Foreign = resolved(mechanism)
-    outputs: list[Foreign] = []
+    loaded: Any = resolved(mechanism)
+    outputs: list[Any] = []
     for dataset in (pair.d0, pair.d1):
         try:
             with contextlib.chdir("."), timeout_after(mechanism.timeout) as timeout:
@@ -165,14 +165,14 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     return {**found, "config": json.dumps(called.params)}
 
 
-def call_words(call: str, make: Mapping[str, Foreign], rows: int) -> str:
+def call_words(call: str, make: Mapping[str, Any], rows: int) -> str:
     """Return the name of a generator in results, such as `generators:Copies(epsilon=1.0), 20 rows`."""
-    masked: Foreign = masked_values(dict(make))
+    masked: Any = masked_values(dict(make))
     given = ", ".join(f"{name}={value!r}" for name, value in masked.items())
     return f"{call}({shortened(one_line(given))}), {rows} rows"
 
 
-def pairs_from(schema: Mapping[str, Foreign], search: JsonObject) -> list[Pair]:
+def pairs_from(schema: Mapping[str, Any], search: JsonObject) -> list[Pair]:
     columns = {name: bounds_or_list(entries) for name, entries in read_schema(schema).items()}
     settings = {"relation": "add_remove", "most": MAX_PAIRS, **search}
     return list(SearchPairs(schema=columns, tiny=True, **settings))
@@ -192,7 +192,7 @@ _KINDS: Mapping[str, tuple[type, str]] = {
 }
 
 
-def check_config(call: str, arguments: Foreign) -> None:
+def check_config(call: str, arguments: Any) -> None:
     try:
         check_call(call)
         if is_standard(module := call.partition(":")[0]):

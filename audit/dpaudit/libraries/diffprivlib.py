@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import neighbours
@@ -20,7 +21,7 @@ from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.libraries.inside import diffprivlib as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 _WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
 _ADDED = ("histogram", "histogram2d", "histogramdd")
@@ -38,7 +39,7 @@ _REQUIRED: Mapping[str, Sequence[str]] = {
 _FEATURES = 2  # number of features of a model whose bounds do not state this number
 
 
-def subject(made: Foreign, *, pairs: Iterable[Pair] | None = None, name: str = "", **arguments: Foreign) -> Subject:
+def subject(made: Any, *, pairs: Iterable[Pair] | None = None, name: str = "", **arguments: Any) -> Subject:
     """Read the claim and the pairs of a mechanism, a tool or a model.
 
     Args:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.libraries.subject import Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.search import SearchPairs
-from dpaudit.values import Dataset, Foreign, RawOutputs
+from dpaudit.values import Dataset, RawOutputs
 
-Function = Callable[..., Foreign]  # a function of an array of records that returns a number or an array of numbers
+Function = Callable[..., Any]  # a function of an array of records that returns a number or an array of numbers
 
 _RELATIONS = ("replace_one", "add_remove")
 

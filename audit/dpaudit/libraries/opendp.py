@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +23,19 @@ from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.text import shortened
-from dpaudit.values import Dataset, Foreign, JsonObject, RawOutputs
+from dpaudit.values import Dataset, JsonObject, RawOutputs
 
 _MAX_VALUES = 100_000  # of a vector, as in a `search` of a config; a larger one would fill the memory
 _MAX_ROWS = 1000  # of one user, or of a group that reaches a threshold
 
 
 def subject(
-    measurement: Foreign,
-    d_in: Foreign = 1,
+    measurement: Any,
+    d_in: Any = 1,
     *,
     claim: TradeoffFunction | None = None,
     pairs: Iterable[Pair] | None = None,
-    release: Callable[[Foreign], Foreign] | None = None,
+    release: Callable[[Any], Any] | None = None,
     groups: int | None = None,
     name: str = "",
 ) -> Subject:
@@ -74,7 +75,7 @@ def subject(
 class Measured(LibraryObject, inside=inside):
     """A measurement of OpenDP as a mechanism."""
 
-    release: Callable[[Foreign], Foreign] | None = None
+    release: Callable[[Any], Any] | None = None
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         return inside.sample(self.made, dataset, n, self.release)
@@ -87,7 +88,7 @@ class Measured(LibraryObject, inside=inside):
         return _restored, (text, self.release)
 
 
-def _restored(text: str, release: Callable[[Foreign], Foreign] | None) -> Measured:
+def _restored(text: str, release: Callable[[Any], Any] | None) -> Measured:
     inside.enable()
     return Measured(import_module("opendp.mod").deserialize(text), release)
 
@@ -119,7 +120,7 @@ _OF_POPULATION = (
 )
 
 
-def _renyi(measure: Node, d_out: Foreign) -> TradeoffFunction:
+def _renyi(measure: Node, d_out: Any) -> TradeoffFunction:
     """Renyi divergence: a curve epsilon(order), read at finitely many orders.
 
     Theorem:
@@ -130,7 +131,7 @@ def _renyi(measure: Node, d_out: Foreign) -> TradeoffFunction:
     return RenyiDP(order=[order for order, _ in points], epsilon=[epsilon for _, epsilon in points])
 
 
-def _profile(measure: Node, d_out: Foreign) -> TradeoffFunction:
+def _profile(measure: Node, d_out: Any) -> TradeoffFunction:
     """Smoothed max divergence: a privacy profile delta(epsilon), read at finitely many epsilons.
 
     Theorem:
@@ -146,7 +147,7 @@ def _profile(measure: Node, d_out: Foreign) -> TradeoffFunction:
     return PrivacyLoss(epsilon=epsilon, delta=np.minimum.accumulate(np.minimum(delta, 1.0)))
 
 
-def _approximate(measure: Node, d_out: Foreign) -> TradeoffFunction:
+def _approximate(measure: Node, d_out: Any) -> TradeoffFunction:
     """Approximate divergences: a bound (d, delta) of an inner measure that holds outside events of probability delta.
 
     Theorem:
@@ -164,7 +165,7 @@ def _approximate(measure: Node, d_out: Foreign) -> TradeoffFunction:
     return compose(_CLAIMS[inner.name](inner, loss), ApproxDP(epsilon=0.0, delta=delta))
 
 
-_CLAIMS: Mapping[str, Callable[[Node, Foreign], TradeoffFunction]] = {
+_CLAIMS: Mapping[str, Callable[[Node, Any], TradeoffFunction]] = {
     "MaxDivergence": lambda _, epsilon: PureDP(epsilon),  # D_inf <= epsilon in both orders, by definition
     "ZeroConcentratedDivergence": lambda _, rho: ZeroConcentratedDP(rho),  # Bun & Steinke 2016, Def. 1.1
     "RenyiDivergence": _renyi,
@@ -212,7 +213,7 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
     return pairs
 
 
-def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Foreign) -> bool:
+def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Any) -> bool:
     if metric.name in _OF_MAPS:  # few keys differ, by a small norm, and by little in each key
         changed, total, largest = d_in
         keys, l1, l2, most = neighbours.map_distances(d0, d1)
@@ -228,7 +229,7 @@ def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Foreign) -> bo
 _OF_MAPS = ("L01InfDistance", "L02InfDistance")
 
 
-def _relation(metric: str, domain: Node, d_in: Foreign) -> Relation:
+def _relation(metric: str, domain: Node, d_in: Any) -> Relation:
     """Return the neighbouring relation if one record differs."""
     if metric in ("SymmetricDistance", "InsertDeleteDistance") and domain.name == "VectorDomain":
         if domain.named.get("size"):
@@ -266,7 +267,7 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | Non
     raise LookupError(domain.name)
 
 
-def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Foreign) -> Iterator[neighbours.Candidate]:
+def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Any) -> Iterator[neighbours.Candidate]:
     size = domain.named.get("size")
     length = size if isinstance(size, int) else None
     if metric.name in _NORMS and cells.limits is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import neighbours
@@ -16,14 +17,12 @@ from dpaudit.libraries.cells import Cells
 from dpaudit.libraries.inside import pydp as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 _BOUNDS = (0.0, 10.0)  # bounds of the records if the algorithm needs no bounds
 
 
-def subject(
-    algorithm: Foreign, *, pairs: Iterable[Pair] | None = None, name: str = "", **arguments: Foreign
-) -> Subject:
+def subject(algorithm: Any, *, pairs: Iterable[Pair] | None = None, name: str = "", **arguments: Any) -> Subject:
     """Read the claim and the pairs of an algorithm.
 
     Args:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.engine.audit import audit
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
-from dpaudit.values import Dataset, Foreign, RawOutputs
+from dpaudit.values import Dataset, RawOutputs
 
 
 class UnknownSubject(ValueError):
@@ -35,7 +35,7 @@ class Subject:
         claim_stated_by: Who states the claim, as recorded in results; None if this is not recorded.
     """
 
-    mechanism: Foreign
+    mechanism: Any
     claim: TradeoffFunction
     pairs: Sequence[Pair]
     name: str
@@ -54,7 +54,7 @@ class LibraryObject:
     Libraries use the operating system's randomness, so the argument `rng` of `sample` is not used.
     """
 
-    made: Foreign
+    made: Any
 
     inside: ClassVar[ModuleType]  # the module of `dpaudit.libraries.inside` that runs the object
 
@@ -71,14 +71,14 @@ class LibraryObject:
         return outputs
 
 
-def stated_claim(name: str, epsilon: Foreign, delta: float) -> TradeoffFunction:
+def stated_claim(name: str, epsilon: Any, delta: float) -> TradeoffFunction:
     """Return (epsilon, delta)-DP with the numbers that an object states."""
     if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
         raise UnknownSubject(f"{name} states epsilon={epsilon!r}, which is no claim that could be refuted")
     return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
 
 
-def audit_subject(subject: Subject, **settings: Foreign) -> AuditResult:
+def audit_subject(subject: Subject, **settings: Any) -> AuditResult:
     """Audit a subject: `audit(subject.mechanism, subject.claim, subject.pairs, name=subject.name, **settings)`.
 
     A generator of synthetic tables returns its own exceptions as outputs, unless `failures` is "stop" or "retry".

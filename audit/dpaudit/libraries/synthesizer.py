@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.libraries.configured import MAX_PAIRS, ROWS, call_words, pairs_from
@@ -18,28 +18,28 @@ from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.records import read_schema
-from dpaudit.values import Foreign, JsonObject, RawOutputs
+from dpaudit.values import JsonObject, RawOutputs
 
 _PASS_CLAIM = 'pass the claim, such as claim="pure(epsilon=1)" or claim="approximate(epsilon=1, delta=1e-5)"'
 
 
 def subject(
-    make: Foreign,
-    schema: Mapping[str, Sequence[Foreign]],
+    make: Any,
+    schema: Mapping[str, Sequence[Any]],
     *,
-    fit: Foreign = "fit",
-    sample: Foreign = "sample",
+    fit: Any = "fit",
+    sample: Any = "sample",
     rows: int = ROWS,
     table: str = "frame",
-    fit_arguments: Mapping[str, Foreign] | None = None,
-    sample_arguments: Mapping[str, Foreign] | None = None,
+    fit_arguments: Mapping[str, Any] | None = None,
+    sample_arguments: Mapping[str, Any] | None = None,
     claim: TradeoffFunction | str | None = None,
     relation: Literal["add_remove", "replace_one"] = "add_remove",
     most: int = MAX_PAIRS,
     out_of_domain: bool = False,
     pairs: Iterable[Pair] | None = None,
     name: str = "",
-    **arguments: Foreign,
+    **arguments: Any,
 ) -> Subject:
     """Read the claim of a generator, and make pairs of tiny tables."""
     if not callable(make):
@@ -88,7 +88,7 @@ class Synthesizer(LibraryObject, inside=inside):
     named: str = ""
 
     @property
-    def audited_class(self) -> Foreign:
+    def audited_class(self) -> Any:
         return self.made.make
 
     @property

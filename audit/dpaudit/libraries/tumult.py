@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.libraries import neighbours
@@ -18,14 +19,14 @@ from dpaudit.libraries.cells import Cells, Node, cells_of
 from dpaudit.libraries.inside import tumult as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
-from dpaudit.values import Foreign, JsonObject, Record, key
+from dpaudit.values import JsonObject, Record, key
 
 _KINDS = {"integer": "i64", "float": "f64", "string": "String"}
 
 
 def subject(
-    measurement: Foreign,
-    d_in: Foreign = 1,
+    measurement: Any,
+    d_in: Any = 1,
     *,
     claim: TradeoffFunction | None = None,
     pairs: Iterable[Pair] | None = None,

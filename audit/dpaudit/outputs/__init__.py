@@ -2,9 +2,6 @@
 
 An object of the class `Outputs` stores a block of outputs in the form in which the mechanism returned them.  An
 encoding converts outputs into a feature matrix.  Each encoding is fitted to past outputs.
-
-May import: `numerics`, `values`.
-Public names: see `__all__`.
 """
 
 from dpaudit.outputs.block import VIEWS, Outputs, View

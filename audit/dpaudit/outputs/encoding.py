@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.query_choice import association
 from dpaudit.outputs.tables import Parts
-from dpaudit.values import OUTPUT, Feature, Foreign, Label
+from dpaudit.values import OUTPUT, Feature, Label
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the column for the number of unknown parts
@@ -248,7 +249,7 @@ def _float(value: int | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _centre(values: Foreign) -> int:
+def _centre(values: Any) -> int:
     """Return the median of integers if at least one absolute value exceeds 2**53, and 0 otherwise."""
     known = sorted(value for value in values if isinstance(value, int))
     return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0

@@ -12,18 +12,19 @@ import pathlib
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from dpaudit.numerics import AnyArray
-from dpaudit.values import Foreign, Label
+from dpaudit.values import Label
 
 LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
 _TIMES = datetime.date | datetime.time | datetime.timedelta
 TEXT = 64  # maximum length of a text that is used as a label, in characters; longer texts are hashed
 
 
-def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
+def some_elements(elements: Iterable[Any]) -> list[Any]:
     """Return the first `LISTED` elements of a set, sorted in an order that is the same in every process."""
     kinds = set(map(type, elements))
     in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from dpaudit.values import Foreign, Output
+from dpaudit.values import Output
 
-_ENCODERS: dict[type, Callable[[Foreign], object]] = {}
+_ENCODERS: dict[type, Callable[[Any], object]] = {}
 
 
-def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
+def register_encoder(kind: type, function: Callable[[Any], object]) -> None:
     """Register a function that converts objects of a class to a type that dpaudit can read.
 
     The objects may be outputs of a mechanism or parts of outputs.  A later registration for the same class replaces an
@@ -34,7 +35,7 @@ def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
     _ENCODERS[kind] = function
 
 
-def encoder_of(output: Output) -> Callable[[Foreign], object] | None:
+def encoder_of(output: Output) -> Callable[[Any], object] | None:
     """Return the encoder that is registered for the class of an output or for its nearest ancestor, or None."""
     if not _ENCODERS:
         return None

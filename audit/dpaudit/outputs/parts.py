@@ -38,6 +38,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,9 @@ from dpaudit.outputs.entries import LISTED, column, is_frame, is_missing, label,
 from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
 from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
 from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
-from dpaudit.values import OUTPUT, Feature, Foreign, Label, Output, words
+from dpaudit.values import OUTPUT, Feature, Label, Output, words
 
-Reader = Callable[[Parts, Feature, Foreign, int], None]
+Reader = Callable[[Parts, Feature, Any, int], None]
 """A function that adds the parts of a value to `Parts`: (parts, name of the value, value, nesting depth)."""
 
 _MAX_KEYS = 512  # maximum number of keys and labels of an output that are read individually
@@ -111,10 +112,10 @@ def _enum(parts: Parts, name: Feature, value: enum.Enum, depth: int) -> None:
     parts.labels[name] = (value.name or str(value.value),)
 
 
-def _numbered(word: str, number: Callable[[Foreign], int | float]) -> Reader:
+def _numbered(word: str, number: Callable[[Any], int | float]) -> Reader:
     """Return a function that reads a value of a type equivalent to a single number, such as a date."""
 
-    def read(parts: Parts, name: Feature, value: Foreign, depth: int) -> None:
+    def read(parts: Parts, name: Feature, value: Any, depth: int) -> None:
         parts.labels[("type of {}", name)], parts.numbers[name] = (word,), number(value)
 
     return read
@@ -154,7 +155,7 @@ def _raised(parts: Parts, name: Feature, value: Raised | BaseException, depth: i
     text(parts, ("message of {}", name), value.message)
 
 
-def _bytes(parts: Parts, name: Feature, value: Foreign, depth: int) -> None:
+def _bytes(parts: Parts, name: Feature, value: Any, depth: int) -> None:
     data = bytes(value)
     parts.labels[("type of {}", name)] = ("bytes",)
     parts.labels[name] = label(data)
@@ -168,7 +169,7 @@ def _array(parts: Parts, name: Feature, array: AnyArray, depth: int) -> None:
     kind = ("type of {}", name)
     if isinstance(array, np.ma.MaskedArray):  # the values below the mask are not visible
         _array(parts, ("mask of {}", name), np.ma.getmaskarray(array), depth)
-        empty: Foreign = np.nan if array.dtype.kind in "fc" else np.zeros((), array.dtype)[()]
+        empty: Any = np.nan if array.dtype.kind in "fc" else np.zeros((), array.dtype)[()]
         array = array.filled(empty)
     array = np.asarray(array)  # a matrix has two dimensions even if it is reshaped
     if array.dtype.kind not in "biuf":
@@ -246,7 +247,7 @@ def _listed(parts: Parts, name: Feature, value: Sequence[object], depth: int) ->
         _sequence(parts, name, value, depth)
 
 
-def _mapping(parts: Parts, name: Feature, value: Mapping[Foreign, Foreign], depth: int) -> None:
+def _mapping(parts: Parts, name: Feature, value: Mapping[Any, Any], depth: int) -> None:
     if len(value) == 2 and all(type(value.get(key)) is str for key in ("raised", "message")):
         # `library: synthesizer` returns the exception of a fit in this form
         _raised(parts, name, Raised(value["raised"], value["message"]), depth)
@@ -263,13 +264,13 @@ def _mapping(parts: Parts, name: Feature, value: Mapping[Foreign, Foreign], dept
     _entries(parts, name, value, depth)
 
 
-def _dataclass(parts: Parts, name: Feature, value: Foreign, depth: int) -> None:
+def _dataclass(parts: Parts, name: Feature, value: Any, depth: int) -> None:
     fields: dict[str, object] = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     parts.labels[("type of {}", name)] = (type(value).__name__,)
     _entries(parts, name, fields, depth)
 
 
-def _entries(parts: Parts, name: Feature, mapping: Mapping[Foreign, object], depth: int) -> None:
+def _entries(parts: Parts, name: Feature, mapping: Mapping[Any, object], depth: int) -> None:
     parts.numbers[("number of keys of {}", name)] = len(mapping)
     for index, (key, value) in enumerate(mapping.items()):
         step = label(key)
@@ -304,7 +305,7 @@ def _names(parts: Parts, name: Feature, names: Sequence[Label]) -> None:
         parts.counts[("number of rows named {} in {}", row, name)] = count
 
 
-def _frame(parts: Parts, name: Feature, frame: Foreign, depth: int) -> None:
+def _frame(parts: Parts, name: Feature, frame: Any, depth: int) -> None:
     """Add the parts of a data frame, which is treated as an unordered collection of rows with optional names."""
     parts.labels[("type of {}", name)] = ("data frame",)
     parts.numbers[("rows of {}", name)], parts.numbers[("columns of {}", name)] = frame.shape[0], frame.shape[1]

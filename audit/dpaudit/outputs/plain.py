@@ -12,13 +12,14 @@ import sys
 import uuid
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics import AnyArray
 from dpaudit.outputs.outcomes import encoder_of
-from dpaudit.values import Foreign, Output, RawOutputs
+from dpaudit.values import Output, RawOutputs
 
 Plain = AnyArray
 """An array of shape (n,) or (n, d) that contains integers, floats or booleans."""
@@ -83,7 +84,7 @@ def plain_array(outputs: RawOutputs) -> tuple[str, Plain]:
     return kinds.pop(), array_of(outputs)
 
 
-def array_of(outputs: Sequence[Foreign]) -> Plain:
+def array_of(outputs: Sequence[Any]) -> Plain:
     """Return outputs of one plain kind as an array of shape (n,) or (n, d)."""
     array = np.array(outputs)
     if array.dtype.kind == "f" and np.isnan(array).any():
@@ -163,7 +164,7 @@ def key_of(output: Output) -> Hashable:
         return "", object()
 
 
-def _content(value: Foreign) -> Hashable:
+def _content(value: Any) -> Hashable:
     kind = type(value)
     name = kind.__qualname__
     if kind in (float, complex, int, bool, str, bytes, type(None)) or isinstance(value, _WRITTEN):

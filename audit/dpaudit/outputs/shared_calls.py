@@ -21,13 +21,14 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs.entries import is_missing
 from dpaudit.outputs.outcomes import OutputError
-from dpaudit.values import Foreign, Output, RawOutputs
+from dpaudit.values import Output, RawOutputs
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 WIDE = 1024  # numbers of an output from which on it stays an array, because lists would take too long
@@ -58,7 +59,7 @@ def _sequence(outputs: RawOutputs) -> AnyArray | list[Output]:
     return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
 
 
-def _alone(value: Foreign) -> Foreign:
+def _alone(value: Any) -> Any:
     """Return the value of an output or of a part of an output, whatever stood beside it."""
     kind = type(value)
     if kind is float or isinstance(value, float | np.floating):
@@ -77,7 +78,7 @@ def _alone(value: Foreign) -> Foreign:
     return _part(value)
 
 
-def _part(value: Foreign) -> Foreign:
+def _part(value: Any) -> Any:
     """Return an array or a container with the values that its entries have alone; other objects are unchanged."""
     kind = type(value)
     if isinstance(value, np.void):

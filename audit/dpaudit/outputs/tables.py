@@ -12,14 +12,14 @@ import fractions
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs.entries import column, is_missing, label_of
-from dpaudit.values import Feature, Foreign, Label
+from dpaudit.values import Feature, Label
 
 MAX_COLUMNS = 64
 """Maximum number of columns that are read; further columns only count."""
@@ -83,7 +83,7 @@ class Table:
         )
 
 
-def read_column(entries: Foreign) -> Column:
+def read_column(entries: Any) -> Column:
     """Read the entries of a column."""
     array = np.asarray(_as_array(entries))
     if array.dtype.kind == "O" and set(map(type, listed := array.tolist())) <= _PLAIN[0]:
@@ -104,7 +104,7 @@ def read_column(entries: Foreign) -> Column:
     return Column(kind, found, codes.reshape(-1), values.tolist(), counts)
 
 
-def frame_columns(frame: Foreign) -> dict[str, Column]:
+def frame_columns(frame: Any) -> dict[str, Column]:
     """Return the first columns of a data frame by title.  A number distinguishes columns with the same title."""
     titles = list(getattr(frame, "column_names", None) or frame.columns)[:MAX_COLUMNS]
     if hasattr(frame, "iloc"):
@@ -133,7 +133,7 @@ def are_rows(entries: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, objec
     return bool(entries) and all(type(row) is dict and all(type(key) is str for key in row) for row in entries)
 
 
-def mapping_columns(mapping: Mapping[Foreign, object]) -> dict[str, Column] | None:
+def mapping_columns(mapping: Mapping[Any, object]) -> dict[str, Column] | None:
     """Return the columns of a dict; None unless all values are flat sequences of one length above 0."""
     if not 0 < len(mapping) <= MAX_COLUMNS or not all(type(title) is str for title in mapping):
         return None
@@ -145,11 +145,11 @@ def mapping_columns(mapping: Mapping[Foreign, object]) -> dict[str, Column] | No
     return {title: read_column(entries) for title, entries in mapping.items()}
 
 
-def _is_flat(entries: Foreign) -> bool:
+def _is_flat(entries: Any) -> bool:
     return isinstance(entries, list | tuple) or (hasattr(entries, "__array__") and len(np.shape(entries)) == 1)
 
 
-def _as_array(entries: Foreign) -> object:
+def _as_array(entries: Any) -> object:
     """Return a list as an array of one type of numbers, or else as an array of objects; keep other columns."""
     if isinstance(entries, np.ndarray):
         return _boxed(entries.tolist()) if entries.ndim > 1 or entries.dtype.names else entries
@@ -181,7 +181,7 @@ def _times(array: AnyArray) -> AnyArray:
     return array
 
 
-def _microseconds(entry: Foreign) -> np.datetime64:
+def _microseconds(entry: Any) -> np.datetime64:
     if is_missing(entry) or entry != entry:  # the missing time of pandas differs from itself
         return np.datetime64("NaT", "us")
     if isinstance(entry, datetime.datetime) and entry.tzinfo is not None:
@@ -202,7 +202,7 @@ def _labels(entries: list[object]) -> Column:
     return Column("labels", None, codes, values, np.bincount(codes, minlength=len(index)))
 
 
-def _titled(columns: Foreign) -> dict[str, Column]:
+def _titled(columns: Any) -> dict[str, Column]:
     found: dict[str, Column] = {}
     for title, entries in columns:
         name, number = title, 1

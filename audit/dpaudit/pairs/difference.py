@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.values import Dataset, Foreign, key
+from dpaudit.values import Dataset, key
 
 MAX_DATASET = 200  # maximum length of the text of a dataset in a result, in characters
 
@@ -51,7 +52,7 @@ def difference(d0: Dataset, d1: Dataset) -> str:
     return words if len(words) <= 160 else f"{words[:159]}…"
 
 
-def _difference(old: Foreign, new: Foreign, depth: int) -> str:
+def _difference(old: Any, new: Any, depth: int) -> str:
     if type(old) is not type(new):
         return f"{type(old).__name__} {_shown(old)} -> {type(new).__name__} {_shown(new)}"
     library = type(old).__module__.split(".")[0]
@@ -74,7 +75,7 @@ def _difference(old: Foreign, new: Foreign, depth: int) -> str:
     return "" if _same(old, new) else f"{_shown(old)} -> {_shown(new)}"
 
 
-def _of_lists(noun: str, old: Sequence[Foreign], new: Sequence[Foreign], depth: int) -> str:
+def _of_lists(noun: str, old: Sequence[Any], new: Sequence[Any], depth: int) -> str:
     if max(len(old), len(new)) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
     front = _bools(map(_same, old, new))
@@ -82,7 +83,7 @@ def _of_lists(noun: str, old: Sequence[Foreign], new: Sequence[Foreign], depth: 
     return _of_units(noun, old, new, front, back, depth)
 
 
-def _of_arrays(old: Foreign, new: Foreign, depth: int) -> str:
+def _of_arrays(old: Any, new: Any, depth: int) -> str:
     if old.ndim == 0 and new.ndim == 0:
         return "" if _same(old, new) else f"{_shown(old)} -> {_shown(new)}"
     if old.shape[1:] != new.shape[1:] or old.ndim != new.ndim:
@@ -97,7 +98,7 @@ def _of_arrays(old: Foreign, new: Foreign, depth: int) -> str:
     return words or ("" if old.dtype == new.dtype else f"type of the elements: {old.dtype} -> {new.dtype}")
 
 
-def _of_frames(old: Foreign, new: Foreign, depth: int) -> str:
+def _of_frames(old: Any, new: Any, depth: int) -> str:
     if columns := _of_lists("column", list(old.columns), list(new.columns), depth):
         return columns
     if max(old.shape[0], new.shape[0]) * old.shape[1] > MAX_COMPARED:
@@ -119,7 +120,7 @@ def _of_frames(old: Foreign, new: Foreign, depth: int) -> str:
     return _first_of(changed, "columns differ") or index
 
 
-def _of_mappings(old: Mapping[Foreign, Foreign], new: Mapping[Foreign, Foreign], depth: int) -> str:
+def _of_mappings(old: Mapping[Any, Any], new: Mapping[Any, Any], depth: int) -> str:
     noun = "column" if isinstance(old, _Row) else "key"
     if max(len(old), len(new)) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
@@ -134,7 +135,7 @@ def _of_mappings(old: Mapping[Foreign, Foreign], new: Mapping[Foreign, Foreign],
     return "" if list(old) == list(new) else "the order of the keys differs"
 
 
-def _of_texts(old: Foreign, new: Foreign) -> str:
+def _of_texts(old: Any, new: Any) -> str:
     noun = "character" if isinstance(old, str) else "byte"
     if max(len(old), len(new)) > MAX_COMPARED:
         return _counts(noun, len(old), len(new))
@@ -148,7 +149,7 @@ def _of_texts(old: Foreign, new: Foreign) -> str:
     return f"from {noun} {start + 1:,}: {_shown(part0)} -> {_shown(part1)}"
 
 
-def _of_units(noun: str, old: Foreign, new: Foreign, front: _Equal, back: _Equal, depth: int) -> str:
+def _of_units(noun: str, old: Any, new: Any, front: _Equal, back: _Equal, depth: int) -> str:
     """Describe the difference between two sequences of records, rows or elements, called units."""
 
     def named(place: int) -> str:
@@ -178,7 +179,7 @@ def _of_units(noun: str, old: Foreign, new: Foreign, front: _Equal, back: _Equal
     return f"{noun}s {named(start)} to {named(start + extra - 1)} {change}; the first: {_shown(longer[start])}"
 
 
-def _changed(name: str, old: Foreign, new: Foreign, depth: int) -> str:
+def _changed(name: str, old: Any, new: Any, depth: int) -> str:
     """Describe the change of a named value.  If the value is long, describe the change inside the value."""
     long = not (is_complete(_plain(old), _MAX_VALUE) and is_complete(_plain(new), _MAX_VALUE))
     if depth and long and type(old) is type(new) and (inside := _difference(old, new, depth - 1)):
@@ -198,11 +199,11 @@ def _leading(equal: _Equal) -> int:
     return len(equal) if equal.all() else int(equal.argmin())
 
 
-def _same(old: Foreign, new: Foreign) -> bool:
+def _same(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and key(old) == key(new))
 
 
-def _equal_elements(old: Foreign, new: Foreign) -> _Equal:
+def _equal_elements(old: Any, new: Any) -> _Equal:
     """Compare two arrays of equal shape element by element, or row by row.  NaN is considered equal to NaN."""
     try:
         equal = np.asarray((old == new) | ((old != old) & (new != new)), dtype=bool)
@@ -215,24 +216,24 @@ def _bools(found: Iterable[bool]) -> _Equal:
     return np.fromiter(found, dtype=bool)
 
 
-class _Row(dict[Foreign, Foreign]):
+class _Row(dict[Any, Any]):
     """The cells of one row of a data frame, by column name."""
 
 
-def _columns(frame: Foreign) -> list[Foreign]:
+def _columns(frame: Any) -> list[Any]:
     columns = (frame.iloc[:, i] for i in range(frame.shape[1])) if hasattr(frame, "iloc") else frame.get_columns()
     return [np.fromiter(_column(column), dtype=object, count=len(frame)) for column in columns]
 
 
-def _column(series: Foreign) -> list[Foreign]:
+def _column(series: Any) -> list[Any]:
     return list(series.tolist() if hasattr(series, "tolist") else series.to_list())
 
 
-def _shown(value: Foreign) -> str:
+def _shown(value: Any) -> str:
     return brief(_plain(value), _MAX_VALUE)
 
 
-def _plain(value: Foreign) -> Foreign:
+def _plain(value: Any) -> Any:
     """Convert numpy numbers and short numpy arrays to Python numbers and lists, whose representations are shorter."""
     if isinstance(value, np.generic):
         return value.item()

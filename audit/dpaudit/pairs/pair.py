@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.pairs.difference import MAX_COMPARED, brief, hidden_difference
 from dpaudit.text import relation_meant
-from dpaudit.values import Dataset, Foreign, key
+from dpaudit.values import Dataset, key
 
 Relation = Literal["add_remove", "replace_one", "unspecified"]
 _PLAIN = (int, float, str, bytes, tuple, list, dict, type(None))
@@ -167,7 +167,7 @@ def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
         return None, None
 
 
-def _rows(dataset: Foreign) -> list[Row]:
+def _rows(dataset: Any) -> list[Row]:
     """Return the rows of a table; raise an exception if the dataset is no table or is too large."""
     if isinstance(dataset, list | tuple):
         if len(dataset) > MAX_COMPARED or not all(type(row) is dict for row in dataset):

@@ -6,8 +6,9 @@ import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dpaudit.values import Foreign, Record
+from dpaudit.values import Record
 
 Schema = Mapping[str, Sequence[Record]]  # a mapping from each column to (low, high) or to a list of categories
 
@@ -60,7 +61,7 @@ def of_table(schema: Schema) -> Records:
     return Records(at, unusual)
 
 
-def read_schema(schema: Foreign) -> dict[str, Sequence[Record]]:
+def read_schema(schema: Any) -> dict[str, Sequence[Record]]:
     """Return a schema with plain values: a tuple of two numbers, or a list of categories, for each column."""
     if not isinstance(schema, Mapping):
         raise ValueError(
@@ -72,7 +73,7 @@ def read_schema(schema: Foreign) -> dict[str, Sequence[Record]]:
     return {column: _read_column(f"schema: {column}", values) for column, values in schema.items()}
 
 
-def _read_column(where: str, values: Foreign) -> Sequence[Record]:
+def _read_column(where: str, values: Any) -> Sequence[Record]:
     listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
     if not (listed or (hasattr(values, "tolist") and hasattr(values, "__len__"))) or len(values) == 0:
         got = "a set, which has no order" if isinstance(values, set | frozenset) else f"{values!r}"

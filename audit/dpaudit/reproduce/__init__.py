@@ -2,7 +2,4 @@
 
 Nothing that a result names is run or imported.  All text of a result reaches the script as the literal of a plain
 value, as a checked Python name, or in a comment without control characters.
-
-May import: `claims`, `config`, `libraries`, `result`, `rounding`, `text`, `values`.
-Public names: `script.script_of`, `script.as_markdown`, `script.Script`, `literals.Unwritable`.
 """

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from dpaudit.libraries.configured import ROWS
 from dpaudit.libraries.inside import diffprivlib, opendp
@@ -18,7 +19,7 @@ from dpaudit.reproduce.literals import (
     named_arguments,
     refuse_secrets,
 )
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 _COMBINATORS = re.compile(
     r"make_\w*(?:composition|_to_|fix_delta|amplification|select_private|odometer|filter|approximate|chain_)\w*"
@@ -26,7 +27,7 @@ _COMBINATORS = re.compile(
 _FEATURES = '"contrib", "honest-but-curious", "floating-point"'
 
 
-def library_lines(library: str, call: str, given: Foreign) -> list[str]:
+def library_lines(library: str, call: str, given: Any) -> list[str]:
     """Return lines that define `release(dataset)`.
 
     Functions are imported under the name `audited`, because a name such as `sum` would hide a function that the script
@@ -42,7 +43,7 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
     return {"opendp": _opendp, "diffprivlib": _diffprivlib, "pydp": _pydp}[library](call, given)
 
 
-def _opendp(call: str, given: Foreign) -> list[str]:
+def _opendp(call: str, given: Any) -> list[str]:
     if call != "chain" and not opendp.CONSTRUCTOR.fullmatch(call):
         raise Unwritable(f"the call of opendp must be a constructor such as make_laplace, got {brief_text(call)}")
     homes: dict[str, set[str]] = {}
@@ -56,7 +57,7 @@ def _opendp(call: str, given: Foreign) -> list[str]:
     ]
 
 
-def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, inside: bool) -> str:
+def _constructed(call: str, given: Any, homes: dict[str, set[str]], *, inside: bool) -> str:
     """Return the call of a constructor of OpenDP, and add the module of each constructor to `homes`."""
     if call == "chain":
         raise Unwritable("a chain of OpenDP's constructors is longer than a short script; audit a function in a file")
@@ -84,7 +85,7 @@ def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, insid
     return f"{call}({', '.join(f'{name}={_built(taken[name], homes)}' for name in names)})"
 
 
-def _is_constructor(value: Foreign) -> bool:
+def _is_constructor(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     name = next(iter(value))
@@ -92,7 +93,7 @@ def _is_constructor(value: Foreign) -> bool:
     return constructor and name.isascii()
 
 
-def _built(value: Foreign, homes: dict[str, set[str]]) -> str:
+def _built(value: Any, homes: dict[str, set[str]]) -> str:
     if isinstance(value, list) and any(map(_is_constructor, value)):
         return f"[{', '.join(_built(part, homes) for part in value)}]"
     if _is_constructor(value):
@@ -101,7 +102,7 @@ def _built(value: Foreign, homes: dict[str, set[str]]) -> str:
     return literal(value)
 
 
-def _diffprivlib(call: str, given: Foreign) -> list[str]:
+def _diffprivlib(call: str, given: Any) -> list[str]:
     name = call.rpartition(".")[2]
     named = diffprivlib.with_tuples(named_arguments(given))
     if name in ("histogram2d", "histogramdd"):
@@ -124,7 +125,7 @@ def _diffprivlib(call: str, given: Foreign) -> list[str]:
     return [imported, f"release = audited({arguments(named)}).randomise"]
 
 
-def _pydp(call: str, given: Foreign) -> list[str]:
+def _pydp(call: str, given: Any) -> list[str]:
     return [
         f"from pydp.algorithms.laplacian import {call} as audited",
         f"algorithm = audited({arguments(given)})",

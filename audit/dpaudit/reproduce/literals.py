@@ -5,11 +5,12 @@ from __future__ import annotations
 import keyword
 import math
 import re
+from typing import Any
 
 import numpy as np
 
 from dpaudit.text import MASK, masked, masked_values, one_line, shortened
-from dpaudit.values import Foreign, JsonObject
+from dpaudit.values import JsonObject
 
 MAX_LITERAL = 4_000
 """Maximum length of the literal of one value, in characters.  Longer scripts cannot be read or pasted."""
@@ -21,7 +22,7 @@ class Unwritable(Exception):
     """Raised if a script cannot be written.  The message states the reason and what to do."""
 
 
-def literal(value: Foreign) -> str:
+def literal(value: Any) -> str:
     """Return an expression of ASCII characters whose value is the given plain value."""
     refuse_secrets(value)
     try:
@@ -33,13 +34,13 @@ def literal(value: Foreign) -> str:
     return text
 
 
-def refuse_secrets(value: Foreign) -> None:
+def refuse_secrets(value: Any) -> None:
     """Raise Unwritable if a value looks like a secret, or if a mask has already replaced a secret in it."""
     if MASK in repr(masked_values(value)):
         raise Unwritable("a value looks like a secret, which no script may contain")
 
 
-def _written(value: Foreign) -> str:
+def _written(value: Any) -> str:
     match value:
         case None | bool() | str() | bytes():
             return ascii(value)
@@ -85,7 +86,7 @@ def checked_name(name: str, what: str) -> str:
     return name
 
 
-def arguments(values: Foreign) -> str:
+def arguments(values: Any) -> str:
     """Return the arguments of a call: a list becomes positional arguments, and a dict becomes named arguments."""
     if isinstance(values, list | tuple):
         return ", ".join(map(literal, values))
@@ -96,7 +97,7 @@ def arguments(values: Foreign) -> str:
     return ", ".join(f"{name}={literal(value)}" for name, value in named.items())
 
 
-def named_arguments(values: Foreign) -> JsonObject:
+def named_arguments(values: Any) -> JsonObject:
     """Return the named arguments of a call as a dict; {} for None."""
     if values is not None and not (isinstance(values, dict) and all(isinstance(name, str) for name in values)):
         raise Unwritable(f"the arguments of a call must be a dict whose keys are texts, got {brief_text(repr(values))}")

@@ -2,9 +2,6 @@
 
 `AuditResult` has methods that draw or write reports, and they call `dpaudit_reports`.  This import cycle is intended;
 the project has no other.
-
-May import: `claims`, `inference`, `numerics`, `rounding`, `text`, `values`.
-Public names: `model.AuditResult`, `values.Verdict`, `evidence`, `files`.
 """
 
 RESULTS = "dpaudit-results"

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -40,7 +40,7 @@ from dpaudit.result.values import (
     beyond,
 )
 from dpaudit.text import Reason, WarningCode
-from dpaudit.values import Foreign, Json, JsonObject, Parameters
+from dpaudit.values import Json, JsonObject, Parameters
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -176,7 +176,7 @@ def as_text(values: JsonObject) -> str:
     return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
 
-def plain(value: Foreign) -> Json:
+def plain(value: Any) -> Json:
     """Convert a value of a result to plain JSON values.  Infinite numbers and NaN are converted to text."""
     match value:
         case np.ndarray():

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
-from dpaudit.values import Foreign, Json, JsonObject
+from dpaudit.values import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,21 +94,21 @@ class Provenance:
 
 
 @cache
-def _adapters() -> dict[str, Foreign]:
+def _adapters() -> dict[str, Any]:
     from pydantic import TypeAdapter  # loads slowly
 
     hints = get_type_hints(Provenance)
     return {name: TypeAdapter(hints[name]) for name in _NAMES}
 
 
-def _read(name: str, value: Json) -> Foreign:
+def _read(name: str, value: Json) -> Any:
     """Return the value of a field; None if it has another type."""
     with suppress(ValueError, TypeError):
         return _adapters()[name].validate_json(json.dumps(value), strict=True)
     return None
 
 
-def _plain(value: Foreign) -> Json:
+def _plain(value: Any) -> Json:
     match value:
         case SourceFile():
             return dataclasses.asdict(value)

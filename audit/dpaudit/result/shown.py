@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from dpaudit.result.atomic_write import write_whole
-from dpaudit.values import Foreign
 
 
 class Shown:
@@ -15,7 +14,7 @@ class Shown:
     def __bool__(self) -> bool:
         """Raise TypeError, because a test such as `assert audit(...)` would otherwise always pass."""
         raise TypeError(
-            f"a result has no truth value (this one: {cast(Foreign, self).verdict.value}); use result.violated, or "
+            f"a result has no truth value (this one: {cast(Any, self).verdict.value}); use result.violated, or "
             "compare result.verdict with a Verdict"
         )
 
@@ -27,48 +26,48 @@ class Shown:
         """
         from dpaudit.result.files import as_text
 
-        write_whole(path, as_text(cast(Foreign, self).to_dict()))
+        write_whole(path, as_text(cast(Any, self).to_dict()))
 
     def to_pdf(self, path: str | Path, *, paper: str = "a4") -> None:
         """Write the report of this audit as a PDF file; `paper` is "a4" or "letter"."""
         from dpaudit_reports import write_pdf
 
-        write_pdf([cast(Foreign, self)], path, paper=paper)
+        write_pdf([cast(Any, self)], path, paper=paper)
 
     def as_pdf(self) -> bytes:
         """Return the report of this audit as the content of a PDF file."""
         from dpaudit_reports import to_pdf
 
-        return to_pdf([cast(Foreign, self)])
+        return to_pdf([cast(Any, self)])
 
     def to_html(self, path: str | Path) -> None:
         """Write the report of this audit as a single, self-contained HTML file."""
         from dpaudit_reports import write_html
 
-        write_html([cast(Foreign, self)], path)
+        write_html([cast(Any, self)], path)
 
     def to_markdown(self) -> str:
         """Return a short report in Markdown, suitable as a comment on a pull request."""
         from dpaudit_reports import to_markdown
 
-        return to_markdown([cast(Foreign, self)])
+        return to_markdown([cast(Any, self)])
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook displays for the result."""
         from dpaudit_reports import to_fragment
 
-        return to_fragment([cast(Foreign, self)])
+        return to_fragment([cast(Any, self)])
 
     def plot(
         self,
-        kind: Foreign = "tradeoff",
-        ax: Foreign = None,
+        kind: Any = "tradeoff",
+        ax: Any = None,
         *,
         label: str | None = None,
         color: str | None = None,
         claim: bool = True,
         legend: bool = True,
-    ) -> Foreign:
+    ) -> Any:
         """Draw a plot of the result.
 
         With `label` or `color`, or on axes that already hold such a plot, the result adds one line, so that several
@@ -81,4 +80,4 @@ class Shown:
 
         if not isinstance(kind, str):  # `plot(ax)`
             kind, ax = "tradeoff", kind
-        return plot_result(cast(Foreign, self), kind, ax, label=label, color=color, claim=claim, legend=legend)
+        return plot_result(cast(Any, self), kind, ax, label=label, color=color, claim=claim, legend=legend)

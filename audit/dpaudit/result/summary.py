@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.result.confirmation import confirmation_words
@@ -13,9 +14,8 @@ from dpaudit.result.values import MEASUREMENT, Verdict, Witness
 from dpaudit.result.words import words_of
 from dpaudit.rounding import count, lower, percent_at_least, percent_at_most, rate_at_most, upper
 from dpaudit.text import one_line
-from dpaudit.values import Foreign
 
-AuditResult = Foreign  # `result.model`, which uses this module, defines it
+AuditResult = Any  # `result.model`, which uses this module, defines it
 
 Written = Callable[..., str]
 """Writes a rounded number: `lower` or `upper` of `dpaudit.rounding`, or `at_least` or `at_most` of the reports."""

@@ -1,9 +1,6 @@
 """Runs the user's code: functions, files, private environments and programs.
 
 This package also identifies and compares that code.  Each trial has its own random stream, in any process.
-
-May import: `outputs`, `pairs`, `settings`, `text`, `values`.
-Public names: see `__all__`.
 """
 
 try:

@@ -12,10 +12,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpaudit.settings import BACKENDS, check_choice
-from dpaudit.values import Foreign
 
 _IDLE_SECONDS = 300  # an idle worker ends after this number of seconds; joblib has the same value
 _SAFE_PATH = "PYTHONSAFEPATH"  # with this variable, Python does not search the working folder for modules
@@ -77,13 +76,13 @@ def _ray(scheduler: str | None) -> Iterator[None]:
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
-_kept: ContextVar[dict[int, Foreign] | None] = ContextVar("_kept", default=None)  # pools by `jobs`; None keeps no pool
+_kept: ContextVar[dict[int, Any] | None] = ContextVar("_kept", default=None)  # pools by `jobs`; None keeps no pool
 
 
 @contextmanager
 def _keeping_pools() -> Iterator[None]:
     """Keep the workers between calls, because Ray would otherwise restart them for each block of trials."""
-    pools: dict[int, Foreign] = {}
+    pools: dict[int, Any] = {}
     token = _kept.set(pools)
     try:
         yield
@@ -125,14 +124,14 @@ def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -
         raise
 
 
-def one_worker() -> Foreign:
+def one_worker() -> Any:
     """Return an executor of loky with one worker process on this machine."""
     _start_trackers()
     loky = importlib.import_module("joblib.externals.loky")
     return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_with_users_path())
 
 
-_worker: Foreign = None  # the executor of `_in_one_worker`
+_worker: Any = None  # the executor of `_in_one_worker`
 _owner = 0  # id of the process that started `_worker`; a fork of that process has another id
 
 
@@ -143,7 +142,7 @@ def on_this_machine() -> bool:
     return type(get_active_backend()[0]).__name__ == "LokyBackend"
 
 
-def _parallel(jobs: int) -> Foreign:
+def _parallel(jobs: int) -> Any:
     """Return the joblib object that makes the calls."""
     from joblib import Parallel
     from joblib.parallel import get_active_backend
@@ -176,7 +175,7 @@ def _restore_safe_path(value: str | None) -> None:
         os.environ[_SAFE_PATH] = value
 
 
-def _with_users_path() -> dict[str, Foreign]:
+def _with_users_path() -> dict[str, Any]:
     """Return the arguments that make each worker of loky restore PYTHONSAFEPATH first."""
     return {"initializer": _restore_safe_path, "initargs": (os.environ.get(_SAFE_PATH),)}
 
@@ -189,7 +188,7 @@ def dask_workers() -> frozenset[str]:
     return frozenset(client.nthreads()) if client is not None else frozenset()
 
 
-def _module(name: str, extra: str) -> Foreign:
+def _module(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:

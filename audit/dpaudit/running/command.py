@@ -21,6 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from dpaudit.running.protocol import OUTSIDE, REPORTED, MechanismError, Run
 from dpaudit.running.raised import message_of, of_machine
 from dpaudit.settings import check_memory
 from dpaudit.text import masked_command
-from dpaudit.values import Dataset, Foreign, Json, JsonObject, Output
+from dpaudit.values import Dataset, Json, JsonObject, Output
 
 SEEDS = 2**53  # upper limit of seeds (exclusive); a JSON reader with float64 numbers reads smaller seeds exactly
 
@@ -130,7 +131,7 @@ class CommandMechanism(Program):
         if outcomes or "seconds" not in found:
             return Run(output, None, elapsed, OUTSIDE)
         times = found["seconds"]
-        one: Foreign = times[0] if isinstance(times, list) and len(times) == 1 else None
+        one: Any = times[0] if isinstance(times, list) and len(times) == 1 else None
         if type(one) not in (int, float) or not 0 <= one < 1e300:
             allowed = "a list with one finite number >= 0, as n = 1"
             raise self._child().failed(f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}')
@@ -198,7 +199,7 @@ def _end_of_line(heard: bytearray, before: int) -> int:
 _FLOAT, _BYTES = "$float", "$bytes"
 
 
-def _plain(value: Foreign) -> Foreign:
+def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, float):

@@ -18,6 +18,7 @@ import fractions
 import pickle
 import types
 from contextlib import suppress
+from typing import Any
 
 try:
     import numpy
@@ -28,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from dpaudit.values import Foreign, Output, RawOutputs
+    from dpaudit.values import Output, RawOutputs
 
 
 class NotCopyable(Exception):
@@ -54,21 +55,21 @@ IMMUTABLE: frozenset[type] = frozenset(_PLAIN | _TIMES | _NUMBERS)  # records of
 _SMALLEST = type("Empty", (), {}).__basicsize__  # size of an object with nothing but a `__dict__`
 
 
-def parts(value: Foreign) -> Collection[Foreign]:
+def parts(value: Any) -> Collection[Any]:
     """Return the entries of a container, and the keys of a dict."""
     if isinstance(value, dict):
         return [*value, *value.values()]
     return value if isinstance(value, (list, tuple, set, frozenset)) else ()
 
 
-def immutable(value: Foreign) -> bool:
+def immutable(value: Any) -> bool:
     """Whether `value` and all its parts are certainly immutable."""
     kind = type(value)
     frozen = kind is frozenset or (issubclass(kind, tuple) and kind.__dictoffset__ == 0)  # includes named tuples
     return kind in IMMUTABLE or (frozen and all(map(immutable, value)))
 
 
-def plain(value: Foreign) -> bool:
+def plain(value: Any) -> bool:
     """Whether a value consists of lists, dicts, sets, tuples and immutable values only."""
     kind = type(value)
     return kind in IMMUTABLE or (
@@ -77,7 +78,7 @@ def plain(value: Foreign) -> bool:
     )
 
 
-def detached(value: Foreign) -> Foreign:
+def detached(value: Any) -> Any:
     """Return an equal value of the same type that shares no mutable object with `value`."""
     try:
         return copier(value)()
@@ -87,7 +88,7 @@ def detached(value: Foreign) -> Foreign:
         raise NotCopyable(f"a {type(value).__module__}.{type(value).__qualname__} cannot be copied ({words})") from None
 
 
-def copier(value: Foreign) -> Callable[[], Foreign]:
+def copier(value: Any) -> Callable[[], Any]:
     """Return a function that copies `value`, which the caller must not change afterwards."""
     kind = type(value)
     if immutable(value):
@@ -97,7 +98,7 @@ def copier(value: Foreign) -> Callable[[], Foreign]:
     if kind in (list, dict, set):
         inside = parts(value)
         if IMMUTABLE.issuperset(map(type, inside)) or all(map(immutable, inside)):
-            shallow: Callable[[], Foreign] = value.copy
+            shallow: Callable[[], Any] = value.copy
             return shallow
     package = kind.__module__.partition(".")[0]
     pickled = package == "pandas" and _holds_mutable_cells(value)  # a deep copy of pandas copies only their references
@@ -111,13 +112,13 @@ def copier(value: Foreign) -> Callable[[], Foreign]:
     return lambda: copy.deepcopy(value)
 
 
-def _holds_mutable_cells(frame: Foreign) -> bool:
+def _holds_mutable_cells(frame: Any) -> bool:
     columns = [frame[name] for name in frame.columns] if hasattr(frame, "columns") else [frame]
     objects = [column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False)]
     return not all(immutable(cell) for column in objects for cell in column)
 
 
-def detached_batch(outputs: Foreign) -> RawOutputs:
+def detached_batch(outputs: Any) -> RawOutputs:
     """Copy the outputs of one call of a batched mechanism, so that they share no object with it or with each other."""
     if type(outputs) is numpy.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")
@@ -151,7 +152,7 @@ def refuse_shared(outputs: Iterable[Output]) -> None:
                 )
 
 
-def _mutable(value: Foreign) -> Iterator[tuple[object, str]]:
+def _mutable(value: Any) -> Iterator[tuple[object, str]]:
     """Yield a key and the type name of each mutable object in a value."""
     kind = type(value)
     if numpy is not None and isinstance(value, numpy.ndarray):
@@ -163,7 +164,7 @@ def _mutable(value: Foreign) -> Iterator[tuple[object, str]]:
         yield from _mutable(part)
 
 
-def _constant(value: Foreign) -> bool:
+def _constant(value: Any) -> bool:
     """Whether runs may share this object, such as an enum, a function, a time, a sentinel or a frozen dataclass."""
     if isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType, datetime.date)):
         return True

@@ -27,12 +27,12 @@ import threading
 import types
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpaudit.running.modules import address, is_library
-from dpaudit.values import PLAIN, ContentPickler, Foreign, joined
+from dpaudit.values import PLAIN, ContentPickler, joined
 
 _WITHOUT_CONTENT = (
     np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random,
@@ -64,7 +64,7 @@ def fingerprint(value: object) -> Fingerprint:
     return Fingerprint(found.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
 
 
-def same_content(a: Foreign, b: Foreign) -> bool:
+def same_content(a: Any, b: Any) -> bool:
     """Whether two values certainly have the same type and content."""
     if type(a) is not type(b):
         return False
@@ -77,7 +77,7 @@ def same_content(a: Foreign, b: Foreign) -> bool:
 
 
 class _Walk(ContentPickler):
-    def __init__(self, file: Foreign) -> None:
+    def __init__(self, file: Any) -> None:
         super().__init__(file)
         self.not_compared: set[str] = set()
         self.libraries: set[str] = set()
@@ -89,7 +89,7 @@ class _Walk(ContentPickler):
         self.not_compared |= found.not_compared
         return found.sha256.encode()
 
-    def persistent_id(self, value: Foreign) -> tuple[object, ...] | None:
+    def persistent_id(self, value: Any) -> tuple[object, ...] | None:
         kind = type(value)
         if kind in PLAIN:
             return _short(value) if kind in (str, list, tuple) else None
@@ -112,13 +112,13 @@ class _Walk(ContentPickler):
             return self._again(value) or self._described(value)
         return None
 
-    def reducer_override(self, value: Foreign) -> Foreign:
+    def reducer_override(self, value: Any) -> Any:
         """Return how an object is pickled, or its type if it cannot be pickled."""
         if again := self._again(value):
             return tuple, (again,)
         try:
             reduce = copyreg.dispatch_table.get(type(value))
-            found: Foreign = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if reduce is None else reduce(value)
+            found: Any = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if reduce is None else reduce(value)
         except Exception:
             self.not_compared.add(_name(type(value)))
             found = _name(type(value))
@@ -131,7 +131,7 @@ class _Walk(ContentPickler):
         self._met[id(value)] = len(self._met), value
         return None
 
-    def _described(self, value: Foreign) -> tuple[object, ...]:
+    def _described(self, value: Any) -> tuple[object, ...]:
         if not isinstance(value, types.FunctionType | type):
             fields = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
             return ("dataclass", type(value), fields)
@@ -154,7 +154,7 @@ class _Walk(ContentPickler):
         return found
 
 
-def _short(value: Foreign) -> tuple[object, ...] | None:
+def _short(value: Any) -> tuple[object, ...] | None:
     """Return a text without the name of a temporary folder, and equal kinds of items in one piece."""
     if type(value) is str:
         found = _TEMPORARY.sub("", value) if "/tmp" in value else value

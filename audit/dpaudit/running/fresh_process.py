@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from dpaudit.running.raised import in_words
 from dpaudit.running.runs import Outcome, Runs
 from dpaudit.running.streams import seed_global_randomness
 from dpaudit.running.wire import HEADER, frame, frame_size, own_streams, received, unframe
-from dpaudit.values import Foreign, Parameters
+from dpaudit.values import Parameters
 
 _LOCK, _REENTRANT_LOCK = type(threading.Lock()), type(threading.RLock())
 Made = tuple[Outcome, Outcome]
@@ -98,7 +99,7 @@ def _copy(mechanism: object) -> bytes:
     """Pickle a mechanism with new seeds for its generators on loading, free locks and empty caches."""
 
     class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
-        def reducer_override(self, obj: Foreign) -> Foreign:
+        def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, np.random.BitGenerator) or type(obj) in (random.Random, np.random.RandomState):
                 return _seeded, (type(obj),)
             if isinstance(obj, _LOCK | _REENTRANT_LOCK):
@@ -112,13 +113,13 @@ def _copy(mechanism: object) -> bytes:
     return file.getvalue()
 
 
-def _seeded(kind: type) -> Foreign:
+def _seeded(kind: type) -> Any:
     """Return a random generator with a seed from the global state of `random`."""
     seed = random.getrandbits(128)
     return kind(np.random.MT19937(seed)) if kind is np.random.RandomState else kind(seed)
 
 
-def _cached(function: Callable[..., Foreign], parameters: Parameters) -> Foreign:
+def _cached(function: Callable[..., Any], parameters: Parameters) -> Any:
     return functools.lru_cache(**parameters)(function)
 
 
@@ -172,7 +173,7 @@ def _in_a_new_process(runs0: Runs, runs1: Runs, since: float) -> Made:
             child.close()
     except MechanismError as error:
         raise NotPossible(" ".join(str(error).split())[:300]) from None
-    found: Foreign = pickle.loads(unframe(answer[HEADER.size :]))  # safe, because this module wrote it
+    found: Any = pickle.loads(unframe(answer[HEADER.size :]))  # safe, because this module wrote it
     if isinstance(found, str):
         raise NotPossible(found)
     return _checked(found)
@@ -184,7 +185,7 @@ def _checked(found: Made) -> Made:
     return found
 
 
-def _cloudpickle() -> Foreign:
+def _cloudpickle() -> Any:
     """Import cloudpickle.  joblib 1.6 and later require this package, and earlier versions contain it."""
     try:
         return importlib.import_module("cloudpickle")

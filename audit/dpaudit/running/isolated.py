@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dpaudit.running.environments import Environment, environment
 from dpaudit.running.processes import TIMEOUT, Child, Program
 from dpaudit.running.protocol import ENVIRONMENT, MechanismError, Run
 from dpaudit.running.requirements import Lock, this_version
-from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
+from dpaudit.values import Dataset, Parameters, RawOutputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ class IsolatedMechanism(Program):
         return bool(self._about_object["batched"])
 
     @property
-    def _about_object(self) -> dict[str, Foreign]:
+    def _about_object(self) -> dict[str, Any]:
         return answer_of(self._child(), {"do": "about"}, self.timeout, "facts about the mechanism")
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
@@ -161,7 +162,7 @@ class IsolatedMechanism(Program):
         return child
 
 
-def answer_of(child: Child, request: dict[str, object], timeout: float | None, awaited: str) -> dict[str, Foreign]:
+def answer_of(child: Child, request: dict[str, object], timeout: float | None, awaited: str) -> dict[str, Any]:
     """Send a request to a worker and return its answer."""
     try:
         frame = wire.frame(request)
@@ -169,7 +170,7 @@ def answer_of(child: Child, request: dict[str, object], timeout: float | None, a
         raise MechanismError(f"the dataset cannot be sent to {child.name}: {error}") from None
     answer = child.exchange(frame, wire.frame_size, timeout=timeout, awaited=awaited)
     try:
-        found: dict[str, Foreign] = wire.unframe(answer[wire.HEADER.size :])
+        found: dict[str, Any] = wire.unframe(answer[wire.HEADER.size :])
     except ValueError as error:
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
     if "error" in found:

@@ -11,12 +11,13 @@ import difflib
 import inspect
 import os
 import sys
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dpaudit.values import Foreign
+    from dpaudit.values import Any
 
 _MARKS = ("os.py", "site.py", "timeit.py")  # only the folder of a standard library holds all these files
 _INSTALLED = ("site-packages", "dist-packages")  # folders of packages inside the folder of a standard library
@@ -37,7 +38,7 @@ def checked_file(name: str, folder: str) -> str:
     return path
 
 
-def object_named(address: str, module: Foreign) -> Foreign:
+def object_named(address: str, module: Any) -> Any:
     """Return the object of a module that an address names; raise LookupError if it is missing or not allowed."""
     module_name, _, object_name = address.rpartition(":")
     found = module
@@ -58,7 +59,7 @@ def _question(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def misfit(found: Foreign, batched: bool = False) -> str:
+def misfit(found: Any, batched: bool = False) -> str:
     """Return why an object is not a mechanism, as words that follow its name in a message, or ""."""
     if isinstance(found, type):
         return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"
@@ -84,7 +85,7 @@ def misfit(found: Foreign, batched: bool = False) -> str:
     return problem + "; if it returns one output, remove `batched`"
 
 
-def _binds(signature: Foreign, values: tuple[str, ...]) -> bool:
+def _binds(signature: Any, values: tuple[str, ...]) -> bool:
     try:
         signature.bind(*values)
     except TypeError:
@@ -110,7 +111,7 @@ def is_standard_file(path: str) -> bool:
     return False
 
 
-def refusal(found: Foreign) -> str:
+def refusal(found: Any) -> str:
     """Return why a module, function or class of the standard library is refused, as words that follow its name.
 
     For example, `timeit.timeit` would run parameters and datasets as code, and so would `os.system` in a file that

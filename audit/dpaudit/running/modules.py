@@ -11,8 +11,7 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
-
-from dpaudit.values import Foreign
+from typing import Any
 
 _IMPORTERS = ("import_module", "__import__")
 _OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
@@ -42,12 +41,12 @@ def module_file(module_name: str) -> Path | None:
     return path.absolute() if path is not None and path.is_file() else None
 
 
-def address(value: Foreign) -> tuple[str, str, Foreign] | None:
+def address(value: Any) -> tuple[str, str, Any] | None:
     """Return the module and qualified name of a function or class, and the object there, which may differ; or None."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
-    found: Foreign = sys.modules.get(module)
+    found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return module, name, found

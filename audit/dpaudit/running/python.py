@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dpaudit.running.limits import (
     RunTimeout,
@@ -27,7 +28,7 @@ from dpaudit.running.protocol import Batched, MechanismError, samples
 from dpaudit.running.raised import raised
 from dpaudit.running.worker import from_file
 from dpaudit.text import masked_values, nearest
-from dpaudit.values import Foreign, Parameters
+from dpaudit.values import Parameters
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class PythonMechanism:
     code: str = ""
 
     @cached_property
-    def loaded(self) -> Foreign:
+    def loaded(self) -> Any:
         """The mechanism object.  All exceptions of the user's code, even `SystemExit`, become a MechanismError."""
         before = current_folder()
         try:
@@ -73,7 +74,7 @@ class PythonMechanism:
         """The working directory that the mechanism set while it was loaded, or "" if the directory was not changed."""
         return str(self.__dict__.get("_moved_to", ""))
 
-    def _load(self) -> Foreign:
+    def _load(self) -> Any:
         module_name, _, object_name = self.address.rpartition(":")
         if not module_name or not object_name:
             raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")

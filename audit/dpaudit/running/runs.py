@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from dpaudit.running.side_effects import SideEffects, watched
 from dpaudit.running.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
 from dpaudit.running.wire import differ
 from dpaudit.settings import DEFAULTS, Failures, check_memory
-from dpaudit.values import Foreign, Output, RawOutputs
+from dpaudit.values import Output, RawOutputs
 
 _FIRST_RUNS = 8  # changes of the dataset are checked after these, and later after runs whose index is a power of 2
 
@@ -54,9 +55,9 @@ class Dataset:
     def __getstate__(self) -> object:
         return (self.value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
 
-    def __setstate__(self, state: tuple[Foreign]) -> None:
+    def __setstate__(self, state: tuple[Any]) -> None:
         (self.value,) = state
-        self.copy: Callable[[], Foreign] = copier(self.value)
+        self.copy: Callable[[], Any] = copier(self.value)
         self.fixed = immutable(self.value)
 
 
@@ -137,7 +138,7 @@ class Runs:
         side_effects.moved_to = side_effects.moved_to or str(getattr(self.mechanism, "moved_to", ""))
         return replace(outcome, side_effects=side_effects)
 
-    def _one_by_one(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
+    def _one_by_one(self, mechanism: Any, timeout: Timeout, side_effects: SideEffects) -> Outcome:
         outputs: list[Output] = []
         side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
@@ -182,7 +183,7 @@ class Runs:
             outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
 
-    def _copies(self, run: int) -> tuple[list[Foreign], int]:
+    def _copies(self, run: int) -> tuple[list[Any], int]:
         """Return copies of the datasets of both sides in random order, and the index of the copy for this side."""
         if self.beside is None:
             return [self.dataset.copy()], 0
@@ -213,7 +214,7 @@ class Runs:
             outputs.append(Timed(output, found.seconds) if timed else output)
         return Outcome(outputs)
 
-    def _together(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
+    def _together(self, mechanism: Any, timeout: Timeout, side_effects: SideEffects) -> Outcome:
         n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             dataset = self.dataset.copy()
@@ -303,10 +304,10 @@ class Runs:
         return f", {self.execution.attempts} times" if self.execution.attempts > 1 else ""
 
 
-def _one_run_of(mechanism: Mechanism) -> Callable[[Foreign, np.random.Generator], Output]:
+def _one_run_of(mechanism: Mechanism) -> Callable[[Any, np.random.Generator], Output]:
     """Return a function that makes one run of a mechanism that makes many runs in one call."""
 
-    def one(dataset: Foreign, rng: np.random.Generator) -> Output:
+    def one(dataset: Any, rng: np.random.Generator) -> Output:
         outputs = mechanism.sample(dataset, 1, rng)
         if len(outputs) != 1:
             raise UnusableOutputs(f"returned {len(outputs)} outputs instead of 1")

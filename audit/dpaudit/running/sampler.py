@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +28,10 @@ from dpaudit.running.side_effects import SideEffects
 from dpaudit.running.store import Store
 from dpaudit.running.streams import kept_global_randomness, stream
 from dpaudit.settings import DEFAULTS
-from dpaudit.values import Foreign, RawOutputs
+from dpaudit.values import RawOutputs
 
 
-def generator_in(value: Foreign) -> str:
+def generator_in(value: Any) -> str:
     """Return the type of a random generator inside `value`, whose copies would repeat its numbers, or ""."""
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""

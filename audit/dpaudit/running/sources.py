@@ -17,6 +17,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from dpaudit.running.command import CommandMechanism
 from dpaudit.running.fingerprint import Fingerprint, fingerprint
@@ -33,7 +34,6 @@ from dpaudit.running.protocol import Batched
 from dpaudit.running.python import PythonMechanism
 from dpaudit.running.requirements import local_hashes, project_name
 from dpaudit.text import masked_words
-from dpaudit.values import Foreign
 
 _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # a result records these separately
 
@@ -165,7 +165,7 @@ def file_of(mechanism: object) -> Path | None:
     return None if is_library(module) else module_file(module)
 
 
-def _module_of(mechanism: Foreign) -> str:
+def _module_of(mechanism: Any) -> str:
     while True:
         if isinstance(mechanism, Batched):
             mechanism = mechanism.function

@@ -25,6 +25,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 try:
     import numpy
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from dpaudit.values import Foreign
+    from dpaudit.values import Any
 
 HEADER = struct.Struct("<q")
 _UNREADABLE = (
@@ -47,7 +48,7 @@ _SIZE = struct.Struct("=q")
 _DOUBLE = struct.Struct("=d")
 _INT64 = range(-(2**63), 2**63)
 # For each type: the function that returns the parts of a value, and the function that makes an equal value from them.
-_TYPES: dict[type, tuple[Callable[[Foreign], list[Foreign]], Callable[..., Foreign]]] = {
+_TYPES: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
     complex: (lambda value: [value.real, value.imag], complex),
     Decimal: (lambda value: [str(value)], Decimal),
     Fraction: (lambda value: [value.numerator, value.denominator], Fraction),
@@ -60,7 +61,7 @@ _TYPES: dict[type, tuple[Callable[[Foreign], list[Foreign]], Callable[..., Forei
 _MAKERS = {kind.__name__: made for kind, (_, made) in _TYPES.items()}
 
 
-def register(kind: type, values_of: Callable[[Foreign], list[Foreign]], made_from: Callable[..., Foreign]) -> None:
+def register(kind: type, values_of: Callable[[Any], list[Any]], made_from: Callable[..., Any]) -> None:
     """Let this process encode a type of dpaudit, which private environments do not know."""
     _TYPES[kind], _MAKERS[kind.__name__] = (values_of, made_from), made_from
 
@@ -100,7 +101,7 @@ def frame(value: object) -> bytes:
     return bytes(out)
 
 
-def unframe(body: bytes) -> Foreign:
+def unframe(body: bytes) -> Any:
     """Return the value in a frame."""
     try:
         value, end = _decode(memoryview(body), 0)
@@ -111,7 +112,7 @@ def unframe(body: bytes) -> Foreign:
     return value
 
 
-def differ(value: Foreign, given: Foreign) -> bool:
+def differ(value: Any, given: Any) -> bool:
     """Whether a copy of a value certainly has another content now."""
     try:
         known = pickle.dumps(value)
@@ -125,7 +126,7 @@ def differ(value: Foreign, given: Foreign) -> bool:
         return True
 
 
-def _encode(value: Foreign, out: bytearray) -> None:
+def _encode(value: Any, out: bytearray) -> None:
     kind = type(value)
     if value is None:
         out += b"N"
@@ -156,7 +157,7 @@ def _encode(value: Foreign, out: bytearray) -> None:
         _encode_foreign(value, out)
 
 
-def _encode_foreign(value: Foreign, out: bytearray) -> None:
+def _encode_foreign(value: Any, out: bytearray) -> None:
     """Encode a value whose type belongs neither to Python nor to numpy."""
     kind = type(value)
     if kind in _TYPES:
@@ -190,7 +191,7 @@ def _encode_int(value: int, out: bytearray) -> None:
         _encode_sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True), out)
 
 
-def _encode_list(value: Foreign, out: bytearray) -> None:
+def _encode_list(value: Any, out: bytearray) -> None:
     """Encode a list of one type as one block, and a repeated text once, because lists may be long."""
     kinds = set(map(type, value))
     if len(kinds) == 1:
@@ -212,7 +213,7 @@ def _encode_list(value: Foreign, out: bytearray) -> None:
     return None
 
 
-def _encode_texts(value: Foreign, out: bytearray) -> None:
+def _encode_texts(value: Any, out: bytearray) -> None:
     out += b"l" + _SIZE.pack(len(value))
     known: dict[str, bytes] = {}
     for text in set(value):
@@ -222,7 +223,7 @@ def _encode_texts(value: Foreign, out: bytearray) -> None:
     out += b"".join([known[text] for text in value])
 
 
-def _encode_numpy(value: Foreign, out: bytearray) -> None:
+def _encode_numpy(value: Any, out: bytearray) -> None:
     if value.dtype.kind not in "biufcSUmM":  # objects and records are encoded as Python values
         return _encode(value.tolist(), out)
     if isinstance(value, numpy.generic):
@@ -234,7 +235,7 @@ def _encode_numpy(value: Foreign, out: bytearray) -> None:
     return _encode_sized(b"b", value.tobytes(), out)
 
 
-def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
+def _decode(data: memoryview, at: int) -> tuple[Any, int]:
     tag, at = chr(data[at]), at + 1
     if tag in "NTF":
         return {"N": None, "T": True, "F": False}[tag], at
@@ -277,7 +278,7 @@ def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
     raise ValueError(f"unknown tag {tag!r}")
 
 
-def _decode_numbers(tag: str, data: memoryview, at: int) -> tuple[Foreign, int]:
+def _decode_numbers(tag: str, data: memoryview, at: int) -> tuple[Any, int]:
     value, at = _decode(data, at)
     if numpy is None:
         return value, at
@@ -286,7 +287,7 @@ def _decode_numbers(tag: str, data: memoryview, at: int) -> tuple[Foreign, int]:
     return (value[()] if tag == "z" else list(value)), at
 
 
-def _decode_array(data: memoryview, at: int) -> tuple[Foreign, int]:
+def _decode_array(data: memoryview, at: int) -> tuple[Any, int]:
     dtype, at = _decode(data, at)
     shape, at = _decode(data, at)
     content, at = _decode(data, at)

@@ -24,6 +24,7 @@ import importlib.util
 import os
 import sys
 from time import perf_counter
+from typing import Any
 
 try:
     import numpy
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from dpaudit.values import Dataset, Foreign, Output, Parameters, RawOutputs
+    from dpaudit.values import Dataset, Output, Parameters, RawOutputs
 
 
 def from_file(key: str, path: str) -> object:
@@ -75,7 +76,7 @@ class _Loaded:
         if problem:
             raise TypeError(f"{address} {problem}")
         self.found = found
-        self.many: Callable[..., Foreign] | None = getattr(found, "sample", found if batched else None)
+        self.many: Callable[..., Any] | None = getattr(found, "sample", found if batched else None)
         self.changed: bool | None = None  # whether the runs of this request changed the dataset; None before the check
 
     def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
@@ -135,7 +136,7 @@ def _kept(output: Output) -> Output:
         raise
 
 
-def _counted(outputs: Foreign, n: int) -> Foreign:
+def _counted(outputs: Any, n: int) -> Any:
     if len(outputs) != n:
         raise ValueError(f"returned {len(outputs)} outputs instead of {n}")
     return outputs
@@ -197,7 +198,7 @@ def limit_memory(memory: int) -> tuple[int, int]:
     return before
 
 
-def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
+def _answer(request: Any, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
     import traceback
 
     try:

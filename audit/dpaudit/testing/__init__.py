@@ -1,9 +1,4 @@
-"""Audits as assertions in test suites, with the pytest plugin or without pytest.
-
-May import: `claims`, `engine`, `inference`, `learning`, `pairs`, `result`, `rounding`, `running`, `settings`, `text`,
-`values`.
-Public names: the names in `__all__`.
-"""
+"""Audits as assertions in test suites, with the pytest plugin or without pytest."""
 
 from __future__ import annotations
 

@@ -28,7 +28,6 @@ from dpaudit.testing.messages import SLOW, inconclusive, known_violation, no_ans
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
 from dpaudit.text import Reason, WarningCode, has_code
-from dpaudit.values import Foreign
 
 
 class PrivacyViolation(AssertionError):
@@ -49,7 +48,7 @@ class AuditInconclusive(AssertionError):
 
 
 def assert_private(
-    mechanism: Foreign,
+    mechanism: Any,
     claim: TradeoffFunction | str,
     pairs: Pair | Sequence[Pair],
     *,

@@ -42,18 +42,12 @@ to `update`.
 **Claims.**  `training.claim(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)` is the claim of DP-SGD for an added
 or removed record.  It is exact for real numbers, but the low-order bits of floats may reveal more.  With
 `relation="replace_one"` and Poisson sampling, it is only an upper bound on the privacy loss.
-
-May import: `claims`, `engine`, `inference`, `learning`, `numerics`, `pairs`, `result`, `running`, `settings`, `text`,
-`values`.
-Public names: those below.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
-
-from dpaudit.values import Foreign
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpaudit.training import canaries, opacus, reference, views
@@ -79,7 +73,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Foreign:
+def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that the built-in mechanisms do not load the engine."""
     if name not in __all__:
         raise AttributeError(f"module 'dpaudit.training' has no attribute {name!r}")

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain, repeat
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +40,8 @@ from dpaudit.claims import TradeoffFunction, compose
 from dpaudit.numerics import Array
 from dpaudit.training import claims
 from dpaudit.training.claims import Relation, Sampling
-from dpaudit.values import Foreign
 
-Canaries = tuple[Foreign, Foreign]  # the inputs and the targets of m records: two tensors with m rows
+Canaries = tuple[Any, Any]  # the inputs and the targets of m records: two tensors with m rows
 
 _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clipping norm
 
@@ -72,7 +71,7 @@ class Scores:
         TypeError: If `model` or `optimizer` does not come from `make_private`.
     """
 
-    def __init__(self, model: Foreign, optimizer: Foreign, loss: Callable[..., Foreign], canaries: Canaries) -> None:
+    def __init__(self, model: Any, optimizer: Any, loss: Callable[..., Any], canaries: Canaries) -> None:
         for name, given, needed in (
             ("model", model, ("disable_hooks", "enable_hooks", "forward")),
             ("optimizer", optimizer, ("attach_step_hook", "max_grad_norm", "noise_multiplier")),
@@ -91,7 +90,7 @@ class Scores:
         self.total: Array = np.zeros(len(inputs))
         optimizer.attach_step_hook(self._see)
 
-    def gradient(self, canary: int) -> Foreign:
+    def gradient(self, canary: int) -> Any:
         """Return the gradient of a canary at the current weights, before clipping, as a vector (P,)."""
         import torch
 
@@ -105,10 +104,10 @@ class Scores:
             self._model.enable_hooks()
         return torch.cat([part.reshape(-1) for part in found])
 
-    def _weights(self) -> list[Foreign]:
+    def _weights(self) -> list[Any]:
         return [weight for weight in self.optimizer.params if weight.requires_grad]
 
-    def _see(self, optimizer: Foreign) -> None:
+    def _see(self, optimizer: Any) -> None:
         """Score a step; the optimizer calls this method after it has clipped the gradients and added the noise."""
         import torch
 
@@ -137,7 +136,7 @@ class StepByStep:
         ValueError: If `scores` has more than one canary.
     """
 
-    def __init__(self, scores: Scores, loader: Foreign, update: Callable[[Foreign, Foreign], object]) -> None:
+    def __init__(self, scores: Scores, loader: Any, update: Callable[[Any, Any], object]) -> None:
         if len(scores.latest) != 1:
             raise ValueError(f"the scores must be of one canary, got {len(scores.latest)}")
         self._scores, self._update, self._batches = scores, update, chain.from_iterable(repeat(loader))
@@ -187,7 +186,7 @@ class StepByStep:
         )
 
 
-def joined(records: Foreign, canaries: Canaries, included: npt.ArrayLike) -> Foreign:
+def joined(records: Any, canaries: Canaries, included: npt.ArrayLike) -> Any:
     """Return a dataset with all records and the included canaries, for the loader that `make_private` receives.
 
     Args:
@@ -203,7 +202,7 @@ def joined(records: Foreign, canaries: Canaries, included: npt.ArrayLike) -> For
 
 
 def claim(
-    engine: Foreign, loader: Foreign, *, relation: Relation = "add_remove", claimed_as: Literal["poisson"] | None = None
+    engine: Any, loader: Any, *, relation: Relation = "add_remove", claimed_as: Literal["poisson"] | None = None
 ) -> TradeoffFunction:
     """Return the claim about all steps that the accountant of a privacy engine has counted.
 
@@ -240,14 +239,14 @@ def claim(
     return compose(*parts)
 
 
-def _samples_poisson(loader: Foreign) -> bool:
+def _samples_poisson(loader: Any) -> bool:
     """Whether each record is in a batch of a loader independently of the other records."""
     from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler, UniformWithReplacementSampler
 
     return isinstance(loader.batch_sampler, UniformWithReplacementSampler | DistributedUniformWithReplacementSampler)
 
 
-def _check_full(loader: Foreign) -> None:
+def _check_full(loader: Any) -> None:
     """Raise ValueError unless the only batch of a loader holds all records, whatever their number is."""
     dropping = any(getattr(part, "drop_last", False) for part in (loader, loader.batch_sampler))
     sampler = loader.sampler

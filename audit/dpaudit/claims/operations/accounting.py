@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
@@ -31,7 +32,6 @@ from scipy.special import logsumexp, xlogy
 from dpaudit.claims.base import OneDirection
 from dpaudit.claims.envelope import SupportingLines
 from dpaudit.numerics import Array, bisect
-from dpaudit.values import Foreign
 
 _TAIL = 1e-22  # value of delta at which the grid ends; larger privacy losses are counted as infinite
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in each convolution
@@ -48,7 +48,7 @@ _INSTALL = 'pip install "dpaudit[accounting]"'
 _STEP, _START, _MASS = 0.5, -1, np.array([0.25, 0.5, 0.25])
 
 
-def pld_pmf() -> Foreign:
+def pld_pmf() -> Any:
     """Import `dp_accounting.pld.pld_pmf` and check that its distributions have the expected attributes."""
     try:
         import dp_accounting  # noqa: F401  # imported first, so that an error names the missing module
@@ -86,7 +86,7 @@ def unknown_release(difference: str) -> ImportError:
     )
 
 
-def _misread(pmf: Foreign, count: int) -> str:
+def _misread(pmf: Any, count: int) -> str:
     mass = _MASS
     for _ in range(count - 1):
         mass = np.convolve(mass, _MASS)
@@ -193,7 +193,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     return coarse, step
 
 
-def supporting_lines_of_pld(pld: Foreign) -> SupportingLines:
+def supporting_lines_of_pld(pld: Any) -> SupportingLines:
     """Return the guarantees of a PrivacyLossDistribution of dp-accounting, which hold in both directions of a pair."""
     if type(pld).__module__.partition(".")[0] != "dp_accounting":
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}")
@@ -249,7 +249,7 @@ def _total(parts: Sequence[Part], step: float) -> SupportingLines:
     return SupportingLines(profile.slope, -math.expm1(log_finite) + math.exp(log_finite) * profile.gap)
 
 
-def _self_composed(pmf: Foreign, times: int) -> Foreign:
+def _self_composed(pmf: Any, times: int) -> Any:
     """Return the law of the sum of `times` independent privacy losses, in stages not much wider than a term."""
     # dp-accounting truncates a sum by 40 Chernoff bounds, which are poor if it has a much wider range than its terms
     if times == 1:
@@ -265,7 +265,7 @@ def _self_composed(pmf: Foreign, times: int) -> Foreign:
     return total.compose(pmf.self_compose(rest, _CUT), _CUT) if rest else total
 
 
-def _profile_of(pmf: Foreign) -> SupportingLines:
+def _profile_of(pmf: Any) -> SupportingLines:
     """Return the profile delta(s) of a mass function, at s = 0 and at the grid points s > 0.
 
     The profile is m_inf plus the sum over losses l > s of (1 - e^(s - l)) mass(l), where m_inf is the probability of an

@@ -3,7 +3,4 @@
 Therefore its modules need only the standard library of Python 3.8 or later.  Each module is named after a library and
 has three functions.  `called` makes an object from plain values of a config.  `facts` reads plain facts about an
 object, from which dpaudit derives the claim and the pairs.  `sample` runs the object.
-
-May import: of ours, only this package, `mechanisms.misfit` and `mechanisms.raised`.
-Public names: the modules of the libraries, and `start`.
 """

@@ -6,10 +6,11 @@ import functools
 import inspect
 import warnings
 from importlib import import_module, metadata
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dpaudit.values import Dataset, Foreign, JsonObject, Output
+    from dpaudit.values import Dataset, JsonObject, Output
 
 MODULE = "diffprivlib"  # the top-level module of the library
 
@@ -38,7 +39,7 @@ def with_tuples(arguments: JsonObject) -> JsonObject:
     return {name: tuple(x) if name in tuples and isinstance(x, list) else x for name, x in arguments.items()}
 
 
-def called(call: str, arguments: Foreign) -> Foreign:
+def called(call: str, arguments: Any) -> Any:
     name = call.rpartition(".")[2]
     arguments = with_tuples(arguments or {})
     for home in _HOMES:
@@ -48,7 +49,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
     raise LookupError(f"diffprivlib {metadata.version('diffprivlib')} has no mechanism, tool or model {name}")
 
 
-def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
+def facts(made: Any, d_in: Any = 1) -> JsonObject:
     found: JsonObject = {"version": metadata.version("diffprivlib")}
     if isinstance(made, functools.partial):
         keywords = {name: _plain(value) for name, value in made.keywords.items()}
@@ -67,13 +68,13 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
     return found
 
 
-def _plain(value: Foreign) -> Foreign:
+def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
+def sample(made: Any, dataset: Dataset, n: int) -> list[Output]:
     """Run a mechanism, a tool or a model n times.
 
     The random state of the library stays as the user set it.  Each run of a tool or a model gets a new budget
@@ -92,19 +93,19 @@ def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
         return [run(made, dataset) for _ in range(n)]
 
 
-def _mechanism(made: Foreign, dataset: Dataset) -> Output:
+def _mechanism(made: Any, dataset: Dataset) -> Output:
     """Randomise a number, a category or a matrix, which is a list of rows."""
     matrix = isinstance(dataset, list)
     return made.randomise(import_module("numpy").array(dataset, dtype=float) if matrix else dataset)
 
 
-def _selection(made: Foreign, dataset: Dataset) -> Output:
+def _selection(made: Any, dataset: Dataset) -> Output:
     """Select a candidate; the dataset is the list of utilities, which the mechanism gets when it is made."""
     names = [name for name in inspect.signature(type(made).__init__).parameters if name not in ("self", "utility")]
     return type(made)(utility=list(dataset), **{name: getattr(made, name) for name in names}).randomise()
 
 
-def _tool(made: Foreign, dataset: Dataset) -> Output:
+def _tool(made: Any, dataset: Dataset) -> Output:
     numpy = import_module("numpy")
     accountant = import_module("diffprivlib.accountant").BudgetAccountant()
     records = numpy.array(dataset, dtype=float)
@@ -115,7 +116,7 @@ def _tool(made: Foreign, dataset: Dataset) -> Output:
     return released[0] if isinstance(released, tuple) else released
 
 
-def _model(made: Foreign, dataset: Dataset) -> Output:
+def _model(made: Any, dataset: Dataset) -> Output:
     numpy = import_module("numpy")
     model = import_module("sklearn.base").clone(made)
     model.accountant = import_module("diffprivlib.accountant").BudgetAccountant()

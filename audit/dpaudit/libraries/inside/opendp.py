@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from importlib import import_module, metadata
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
+    from dpaudit.values import Dataset, JsonObject, Output, Record
 
 MODULE = "opendp"  # the top-level module of the library
 
@@ -29,7 +30,7 @@ def enable() -> None:
     import_module("opendp.mod").GLOBAL_FEATURES.update(features)
 
 
-def called(call: str, arguments: Foreign) -> Foreign:
+def called(call: str, arguments: Any) -> Any:
     enable()
     if call == CHAIN:
         return _chained(arguments)
@@ -46,12 +47,12 @@ def called(call: str, arguments: Foreign) -> Foreign:
     )
 
 
-def _chained(arguments: Foreign) -> Foreign:
+def _chained(arguments: Any) -> Any:
     """Chain the steps of a list: input domain, input metric, and at least one step {"make_NAME": named arguments}."""
     if not isinstance(arguments, list) or len(arguments) < 3:
         raise TypeError("chain takes a list: an input domain, an input metric, and steps such as {make_count: {}}")
     domain, metric = map(_built, arguments[:2])
-    made: Foreign = None
+    made: Any = None
     for step in arguments[2:]:
         name = next(iter(step)) if isinstance(step, dict) and len(step) == 1 else ""
         if not str(name).startswith("make_") or not isinstance(step[name] or {}, dict):
@@ -69,7 +70,7 @@ def _chained(arguments: Foreign) -> Foreign:
     return made
 
 
-def _constructor(name: str) -> Callable[..., Foreign] | None:
+def _constructor(name: str) -> Callable[..., Any] | None:
     if not isinstance(name, str) or not CONSTRUCTOR.fullmatch(name):
         return None
     for home in _HOMES:
@@ -83,7 +84,7 @@ def _constructor(name: str) -> Callable[..., Foreign] | None:
     return None
 
 
-def _built(value: Foreign) -> Foreign:
+def _built(value: Any) -> Any:
     if isinstance(value, list):
         return [_built(part) for part in value]
     if isinstance(value, dict) and len(value) == 1:
@@ -93,7 +94,7 @@ def _built(value: Foreign) -> Foreign:
     return value
 
 
-def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
+def facts(measurement: Any, d_in: Any) -> JsonObject:
     if not hasattr(measurement, "input_metric"):
         return {**_facts_from_types(measurement, d_in), "name": _name(measurement)}
     metric = _text(measurement.input_metric, "metric")
@@ -116,7 +117,7 @@ def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
     return found
 
 
-def _text(described: Foreign, kind: str) -> str:
+def _text(described: Any, kind: str) -> str:
     """Return the debug text of a domain, a metric or a measure; releases before 0.8 have it only as a function."""
     text = repr(described)
     if text.startswith("<"):
@@ -124,7 +125,7 @@ def _text(described: Foreign, kind: str) -> str:
     return text
 
 
-def _distance(measurement: Foreign, metric: str, d_in: Foreign) -> Foreign:
+def _distance(measurement: Any, metric: str, d_in: Any) -> Any:
     """Convert a distance to the type of the metric; 1 stands for (1, 1, 1) if the distance has three parts."""
     if not isinstance(d_in, (int, float)):
         return tuple(d_in) if isinstance(d_in, list) and "Inf" in metric else d_in
@@ -135,7 +136,7 @@ def _distance(measurement: Foreign, metric: str, d_in: Foreign) -> Foreign:
     return float(d_in) if floats else d_in
 
 
-def _loss(d_out: Foreign) -> Foreign:
+def _loss(d_out: Any) -> Any:
     if isinstance(d_out, tuple):
         return [_loss(d_out[0]), d_out[1]]
     if hasattr(d_out, "delta"):
@@ -145,7 +146,7 @@ def _loss(d_out: Foreign) -> Foreign:
     return d_out
 
 
-def _frame(domain: Foreign) -> JsonObject:
+def _frame(domain: Any) -> JsonObject:
     """Return the columns of a data frame, and its margins, which state what is known about its groups."""
     series = {name: domain.get_series_domain(name) for name in domain.columns}
     columns = {name: [repr(one.element_domain), bool(one.nullable)] for name, one in series.items()}
@@ -162,11 +163,11 @@ def _frame(domain: Foreign) -> JsonObject:
     return {"columns": columns, "margins": margins}
 
 
-def _arguments(item: Foreign) -> Mapping[str, Foreign]:
+def _arguments(item: Any) -> Mapping[str, Any]:
     return (getattr(item, "__opendp_dict__", None) or {}).get("__kwargs__", {})  # type: ignore[no-any-return]
 
 
-def _hints(item: Foreign, depth: int = 8) -> list[Record]:
+def _hints(item: Any, depth: int = 8) -> list[Record]:
     """Return the values that the measurement was built with, such as categories, candidates, bounds and thresholds."""
     found: list[Record] = []
     for name, value in _arguments(item).items():
@@ -178,7 +179,7 @@ def _hints(item: Foreign, depth: int = 8) -> list[Record]:
     return [value for value in found if isinstance(value, (int, float, str, bytes))]
 
 
-def _contains(item: Foreign, function: str) -> bool:
+def _contains(item: Any, function: str) -> bool:
     """Return whether the constructor `function` made the object or one of its arguments, at any depth."""
     made = getattr(item, "__opendp_dict__", None) or {}
     if made.get("__function__") == function:
@@ -187,7 +188,7 @@ def _contains(item: Foreign, function: str) -> bool:
     return any(_contains(part, function) for part in parts if not isinstance(part, (int, float, str, bytes)))
 
 
-def _name(measurement: Foreign) -> str:
+def _name(measurement: Any) -> str:
     made = (getattr(measurement, "__opendp_dict__", None) or {}).get("__function__", "")
     if not made.startswith("make_chain"):
         return str(made) or "measurement"
@@ -197,7 +198,7 @@ def _name(measurement: Foreign) -> str:
     return " >> ".join(name for name in names if name != "measurement") or "measurement"
 
 
-def sample(made: Foreign, dataset: Dataset, n: int, release: Callable[..., Foreign] | None = None) -> list[Output]:
+def sample(made: Any, dataset: Dataset, n: int, release: Callable[..., Any] | None = None) -> list[Output]:
     if "LazyFrame" in str(made.input_carrier_type):
         polars = import_module("polars")
         columns = _frame(made.input_domain)["columns"]
@@ -214,14 +215,14 @@ def _dtype(element: str) -> str:
     return names[kind[0]] + kind[1:] if kind[0] in names and kind[1:].isdigit() else "Boolean"
 
 
-def _output(release: Foreign) -> Output:
+def _output(release: Any) -> Output:
     if hasattr(release, "collect"):
         frame = release.collect()
         return {name: frame[name].to_list() for name in frame.columns}
     return release
 
 
-def _facts_from_types(measurement: Foreign, d_in: Foreign) -> JsonObject:
+def _facts_from_types(measurement: Any, d_in: Any) -> JsonObject:
     """Return the facts about a measurement on one bit by a release whose measurements have no domain and no metric."""
     types = (measurement.input_carrier_type, measurement.input_distance_type, measurement.output_distance_type)
     release = metadata.version("opendp")
@@ -242,7 +243,7 @@ def _facts_from_types(measurement: Foreign, d_in: Foreign) -> JsonObject:
     }
 
 
-def _least_accepted(measurement: Foreign, d_in: Foreign) -> float:
+def _least_accepted(measurement: Any, d_in: Any) -> float:
     """Return the least privacy loss that the measurement accepts at a distance, up to rounding errors upwards."""
     low, high = 0.0, 1.0
     while not measurement.check(d_in, high):

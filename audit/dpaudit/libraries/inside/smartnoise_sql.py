@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module, metadata
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dpaudit.values import Dataset, Foreign, JsonObject, Output
+    from dpaudit.values import Dataset, JsonObject, Output
 
 MODULE = "snsql"  # the top-level module of the library
 
@@ -29,7 +30,7 @@ class Query:
             if isinstance(described, dict):
                 yield name, described
 
-    def reader(self, dataset: Dataset) -> Foreign:
+    def reader(self, dataset: Dataset) -> Any:
         """Return a private reader of a table of plain values."""
         snsql, pandas = import_module("snsql"), import_module("pandas")
         frame = pandas.DataFrame()
@@ -40,11 +41,11 @@ class Query:
         return snsql.from_df(frame, privacy=privacy, metadata=self.metadata)
 
 
-def called(call: str, arguments: Foreign) -> Query:
+def called(call: str, arguments: Any) -> Query:
     return Query(call, **(arguments or {}))
 
 
-def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
+def facts(made: Query, d_in: Any = 1) -> JsonObject:
     epsilon, delta = made.reader({}).get_privacy_cost(made.query)
     users = [name for name, described in made.columns() if described.get("private_id")]
     return {

@@ -13,9 +13,10 @@ import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from typing import Any as Generator  # a numpy Generator, or a random.Random if the environment has no numpy
 
-    from dpaudit.values import Dataset, Foreign, JsonObject, Output
+    from dpaudit.values import Dataset, JsonObject, Output
 
 
 FACTS = "dpaudit: the facts about the object"
@@ -35,9 +36,7 @@ def _at_home() -> None:
 class Called:
     """A mechanism that is made by calling a library."""
 
-    def __init__(
-        self, library: str, call: str, arguments: Foreign = None, d_in: Foreign = 1, **options: Foreign
-    ) -> None:
+    def __init__(self, library: str, call: str, arguments: Any = None, d_in: Any = 1, **options: Any) -> None:
         if __name__ != "dpaudit.libraries.inside.start":
             _at_home()
             if options.get("beside"):  # a private environment finds modules beside the config, as for `python:`

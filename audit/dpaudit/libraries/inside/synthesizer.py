@@ -10,10 +10,11 @@ import numbers
 import os
 import sys
 from importlib import import_module, metadata, util
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dpaudit.values import Dataset, Foreign, JsonObject, Output
+    from dpaudit.values import Dataset, JsonObject, Output
 
 _raised = import_module("dpaudit.running.raised")
 _misfit = import_module("dpaudit.running.misfit")
@@ -31,11 +32,11 @@ class Generator:
 
     def __init__(
         self,
-        make: Foreign,
+        make: Any,
         schema: JsonObject,
         arguments: JsonObject | None = None,
-        fit: Foreign = "fit",
-        sample: Foreign = "sample",
+        fit: Any = "fit",
+        sample: Any = "sample",
         rows: int = 100,
         fit_arguments: JsonObject | None = None,
         sample_arguments: JsonObject | None = None,
@@ -59,7 +60,7 @@ class Generator:
     def name(self) -> str:
         return str(getattr(self.make, "__name__", type(self.make).__name__))
 
-    def prepared(self, dataset: Dataset) -> Foreign:
+    def prepared(self, dataset: Dataset) -> Any:
         """Return the rows of a dataset, which are dicts, in the form that `fit` takes."""
         if self.table == "rows":
             return [_own(dict(row)) for row in dataset]
@@ -85,7 +86,7 @@ class Generator:
             return {"raised": type(error).__name__, "message": _raised.message_of(error)[:200]}
 
 
-def _own(value: Foreign) -> Foreign:
+def _own(value: Any) -> Any:
     """Return a copy of nested lists and dicts, so that a run cannot change what the next run gets.
 
     Other objects are not copied: copies of a random generator would draw the same numbers in each run.
@@ -95,7 +96,7 @@ def _own(value: Foreign) -> Foreign:
     return [_own(part) for part in value] if type(value) is list else value
 
 
-def called(call: str, arguments: Foreign, beside: str = "", raises: bool = False) -> Generator:
+def called(call: str, arguments: Any, beside: str = "", raises: bool = False) -> Generator:
     check_call(call)
     given = dict(arguments or {})
     check_keys(given)
@@ -125,7 +126,7 @@ def check_keys(given: JsonObject) -> None:
         raise LookupError("arguments must have schema, and may have " + ", ".join(known[1:]) + f"; got {sorted(given)}")
 
 
-def _module(name: str, beside: str) -> Foreign:
+def _module(name: str, beside: str) -> Any:
     """Import a module, or run a file.  The name of the file's module depends on its content, as the file may change."""
     if not name.endswith(".py"):
         try:
@@ -159,7 +160,7 @@ def _module(name: str, beside: str) -> Foreign:
     return sys.modules[key]
 
 
-def facts(made: Generator, d_in: Foreign = 1) -> JsonObject:
+def facts(made: Generator, d_in: Any = 1) -> JsonObject:
     thing = made.make(**_own(made.arguments))
     problems: list[str] = []
     epsilon = _parameter(made, thing, "epsilon", problems)
@@ -203,7 +204,7 @@ def _parameter(made: Generator, thing: object, name: str, problems: list[str]) -
     return None
 
 
-def _upper(value: Foreign) -> float:
+def _upper(value: Any) -> float:
     """Return the larger of a number and its decimal text: numpy.float32(1e-5) is slightly below 1e-5."""
     exact = float(value)
     try:
@@ -212,7 +213,7 @@ def _upper(value: Foreign) -> float:
         return exact
 
 
-def _defaults(make: Foreign) -> JsonObject:
+def _defaults(make: Any) -> JsonObject:
     """Return the defaults of the parameters of a class or function; None for a parameter without a default."""
     try:
         parameters = inspect.signature(make).parameters

@@ -10,10 +10,11 @@ import sys
 import tempfile
 from fractions import Fraction
 from importlib import import_module, metadata
+from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dpaudit.values import Dataset, Foreign, JsonObject, Output, Record
+    from dpaudit.values import Dataset, JsonObject, Output, Record
 
 MODULE = "tmlt"  # the top-level module of the library
 
@@ -40,7 +41,7 @@ _HUGE = re.compile(r"[\d.][eE][+-]?\d{4}")  # in a text without the underscores 
 _HINT = re.compile(r"_*(lower|upper|threshold)(_bound)?")
 
 
-def called(call: str, arguments: Foreign) -> Foreign:
+def called(call: str, arguments: Any) -> Any:
     make = _constructor(call)
     if make is None:
         raise LookupError(f"tmlt.core {metadata.version(_PACKAGE)} has no constructor {call}")
@@ -62,7 +63,7 @@ def _checked(text: str) -> str:
     return text
 
 
-def _constructor(name: str) -> Foreign:
+def _constructor(name: str) -> Any:
     if not isinstance(name, str) or not _CONSTRUCTOR.fullmatch(name):
         return None
     for home in _HOMES:
@@ -75,7 +76,7 @@ def _constructor(name: str) -> Foreign:
     return None
 
 
-def _built(value: Foreign) -> Foreign:
+def _built(value: Any) -> Any:
     if isinstance(value, list):
         return [_built(part) for part in value]
     if isinstance(value, dict):
@@ -86,7 +87,7 @@ def _built(value: Foreign) -> Foreign:
     return _checked(value) if isinstance(value, str) else value
 
 
-def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
+def facts(measurement: Any, d_in: Any = 1) -> JsonObject:
     if isinstance(d_in, str):
         _checked(d_in)
     return {
@@ -101,13 +102,13 @@ def facts(measurement: Foreign, d_in: Foreign = 1) -> JsonObject:
     }
 
 
-def _loss(d_out: Foreign) -> Foreign:
+def _loss(d_out: Any) -> Any:
     if isinstance(d_out, tuple):
         return [_loss(part) for part in d_out]
     return float(d_out.to_float(round_up=True)) if hasattr(d_out, "to_float") else float(d_out)
 
 
-def _domain(domain: Foreign) -> JsonObject:
+def _domain(domain: Any) -> JsonObject:
     """Return a domain or the descriptor of a column; `kind` is "" if it is unknown."""
     name = type(domain).__name__
     found: JsonObject = {"text": repr(domain)[:500], "kind": ""}
@@ -123,7 +124,7 @@ def _domain(domain: Foreign) -> JsonObject:
     return found
 
 
-def _metric(metric: Foreign) -> JsonObject:
+def _metric(metric: Any) -> JsonObject:
     found: JsonObject = {"kind": type(metric).__name__, "text": repr(metric)[:500]}
     if found["kind"] == "IfGroupedBy":
         columns = list(getattr(metric, "columns", None) or [metric.column])
@@ -131,7 +132,7 @@ def _metric(metric: Foreign) -> JsonObject:
     return found
 
 
-def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
+def _hints(item: Any, seen: set[int], depth: int = 8) -> set[float]:
     found: set[float] = set()
     if id(item) in seen or not depth:
         return found
@@ -150,12 +151,12 @@ def _hints(item: Foreign, seen: set[int], depth: int = 8) -> set[float]:
     return found
 
 
-def sample(made: Foreign, dataset: Dataset, n: int) -> list[Output]:
+def sample(made: Any, dataset: Dataset, n: int) -> list[Output]:
     given = _carried(dataset, made.input_domain)
     return [_output(made(given)) for _ in range(n)]
 
 
-def _carried(dataset: Dataset, domain: Foreign) -> Foreign:
+def _carried(dataset: Dataset, domain: Any) -> Any:
     described = _domain(domain)
     if described["kind"] in ("integer", "float"):
         return domain.carrier_type(dataset)
@@ -170,7 +171,7 @@ def _carried(dataset: Dataset, domain: Foreign) -> Foreign:
     return dataset
 
 
-def session() -> Foreign:
+def session() -> Any:
     """Return the Spark session of this process, and start one with a single core if there is none."""
     # Otherwise the workers of Spark would use another Python, which may lack the library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -203,7 +204,7 @@ def session() -> Foreign:
         ) from error
 
 
-def _output(release: Foreign) -> Output:
+def _output(release: Any) -> Output:
     """Return a release as plain values.  The rows of a data frame are sorted, as their order is not published."""
     if hasattr(release, "toPandas"):
         names = list(release.columns)
