@@ -1,4 +1,4 @@
-"""Combines the scores of attacks into one estimate of the log-likelihood ratio, which is learned from past trials only."""
+"""Combines the scores of attacks into one estimate of the log-likelihood ratio, learned from past trials only."""
 
 from dpaudit.learning.few_values import FewValues, scores_frequencies
 from dpaudit.learning.hindsight import Moment
