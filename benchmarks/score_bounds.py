@@ -29,7 +29,7 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from dpaudit.inference import one_run
-from dpaudit.inference.scores.dependence import number_factor
+from dpaudit.inference.one_run import number_factor
 from dpaudit.inference.scores.rank_bounds import Path as Claims
 from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent

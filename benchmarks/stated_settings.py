@@ -16,7 +16,7 @@ from dpaudit.engine.replay import replay
 from dpaudit.engine.replay_outcome import CONFIRMED
 from dpaudit.engine.score_design import Independence, coins_of, sorted_evidence
 from dpaudit.inference.grid import BINS, CENTRES
-from dpaudit.inference.scores.dependence import half_included
+from dpaudit.inference.one_run import half_included
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.testing.effort import POWER, Effort
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
-from dpaudit.inference.independence import MIN_RUNS
+from dpaudit.inference.independence.signs import MIN_RUNS
 from dpaudit.running import sampler
 
 PAIR = Pair([0], [1])

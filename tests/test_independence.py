@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
-from dpaudit.inference.independence import FIRST_SHARE, Memory, coupling, dependence, drift
-from dpaudit.inference.independence.correlation import few_stretches, neighbours
-from dpaudit.inference.independence.hypergeometric import two_sided
-from dpaudit.inference.independence.memory import CHECKPOINTS
-from dpaudit.inference.independence.signs import log_equal, sequences
+from dpaudit.inference.independence.correlation import few_stretches, neighbours, two_sided
+from dpaudit.inference.independence.signs import (
+    CHECKPOINTS,
+    FIRST_SHARE,
+    Memory,
+    coupling,
+    dependence,
+    drift,
+    log_equal,
+    sequences,
+)
 from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.values import key

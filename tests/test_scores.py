@@ -12,7 +12,7 @@ import pytest
 import dpaudit_reports
 from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
 from dpaudit.engine.score_design import Coins, coins_of
-from dpaudit.inference.scores.dependence import half_by_chance, number_factor
+from dpaudit.inference.one_run import half_by_chance, number_factor
 from dpaudit.inference.scores.rank_bounds import Path as Claims
 from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Independent

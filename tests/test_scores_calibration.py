@@ -15,7 +15,7 @@ from dpaudit import GaussianDP, PureDP, audit_scores, plan_scores
 from dpaudit.engine.learned_scores import learned_scores, split_outputs
 from dpaudit.engine.plan_scores import fewest_scores
 from dpaudit.engine.score_design import Coins, Inclusion, Independence, sorted_evidence
-from dpaudit.inference.scores.dependence import half_by_chance
+from dpaudit.inference.one_run import half_by_chance
 
 from .scored import CHOICES, SURE, Arrays, Memory, of_canaries, of_runs, words_and_numbers
 

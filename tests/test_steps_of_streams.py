@@ -11,8 +11,7 @@ import pytest
 from dpaudit import GaussianDP, OnlineAudit, PureDP
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.sequential.alternatives import gaussian_noise
-from dpaudit.inference.sequential.strategy import Strategy, strategy
-from dpaudit.inference.sequential.stream_strategy import stream_strategy
+from dpaudit.inference.sequential.strategy import Strategy, strategy, stream_strategy
 from dpaudit.result.evidence import OnlineEvidence
 
 

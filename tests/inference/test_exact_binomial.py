@@ -17,11 +17,10 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.inference.fixed import outcomes
+from dpaudit.inference.fixed import evidence
 from dpaudit.inference.fixed.binomial import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
-from dpaudit.inference.fixed.evidence import Arc
+from dpaudit.inference.fixed.evidence import Arc, Outcomes, largest_probability, slack
 from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower, p_value, parameter_lower
-from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability, slack
 from dpaudit.numerics import Array
 
 from .plain import ALPHAS, CLAIMS, law, plain_bound, plain_evidence, plain_p_value, tail
@@ -160,7 +159,7 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
 @pytest.mark.parametrize("long", [0, 3_000])
 def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference sums scipy's probabilities over all x; `long` selects one of two ways to start the sum over z."""
-    monkeypatch.setattr(outcomes, "_MAX_SUMMED", long)
+    monkeypatch.setattr(evidence, "_MAX_SUMMED", long)
     claim = GaussianDP(1.0)
     for low, high in ((0.25, 0.35), (0.01, 0.03), (0.9, 0.95)):
         region = Outcomes.of(claim, 1.35, n0, n1, low, high)

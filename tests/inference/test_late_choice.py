@@ -15,9 +15,15 @@ from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunc
 from dpaudit.engine.late_bets import LateBetting
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.power import growths, power_margin
-from dpaudit.inference.sequential.alternatives import Alternative, alternatives, laplace_noise, pair_laws, scaled
+from dpaudit.inference.sequential.alternatives import (
+    Alternative,
+    alternatives,
+    blurred,
+    laplace_noise,
+    pair_laws,
+    scaled,
+)
 from dpaudit.inference.sequential.betting import best_bet
-from dpaudit.inference.sequential.blurring import blurred
 from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, forecast
 from dpaudit.inference.sequential.planned import Planned, growth_rate
 from dpaudit.inference.sequential.strategy import Counts, log_threshold, strategy

@@ -11,12 +11,12 @@ from scipy.optimize import brentq
 from scipy.stats import beta, binom, hypergeom
 
 from dpaudit.inference.e_bh import shared_confidences, significance
-from dpaudit.inference.fixed import newcomers
 from dpaudit.inference.fixed.binomial import clopper_pearson_upper
 from dpaudit.inference.grid import bin_counts
+from dpaudit.inference.independence.same_law import newcomers_p_value
 from dpaudit.inference.independence.signs import log_equal
-from dpaudit.inference.resolution import largest_epsilon, rule_of_three_rate
-from dpaudit.inference.scores.dependence import coins_p_value, number_factor
+from dpaudit.inference.one_run import coins_p_value, number_factor
+from dpaudit.inference.power import largest_epsilon, rule_of_three_rate
 from dpaudit.inference.sequential import bands
 from dpaudit.inference.sequential.bands import anytime_band, fixed_band, upper_rate
 
@@ -91,7 +91,7 @@ def test_the_p_value_of_new_values_is_a_tail_of_the_hypergeometric_law() -> None
         rare = {value for value in [*known, *new] if [*known, *new].count(value) <= most}
         only = len(rare - set(known))
         tails.append(hypergeom.sf(only - 1, len(known) + len(new), len(rare), len(new)))
-    assert newcomers.p_value(known, new) == pytest.approx(min(1.0, 2 * min(tails)), rel=1e-6)
+    assert newcomers_p_value(known, new) == pytest.approx(min(1.0, 2 * min(tails)), rel=1e-6)
 
 
 @pytest.mark.parametrize(("k", "pairs", "equal", "n"), [(0, 5, 4, 12), (2, 5, 4, 12), (4, 5, 20, 30)])

@@ -14,10 +14,10 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
-from dpaudit.inference.scores.polygons import levels
 from dpaudit.inference.scores.rank_bounds import Path, RankTest
-from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Observed, draw_independent, simulated, tail
+from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Observed, simulated, tail
 from dpaudit.inference.scores.ranks import Blocks, Statistic, posteriors
+from dpaudit.inference.scores.runs import draw_independent, levels
 
 CLAIMS = [ApproxDP(epsilon=1.0, delta=0.1), GaussianDP(1.5), parse_claim("laplace(epsilon=1.2)")]
 

@@ -21,11 +21,11 @@ from dpaudit.inference.fixed.regions import (
     best_threshold,
     delta_of,
     deviations,
+    merge_saturated,
     threshold_for_claim,
     threshold_for_epsilon,
     threshold_for_mu,
 )
-from dpaudit.inference.fixed.saturation import merge_saturated
 from dpaudit.inference.grid import BINS, CENTRES, EDGES, bin_counts
 from dpaudit.inference.sequential.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
 from dpaudit.numerics import Array

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import beta, binom, hypergeom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.inference.scores import repeats, runs
+from dpaudit.inference.scores import exchangeability, runs
 
 from .plain import simulated_runs
 
@@ -21,7 +21,7 @@ def counts(scores: np.ndarray) -> np.ndarray:
 
 def test_weights_fulfil_the_condition_of_the_theorem() -> None:
     """Checks (1) for the rates of 4,000 atoms, with 200 multiplicities, by Poisson probabilities."""
-    weights, x = repeats._weights(), np.geomspace(1e-4, 60.0, 4000)
+    weights, x = exchangeability._weights(), np.geomspace(1e-4, 60.0, 4000)
     k = np.arange(200)
     log_mass = k * np.log(x)[:, None] - np.array([math.lgamma(i + 1) for i in k]) - x[:, None]
     gain = np.exp(log_mass) @ weights[:, np.minimum(k, 64)].T
@@ -41,7 +41,7 @@ def test_independent_scores_rarely_look_copied(rate: float) -> None:
         sides = []
         for n in map(int, rng.poisson(60, 2)):
             sides.append(np.where(rng.random(n) < 0.1, rng.random(n), rng.integers(int(60 / rate), size=n)))
-        called += repeats._log_e(*map(counts, sides)) >= math.log(5)
+        called += exchangeability._log_e(*map(counts, sides)) >= math.log(5)
     assert called <= binom.ppf(1 - 1e-6, 1000, 1 / 5)
 
 
@@ -57,27 +57,29 @@ def test_the_weights_of_lemma_a_leave_nothing_over() -> None:
 @pytest.mark.parametrize("times", [2, 3, 4, 6])
 def test_copies_are_found(times: int) -> None:
     scores = np.random.default_rng(0).normal(size=(2, 20))
-    assert repeats.repeats_p_value(*(counts(np.tile(side, times)) for side in scores)) <= 1e-6
+    assert exchangeability.repeats_p_value(*(counts(np.tile(side, times)) for side in scores)) <= 1e-6
 
 
 def test_copies_of_scores_with_atoms_are_found() -> None:
     rng = np.random.default_rng(1)
     sides = np.round(rng.normal(size=(2, 500)), 2)
-    assert repeats.repeats_p_value(*map(counts, sides)) == 1.0
-    assert repeats.repeats_p_value(*(counts(np.tile(side, 2)) for side in sides)) <= 1e-6
+    assert exchangeability.repeats_p_value(*map(counts, sides)) == 1.0
+    assert exchangeability.repeats_p_value(*(counts(np.tile(side, 2)) for side in sides)) <= 1e-6
 
 
 def test_copies_of_a_part_and_of_varying_number_are_found() -> None:
     rng = np.random.default_rng(2)
     sides = rng.normal(size=(2, 400))
-    assert repeats.repeats_p_value(*(counts(np.append(side, side[:200])) for side in sides)) <= 1e-6
-    assert repeats.repeats_p_value(*(counts(np.repeat(side, rng.integers(2, 4, 400))) for side in sides)) <= 1e-6
+    assert exchangeability.repeats_p_value(*(counts(np.append(side, side[:200])) for side in sides)) <= 1e-6
+    assert (
+        exchangeability.repeats_p_value(*(counts(np.repeat(side, rng.integers(2, 4, 400))) for side in sides)) <= 1e-6
+    )
 
 
 def test_scores_that_all_differ_or_few_copies_are_no_evidence() -> None:
-    assert repeats.repeats_p_value(np.ones(100, dtype=int), np.ones(100, dtype=int)) == 1.0
-    assert repeats.repeats_p_value([2, 2, 2], [2, 2]) > 0.05
-    assert repeats.repeats_p_value([1000, 1000], [900, 1100]) == 1.0
+    assert exchangeability.repeats_p_value(np.ones(100, dtype=int), np.ones(100, dtype=int)) == 1.0
+    assert exchangeability.repeats_p_value([2, 2, 2], [2, 2]) > 0.05
+    assert exchangeability.repeats_p_value([1000, 1000], [900, 1100]) == 1.0
 
 
 def test_without_privacy_loss_the_law_is_hypergeometric() -> None:

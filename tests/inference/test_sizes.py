@@ -20,8 +20,8 @@ from scipy.special import ndtri
 from scipy.stats import beta as beta_law
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, TradeoffFunction
+from dpaudit.inference.fixed.evidence import slack
 from dpaudit.inference.fixed.exact_binomial import ALPHA_SHARE, Sizes, parameter_lower
-from dpaudit.inference.fixed.outcomes import slack
 from dpaudit.numerics import Array
 from dpaudit.result.confirmation import band_of
 

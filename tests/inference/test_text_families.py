@@ -9,8 +9,7 @@ import pytest
 
 from dpaudit.claims import parse_claim
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.scores.families import epsilon_inside, family_of
-from dpaudit.inference.scores.text_families import MAX_WHOLE, TextFamily, text_family
+from dpaudit.inference.scores.families import MAX_WHOLE, TextFamily, epsilon_inside, family_of, text_family
 from dpaudit.result.evidence import FixedEvidence, bound_inside
 
 COUNTS = np.zeros((2, BINS), dtype=np.int64)

@@ -22,12 +22,12 @@ from dpaudit.engine.witness import make_witness
 from dpaudit.inference.power import (
     Law,
     fixed_margin,
+    largest_epsilon,
     largest_violation,
     least_detectable,
     least_detectable_fixed,
     power_margin,
 )
-from dpaudit.inference.resolution import largest_epsilon
 from dpaudit.inference.sequential.alternatives import pair_laws
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import concluded

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
-from dpaudit.inference.independence import FIRST_SHARE, MIN_OUTPUTS, SUSPICIOUS, Memory, coupling, dependence, drift
+from dpaudit.inference.independence.signs import (
+    FIRST_SHARE,
+    MIN_OUTPUTS,
+    SUSPICIOUS,
+    Memory,
+    coupling,
+    dependence,
+    drift,
+)
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Experts, Learner, symmetric_columns

@@ -11,8 +11,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback
 from dpaudit.engine.sequential import SequentialAudit
-from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim
-from dpaudit.inference.fixed.saturation import merge_saturated
+from dpaudit.inference.fixed.regions import delta_of, merge_saturated, threshold_for_claim
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
 from dpaudit.numerics import Array

@@ -23,8 +23,8 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import MAX_BLOCK_TRIALS, Collector
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.independence.memory import CHECKPOINTS, values_of
 from dpaudit.inference.independence.same_law import differences
+from dpaudit.inference.independence.signs import CHECKPOINTS, values_of
 from dpaudit.learning.symmetric import symmetric_columns
 from dpaudit.numerics import bisect_integers
 from dpaudit.outputs import OutputError

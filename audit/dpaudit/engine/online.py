@@ -31,10 +31,8 @@ from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows, detectable
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
-from dpaudit.inference.power import largest_violation, least_detectable, power_margin
-from dpaudit.inference.resolution import largest_epsilon
-from dpaudit.inference.sequential.strategy import log_threshold
-from dpaudit.inference.sequential.stream_strategy import stream_strategy
+from dpaudit.inference.power import largest_epsilon, largest_violation, least_detectable, power_margin
+from dpaudit.inference.sequential.strategy import log_threshold, stream_strategy
 from dpaudit.learning import STREAM, Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.outputs import OutputError, Outputs

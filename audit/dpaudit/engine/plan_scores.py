@@ -19,9 +19,9 @@ from dpaudit.engine.score_design import (
     coins_of,
     evidence_of,
 )
+from dpaudit.inference.one_run import half_by_chance
 from dpaudit.inference.power import larger_violation
-from dpaudit.inference.scores.dependence import half_by_chance
-from dpaudit.inference.scores.rank_power import MOST_POWER
+from dpaudit.inference.scores.rank_bounds import MOST_POWER
 from dpaudit.numerics import bisect_integers
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.words import words_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
-from dpaudit.inference.scores.repeats import repeats_p_value
+from dpaudit.inference.scores.exchangeability import repeats_p_value
 from dpaudit.numerics import Array
 from dpaudit.rounding import upper
 from dpaudit.running.wire import Unsendable, frame

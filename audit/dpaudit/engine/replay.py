@@ -37,7 +37,7 @@ from dpaudit.engine.confirming import LEAST
 from dpaudit.engine.fresh_runs import FreshRuns
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, contradictions, differs, level_of
-from dpaudit.inference.fixed.confirming import runs_to_confirm
+from dpaudit.inference.fixed.exact_binomial import runs_to_confirm
 from dpaudit.inference.grid import bin_counts
 from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import Attack

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.sequential import SequentialAudit
-from dpaudit.inference.resolution import rule_of_three_rate
+from dpaudit.inference.power import rule_of_three_rate
 from dpaudit.learning import Learner
 from dpaudit.numerics import Array
 from dpaudit.pairs.difference import MAX_DATASET, brief, hidden_difference

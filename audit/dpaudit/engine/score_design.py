@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
-from dpaudit.inference.scores.dependence import coins_p_value, half_by_chance, half_included, number_factor
+from dpaudit.inference.one_run import coins_p_value, half_by_chance, half_included, number_factor
 from dpaudit.inference.scores.exchangeability import LEVEL, along_the_list, between_runs
 from dpaudit.numerics import Array
 from dpaudit.result.scores_evidence import Line, ScoresEvidence

@@ -16,7 +16,7 @@ from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.engine.late_bets import LateBetting
 from dpaudit.engine.next_cell import MIN_SHARE
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.independence import MIN_RUNS
+from dpaudit.inference.independence.signs import MIN_RUNS
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT, FewValues, scores_frequencies

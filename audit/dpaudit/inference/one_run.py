@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, expit, xlog1py, xlogy
+from scipy.special import bdtr, betainc, expit, xlog1py, xlogy
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import Array, bisect, kept, log_choose
@@ -245,3 +245,48 @@ def check_counts(m: int, r: int, v: int, significance: float = 0.05) -> None:
         raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")
     if not 0 < significance < 1:
         raise ValueError(f"significance must lie in (0, 1), got {significance}")
+
+
+def coins_p_value(n0: int, n1: int) -> float:
+    """Return a two-sided p-value of "the coins were fair and independent".
+
+    The test cannot detect a design that includes exactly half of the canaries.
+    """
+    return float(min(1.0, 2 * bdtr(min(n0, n1), n0 + n1, 0.5)))
+
+
+def number_factor(m: int, included: int, share: float = 0.5) -> float:
+    """Return the factor of p-values that allows for a number of included canaries that was fixed beforehand.
+
+    Fair coins rarely include exactly half of the canaries, but many designs always include half.  Coins with a fixed
+    sum depend on each other, so a few right guesses reveal information about the other coins.
+
+    **Theorem.**  Let p be a p-value that is valid if independent coins decide which canaries are included.  If a
+    uniformly random set of `included` canaries is included instead, P[p / P[B = included] <= s] <= s for every s, with
+    B ~ Binomial(m, share).
+
+    *Proof.*  The random set has the law of the coins, given that `included` canaries are included.  The conditional
+    probability of an event is at most its probability under coins, divided by the probability of the condition.
+
+    The factor is at least 1, so the p-value remains valid for coins.
+
+    Args:
+        m: Number of canaries that guesses are about.
+        included: Number of them that were included.
+        share: Probability with which each coin includes its canary, in (0, 1).
+
+    Returns:
+        1 / P[B = included], rounded up.
+    """
+    log_chance = float(log_choose(m, included)) + included * math.log(share) + (m - included) * math.log1p(-share)
+    return max(1.0, math.exp(-log_chance) * (1 + 1e-9 + 1e-14 * m))
+
+
+def half_included(n0: int, n1: int) -> bool:
+    """Return whether half of all canaries, rounded up or down, were included, so that the number may be fixed."""
+    return abs(n0 - n1) <= 1
+
+
+def half_by_chance(m: int) -> float:
+    """Return the probability with which fair coins include half of m canaries, rounded up or down."""
+    return sum(1 / number_factor(m, k) for k in {m // 2, (m + 1) // 2})

@@ -51,8 +51,7 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
-from dpaudit.inference.fixed.confirming import runs_to_confirm
-from dpaudit.inference.fixed.exact_binomial import Sizes
+from dpaudit.inference.fixed.exact_binomial import Sizes, runs_to_confirm
 from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.numerics import Array
 from dpaudit.result.base_evidence import is_whole

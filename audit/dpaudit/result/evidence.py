@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import EDGES
-from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of
-from dpaudit.inference.scores.text_families import TextFamily
+from dpaudit.inference.scores.families import Family, TextFamily, check_nested, epsilon_inside, family_of
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.result.base_evidence import Counts, Evidence, Kind
 from dpaudit.result.confirmation import Confirmation

@@ -16,9 +16,8 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.scores.families import Family
-from dpaudit.inference.scores.rank_bounds import Path, RankTest
+from dpaudit.inference.scores.rank_bounds import Needed, Path, RankTest, attained, needed
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent, Law
-from dpaudit.inference.scores.rank_power import Needed, attained, needed
 from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.result.base_evidence import Evidence, Kind
 from dpaudit.rounding import lower, upper

@@ -15,8 +15,7 @@ from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.inference.sequential.alternatives import EDITION
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy
-from dpaudit.inference.sequential.stream_strategy import stream_strategy
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy, stream_strategy
 from dpaudit.numerics import last_that_holds
 from dpaudit.result.base_evidence import (
     Counts,

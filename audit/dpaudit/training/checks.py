@@ -16,9 +16,8 @@ from dpaudit.engine.plan_scores import fewest_scores
 from dpaudit.engine.provenance import training_words
 from dpaudit.engine.score_design import Independence
 from dpaudit.engine.seen import not_whole, pool_words, shown
-from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
-from dpaudit.inference.independence.memory import KEPT
+from dpaudit.inference.independence.signs import KEPT, SUSPICIOUS, coupling, dependence
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult

@@ -1,4 +1,1 @@
-"""Exact binomial tests of a number of trials that was fixed in advance.
-
-Public names: the modules.
-"""
+"""Exact binomial tests of a number of trials that was fixed in advance."""

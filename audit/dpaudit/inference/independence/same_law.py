@@ -7,15 +7,15 @@ between the processes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc
 
-from dpaudit.inference.fixed import newcomers
-from dpaudit.inference.independence.hypergeometric import bits_of, most_suspicious, notable, two_sided
-from dpaudit.numerics import Array
+from dpaudit.inference.independence.correlation import bits_of, most_suspicious, notable, two_sided
+from dpaudit.numerics import Array, log_choose
 
 
 def differences(
@@ -32,10 +32,10 @@ def differences(
 
     Proof:
         The n outputs are exchangeable, and which of them belong to a process was fixed beforehand.  The questions
-        (`questions.bits_of`) do not depend on the order of the outputs, so the number of outputs of a process with a
-        given answer is hypergeometric given all outputs.  The theorem of `fixed.newcomers` covers values that occur in
-        one process only, and that of `repeats` covers values that repeat within a process.  The Bonferroni correction
-        covers all questions and all processes.
+        (`bits_of`) do not depend on the order of the outputs, so the number of outputs of a process with a
+        given answer is hypergeometric given all outputs.  The theorem of `newcomers_p_value` covers values that occur
+        in one process only, and that of `repeats` covers values that repeat within a process.  The Bonferroni
+        correction covers all questions and all processes.
 
     Args:
         keys: Keys of the n outputs; equal outputs have equal keys.
@@ -66,7 +66,7 @@ def differences(
         new = sum(key not in rest for key in set(own))
         if rest_keys and new:
             words = f"{_named(int(name))} gave {new} values in {size} runs that no other process gave"
-            found.append((newcomers.p_value(rest_keys, own), words))
+            found.append((newcomers_p_value(rest_keys, own), words))
     made_anew = process > 0
     new_keys = [key for key, one in zip(keys, made_anew, strict=True) if one]
     within, pairs, p_value = repeats(new_keys, process[made_anew], rng)
@@ -119,3 +119,38 @@ def repeats(
 
 def _named(process: int) -> str:
     return f"new process {process}" if process else "the process of the audit"
+
+
+def newcomers_p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:
+    """Return a p-value of "all runs are independent", where some runs were made in other processes.
+
+    Theorem:
+        Let n known and m new outputs be exchangeable, let R <= m, and let D be the number of values that occur at most
+        R times among all outputs.  Let T be the number of these values that occur only among the new outputs.  Given
+        how often each value occurs, P[T >= t] <= P[H >= t] for H ~ Hypergeometric(n + m, D, m).
+
+    Proof:
+        The places of the new outputs are a uniformly random set of m of the n + m places.  Fix one place of each of the
+        D values; H of these places are new.  If a value occurs only among the new outputs, its place is new.
+
+    R = 1 is sharp for continuous outputs, and R = m is sharp for outputs on a grid.  Both values of R are tested, each
+    at half the level.
+
+    Args:
+        known: At least one output.  Keys may replace outputs if two keys are equal if and only if the outputs are
+            equal.
+        new: Outputs of other processes, or their keys.
+
+    Returns:
+        The p-value, rounded up, at most 1.
+    """
+    counts, before = Counter([*known, *new]), set(known)
+    total, found = len(known) + len(new), 1.0
+    for most in {1, len(new)}:
+        values = [value for value, times in counts.items() if times <= most]
+        only_new = sum(value not in before for value in values)
+        k = np.arange(max(only_new, len(values) - len(known)), min(len(values), len(new)) + 1.0)
+        log_mass = log_choose(len(values), k) + log_choose(total - len(values), len(new) - k)
+        log_all = log_choose(total, np.array([float(len(new))]))
+        found = min(found, 2 * float(np.exp(log_mass - log_all).sum()) * (1 + 1e-9))  # factor for rounding
+    return found

@@ -46,12 +46,13 @@ import numpy.typing as npt
 from scipy.special import betaincinv, expit
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.operations.pair_curves import Curve
 from dpaudit.inference import one_run
+from dpaudit.inference.one_run import number_factor
 from dpaudit.inference.scores import runs
-from dpaudit.inference.scores.dependence import number_factor
-from dpaudit.inference.scores.polygons import chords, guarantees, levels
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
+from dpaudit.inference.scores.runs import chords, draw_independent, levels
 from dpaudit.numerics import Array, bisect_integers, kept, read_only
 
 Draw = Callable[[int, np.random.Generator], Counts]
@@ -62,6 +63,7 @@ _LOOKS = 8  # largest number of looks of one simulation
 _FIRST = 400  # draws after which most questions are answered
 _PARTS = 2_000  # number of parts of simulations that are kept, each of 13 kB
 _POWER = 0.75  # exponent of the number of guesses
+_GUARANTEES = 24  # (epsilon, delta) that stand for a claim
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,13 @@ class Independent:
     def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
         """Draw right guesses, (draws, blocks), if scores are independent likelihood ratios on a curve."""
         return draw_independent(self.blocks, *chords(curve), draws, rng)
+
+
+@kept(256)
+def guarantees(claim: TradeoffFunction) -> list[tuple[float, float]]:
+    """Return epsilons and deltas of a claim."""
+    steep = Envelope.of(claim).steep.thinned(_GUARANTEES)
+    return list(zip(steep.slope.tolist(), steep.gap.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -225,47 +234,6 @@ class Inclusion:
 
 
 Law = Independent | Inclusion
-
-
-def draw_independent(
-    blocks: Blocks,
-    of_d0: Array,
-    of_d1: Array,
-    draws: int,
-    rng: np.random.Generator,
-    included: Counts | None = None,
-) -> Counts:
-    """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
-
-    Args:
-        blocks: The blocks.
-        of_d0: Probabilities of the likelihood ratios under d0, from the largest ratio on.
-        of_d1: The same under d1.
-        draws: Number of draws.
-        rng: Generator of the draws.
-        included: Number of scores of d1 in each draw; by default those at the top.
-    """
-    n1 = np.full(draws, blocks.top) if included is None else included
-    rows = np.arange(draws)
-    ones = rng.multinomial(n1, of_d1)
-    end = np.cumsum(ones + rng.multinomial(blocks.scores - n1, of_d0), axis=1)  # ranks at which likelihood ratios end
-    end, of_ones = (np.pad(each, ((0, 0), (1, 0))) for each in (end, np.cumsum(ones, axis=1)))
-    right = np.empty((len(blocks.sizes), draws), dtype=np.int64)
-    place, rank, found = (np.zeros(draws, dtype=np.int64) for _ in range(3))
-    for block, until in blocks.downwards:
-        # within the likelihood ratio that the block's last score has, the order is random
-        last = place.copy()
-        while np.any(behind := end[rows, place] < until):
-            place += behind
-        before = np.where(place == last, rank, end[rows, place - 1])
-        known = np.where(place == last, found, of_ones[rows, place - 1])
-        good = of_ones[rows, place] - known
-        now = known + rng.hypergeometric(good, end[rows, place] - before - good, until - before)
-        right[block] = now - found
-        rank, found = np.full(draws, until), now
-    low = ~blocks.high
-    right[low] = blocks.sizes[low, None] - right[low]
-    return right.T
 
 
 def draw_guesses(blocks: Blocks, q: Array, draws: int, rng: np.random.Generator) -> Counts:

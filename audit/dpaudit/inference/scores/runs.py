@@ -38,11 +38,15 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtr
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.envelope import Envelope
+from dpaudit.claims.operations.pair_curves import Curve
 from dpaudit.inference.fixed.binomial import check_count
-from dpaudit.numerics import Array, read_only
+from dpaudit.inference.scores.ranks import Blocks, Counts
+from dpaudit.numerics import Array, kept, read_only
 
 _CELLS = 1000  # number of cells of the law of U'
 _NEAR, _FAR = 7.0, 38.0  # range of integration over U' in standard deviations; _FAR for p-values < _TINY
+_LINES = 36  # of a polygon in each direction
 _TINY = 1e-9  # a p-value below this needs the range _FAR
 
 
@@ -72,3 +76,69 @@ def _cells(before: float, after: float, reach: float) -> tuple[Array, Array]:
     upper = np.maximum.accumulate(betaincinv(after, before, ndtr(-z[::-1])))  # 1 - U', which may be tiny
     rest = np.concatenate([[0.0], upper, [1.0]])[::-1]  # 1 - U' at the ends of the cells, descending
     return read_only(1 - rest[1:]), read_only(-np.diff(betainc(after, before, rest)))
+
+
+@kept(256)
+def chords(curve: Curve) -> tuple[Array, Array]:
+    """Return the probabilities of the segments of a polygon through points of a curve, which reveals a little less."""
+    small = np.geomspace(1e-8, 0.5, 36)
+    alpha = np.concatenate([[0.0], small, 1 - small[-2::-1], [1.0]])
+    power = np.concatenate([[0.0], np.maximum.accumulate(1 - np.asarray(curve.beta(alpha)))])
+    of_d0, of_d1 = np.diff(np.concatenate([[0.0], alpha])), np.diff(power)
+    return read_only(of_d0 / of_d0.sum()), read_only(of_d1 / of_d1.sum())
+
+
+@kept(256)
+def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
+    """Return the probabilities of the segments of a polygon below a symmetric f, from the largest ratio on."""
+    whole = Envelope.of(claim)
+    envelope = Envelope(whole.steep.thinned(_LINES), whole.flat.thinned(_LINES))
+    steep, flat = envelope.steep, envelope.flat
+    alpha, beta = envelope.crossing()
+    start, end = np.array([0.0, steep.gap[-1]]), np.array([1 - flat.gap[-1], 1.0])
+    a = np.concatenate([[0.0, 0.0], np.exp(steep.log_alpha[::-1]), [alpha], 1 - flat.power, end])
+    b = np.concatenate([start, steep.power[::-1], [1 - beta], 1 - np.exp(flat.log_alpha), [1.0, 1.0]])
+    of_d0, of_d1 = np.diff(a).clip(0), np.diff(b).clip(0)
+    some = (of_d0 > 0) | (of_d1 > 0)
+    return read_only(of_d0[some] / of_d0.sum()), read_only(of_d1[some] / of_d1.sum())
+
+
+def draw_independent(
+    blocks: Blocks,
+    of_d0: Array,
+    of_d1: Array,
+    draws: int,
+    rng: np.random.Generator,
+    included: Counts | None = None,
+) -> Counts:
+    """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
+
+    Args:
+        blocks: The blocks.
+        of_d0: Probabilities of the likelihood ratios under d0, from the largest ratio on.
+        of_d1: The same under d1.
+        draws: Number of draws.
+        rng: Generator of the draws.
+        included: Number of scores of d1 in each draw; by default those at the top.
+    """
+    n1 = np.full(draws, blocks.top) if included is None else included
+    rows = np.arange(draws)
+    ones = rng.multinomial(n1, of_d1)
+    end = np.cumsum(ones + rng.multinomial(blocks.scores - n1, of_d0), axis=1)  # ranks at which likelihood ratios end
+    end, of_ones = (np.pad(each, ((0, 0), (1, 0))) for each in (end, np.cumsum(ones, axis=1)))
+    right = np.empty((len(blocks.sizes), draws), dtype=np.int64)
+    place, rank, found = (np.zeros(draws, dtype=np.int64) for _ in range(3))
+    for block, until in blocks.downwards:
+        # within the likelihood ratio that the block's last score has, the order is random
+        last = place.copy()
+        while np.any(behind := end[rows, place] < until):
+            place += behind
+        before = np.where(place == last, rank, end[rows, place - 1])
+        known = np.where(place == last, found, of_ones[rows, place - 1])
+        good = of_ones[rows, place] - known
+        now = known + rng.hypergeometric(good, end[rows, place] - before - good, until - before)
+        right[block] = now - found
+        rank, found = np.full(draws, until), now
+    low = ~blocks.high
+    right[low] = blocks.sizes[low, None] - right[low]
+    return right.T

@@ -1,4 +1,1 @@
-"""Sequential tests of a claim that remain valid at any stopping time, based on e-values.
-
-Public names: the modules.
-"""
+"""Sequential tests of a claim that remain valid at any stopping time, based on e-values."""

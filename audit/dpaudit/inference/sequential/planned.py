@@ -39,9 +39,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
+from dpaudit.inference.sequential.alternatives import Alternative, blurred, pair_laws, without_rounding
 from dpaudit.inference.sequential.betting import Bet, best_bet
-from dpaudit.inference.sequential.blurring import blurred, without_rounding
 
 _PARAMETERS = 7  # free parameters of a typical score
 _NATS = 3.0  # log-wealth at which a typical test ends
