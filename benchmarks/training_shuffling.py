@@ -35,7 +35,7 @@ from dpaudit import Pair
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import Array
 from dpaudit.training import claim, many_runs, reference, views
-from dpaudit.training.reference.records import FAR
+from dpaudit.training.reference.model import FAR
 
 DELTA, LARGE_DELTA, CONFIDENCE = 1e-5, 0.2, 0.95
 SETTINGS = ((10, 0.5), (10, 1.0), (100, 0.5), (100, 0.7))  # number of batches, noise multiplier

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpaudit.catalogue import mistakes, noise, responses, selection, synthetic, synthetic_mistakes, training
+from dpaudit.catalogue import mistakes, noise, responses, selection, synthetic, training
 from dpaudit.catalogue.noise import Gaussian, Geometric, Laplace
 
 __all__ = ["BUILTIN", "Gaussian", "Geometric", "Laplace"]
@@ -77,9 +77,9 @@ BUILTIN: Mapping[str, Callable[..., Any]] = {
     "synthetic_privbayes": synthetic.PrivBayesLike,
     "synthetic_rounds": synthetic.Rounds,
     "synthetic_pate": synthetic.PateLike,
-    "synthetic_marginals_bounds_from_data": synthetic_mistakes.BoundsFromTable,
-    "synthetic_marginals_domain_from_data": synthetic_mistakes.DomainFromTable,
-    "synthetic_marginals_noise_for_shares": synthetic_mistakes.NoiseForShares,
-    "synthetic_rounds_early_stopping": synthetic_mistakes.EarlyStopping,
-    "synthetic_pate_shared_records": synthetic_mistakes.SharedRecords,
+    "synthetic_marginals_bounds_from_data": synthetic.BoundsFromTable,
+    "synthetic_marginals_domain_from_data": synthetic.DomainFromTable,
+    "synthetic_marginals_noise_for_shares": synthetic.NoiseForShares,
+    "synthetic_rounds_early_stopping": synthetic.EarlyStopping,
+    "synthetic_pate_shared_records": synthetic.SharedRecords,
 }

@@ -1,4 +1,4 @@
-"""Correct generators of synthetic tables, as controls of `catalogue.synthetic_mistakes`.
+"""Generators of synthetic tables: correct ones, and after them generators with one mistake each.
 
 A dataset is a list of rows that are dicts, a dict of columns, or a data frame.  An output is a table as a dict of
 columns, whose number of rows does not depend on the data unless the docstring says so.  With `white_box`, an output
@@ -9,75 +9,27 @@ floating point reveal the counts (Mironov 2012), so attacks on bits refute the c
 Each docstring proves the claim.  In these proofs, d is the number of columns.  Each record is in at most one cell of a
 marginal, so that adding or removing a record changes at most one of its counts, by 1.  Drawing a table from noisy
 counts is post-processing.
+
+Stadler, Oprisanu & Troncoso 2022, and Annamalai, Ganev & De Cristofaro 2024 found the mistakes in released software.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Pure, check_count, check_positive
-from dpaudit.catalogue.synthetic_domain import SMALL, Cells, Domain, Schema, columns_of, counts_of, drawn
+from dpaudit.catalogue.promises import check_count, check_positive
+from dpaudit.catalogue.synthetic_domain import Cells, Domain, Generator, TableOutput, columns_of, counts_of, drawn
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, compose
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.values import Dataset
 
-TableOutput = dict[str, Any]  # a table as a dict of columns, or noisy counts by name
-
 Measured = tuple[list[tuple[int, int]], Array, list[Array]]
 """The edges (parent, child) of a tree of columns, noisy counts of column 0, and noisy counts of each edge."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny": True}, private=True):
-    """A generator of tables that is claimed to be epsilon-DP for one added or removed record."""
-
-    epsilon: float = 1.0
-    rows: int = 100  # number of rows of a synthetic table
-    bins: int = 4  # number of cells of a column of numbers
-    schema: Schema = field(default_factory=lambda: SMALL)  # for each column [low, high] or a list of categories
-    white_box: bool = False  # whether the noisy counts are the output
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("rows", self.rows)
-        Domain.of(self.schema, self.bins)
-
-    @property
-    def domain(self) -> Domain:
-        return Domain.of(self.schema, self.bins)
-
-    def domain_for(self, dataset: Dataset) -> Domain:
-        """Return the domain that the generator uses for a dataset; it is public and independent of the dataset."""
-        return self.domain
-
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
-        domain = self.domain_for(dataset)
-        return self.generated(domain.cells(dataset), domain, n, rng)
-
-    def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
-        """Return n outputs for records that were read as cells."""
-        raise NotImplementedError
-
-    def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError unless one dataset consists of all rows of the other and one more row."""
-        sizes = [len(columns_of(dataset, self.domain.columns[:1])[0]) for dataset in (d0, d1)]
-        if abs(sizes[0] - sizes[1]) != 1:
-            raise ValueError(
-                f"d0 has {sizes[0]} rows and d1 has {sizes[1]}, but the claim is about one added or removed row"
-            )
-        fewer, more = sorted((self.domain.cells(dataset) for dataset in (d0, d1)), key=len)
-        changed = Counter(map(tuple, fewer.tolist())) - Counter(map(tuple, more.tolist()))
-        if changed:
-            raise ValueError(
-                f"the dataset with more rows lacks {changed.total():,} rows of the other dataset, but the claim is "
-                "about one added or removed row"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,3 +267,84 @@ def _walked(edges: Sequence[tuple[int, int]], root: Array, joint: Sequence[Array
     for (i, j), counts in zip(edges, joint, strict=True):  # a parent comes before its children
         places[:, j] = drawn(counts[places[:, i]], uniform[:, j][:, None])[:, 0]
     return places
+
+
+class BoundsFromTable(Marginals, private=False):
+    """Wrong: the cells of a column of numbers lie between those of the data; no epsilon.  Control: `Marginals`."""
+
+    def domain_for(self, dataset: Dataset) -> Domain:
+        public = self.domain
+        bounds = [
+            bound and _range(entries, bound)
+            for entries, bound in zip(columns_of(dataset, public.columns), public.bounds, strict=True)
+        ]
+        return replace(public, bounds=tuple(bounds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainFromTable(Marginals, private=False):
+    """Wrong: only the categories that occur in the data have counts; no epsilon.  Control: `Marginals`."""
+
+    def domain_for(self, dataset: Dataset) -> Domain:
+        public = self.domain
+        categories = [
+            tuple(name for name in names if name in entries) or names
+            for entries, names in zip(columns_of(dataset, public.columns), public.categories, strict=True)
+        ]
+        return replace(public, categories=tuple(categories))
+
+
+class NoiseForShares(Marginals, private=False):
+    """Wrong: counts get the noise of shares, which are counts divided by the number of records n; no epsilon.
+
+    The noise is too small by a factor of n, and its scale reveals n.  G. Ganev (ganevgv) reported the same mistake in
+    conditional distributions as https://github.com/DataResponsibly/DataSynthesizer/issues/34.  Control: `Marginals`.
+    """
+
+    def noise_scale(self, cells: Cells) -> float:
+        return super().noise_scale(cells) / max(1, len(cells))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping(Rounds, private=False):
+    """Wrong: the rounds end as soon as the model is near the data, measured without noise; no epsilon.
+
+    The distance is the mean over columns of the total variation distance.  The number of rows shows the number of
+    rounds.  Annamalai, Ganev & De Cristofaro 2024 describe early stopping in released software.  Control: `Rounds`.
+    """
+
+    tolerance: float = 0.5
+
+    def rounds_made(self, counts: Array, model: Array, sizes: Sequence[int]) -> Sequence[int]:
+        ends = np.cumsum(sizes)[:-1]
+        start = np.concatenate([np.full((len(model), 1, len(counts)), 1.0), model], axis=1)
+        apart = np.zeros(start.shape[:2])
+        for true, parts in zip(np.split(counts, ends), np.split(start, ends, axis=2), strict=True):
+            apart += np.abs(_shares(parts) - _shares(true)).sum(axis=2) / 2 / len(sizes) if true.sum() else 0.0
+        near = apart <= self.tolerance
+        near[:, -1] = True
+        return [int(made) for made in near.argmax(axis=1)]
+
+
+class SharedRecords(PateLike, private=False):
+    """Wrong: all teachers see all records, so one record changes all votes; (teachers epsilon)-DP.
+
+    Ganev, Annamalai & De Cristofaro 2024, "The elusive pursuit of reproducing PATE-GAN", found such teachers in
+    released implementations.  Control: `PateLike`.
+    """
+
+    def votes(self, agree: AnyArray, rng: np.random.Generator) -> Array:
+        return self.teachers * np.asarray(agree.any(axis=0), dtype=np.float64)
+
+
+def _shares(counts: Array) -> Array:
+    positive = np.maximum(counts, 0.0)
+    total = positive.sum(axis=-1, keepdims=True)
+    return np.asarray(np.where(total > 0, positive / np.maximum(total, 1e-300), 1 / counts.shape[-1]))
+
+
+def _range(entries: Sequence[object], public: tuple[float, float]) -> tuple[float, float]:
+    known = [float(x) for x in entries if isinstance(x, int | float) and math.isfinite(x)]
+    if not known:
+        return public
+    return min(known), max(min(known) + 1e-9, max(known))

@@ -1,17 +1,19 @@
-"""The public domain of a table: reads records as cells of the domain, and writes cells as synthetic tables."""
+"""The base of generators of synthetic tables, and a table's public domain, which reads and writes records as cells."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.catalogue.promises import check_count
+from dpaudit.catalogue.promises import Pure, check_count
+from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.pairs.records import bounds_or_list, numeric, read_schema
 from dpaudit.values import Dataset, Record
@@ -22,6 +24,8 @@ Cells = npt.NDArray[np.intp]
 """The cell of each record in each column, (records, columns); -1 for an entry outside the domain."""
 
 SMALL: Schema = {"city": ("Bonn", "Jena", "Ulm"), "sex": ("f", "m"), "age": (0, 100)}
+
+TableOutput = dict[str, Any]  # a table as a dict of columns, or noisy counts by name
 
 _MAX_CELLS = 100_000
 
@@ -132,3 +136,50 @@ def _placed(entries: list[Record], names: Sequence[Record]) -> list[int]:
             return -1
 
     return list(map(of, entries))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generator(Pure, inputs={"relation": "add_remove", "schema": SMALL, "tiny": True}, private=True):
+    """A generator of tables that is claimed to be epsilon-DP for one added or removed record."""
+
+    epsilon: float = 1.0
+    rows: int = 100  # number of rows of a synthetic table
+    bins: int = 4  # number of cells of a column of numbers
+    schema: Schema = field(default_factory=lambda: SMALL)  # for each column [low, high] or a list of categories
+    white_box: bool = False  # whether the noisy counts are the output
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("rows", self.rows)
+        Domain.of(self.schema, self.bins)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain.of(self.schema, self.bins)
+
+    def domain_for(self, dataset: Dataset) -> Domain:
+        """Return the domain that the generator uses for a dataset; it is public and independent of the dataset."""
+        return self.domain
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
+        domain = self.domain_for(dataset)
+        return self.generated(domain.cells(dataset), domain, n, rng)
+
+    def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
+        """Return n outputs for records that were read as cells."""
+        raise NotImplementedError
+
+    def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
+        """Raise ValueError unless one dataset consists of all rows of the other and one more row."""
+        sizes = [len(columns_of(dataset, self.domain.columns[:1])[0]) for dataset in (d0, d1)]
+        if abs(sizes[0] - sizes[1]) != 1:
+            raise ValueError(
+                f"d0 has {sizes[0]} rows and d1 has {sizes[1]}, but the claim is about one added or removed row"
+            )
+        fewer, more = sorted((self.domain.cells(dataset) for dataset in (d0, d1)), key=len)
+        changed = Counter(map(tuple, fewer.tolist())) - Counter(map(tuple, more.tolist()))
+        if changed:
+            raise ValueError(
+                f"the dataset with more rows lacks {changed.total():,} rows of the other dataset, but the claim is "
+                "about one added or removed row"
+            )

@@ -18,10 +18,9 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.pair import Pair
 from dpaudit.training.claims import claim
-from dpaudit.training.reference.experiments import Training
-from dpaudit.training.reference.model import Model, PerExample
-from dpaudit.training.reference.records import FAR, Poisson, Records, Sampling, Shuffled
-from dpaudit.training.reference.trainer import State, Trainer, streams
+from dpaudit.training.reference import Training
+from dpaudit.training.reference.model import FAR, Model, PerExample, Records
+from dpaudit.training.reference.trainer import Poisson, Sampling, Shuffled, State, Trainer, streams
 from dpaudit.training.views import View, releases, weights
 from dpaudit.values import Dataset
 

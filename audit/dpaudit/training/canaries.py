@@ -6,8 +6,7 @@ import numpy as np
 
 from dpaudit.numerics import Array
 from dpaudit.training.claims import is_whole
-from dpaudit.training.reference.model import Model
-from dpaudit.training.reference.records import Records
+from dpaudit.training.reference.model import Model, Records
 
 
 def dirac(canaries: int = 1) -> Records:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpaudit.numerics import Array
-from dpaudit.training.reference.records import Records
 
 if TYPE_CHECKING:
+    from dpaudit.training.reference.model import Records
     from dpaudit.training.reference.trainer import Run
 
 

@@ -1,7 +1,9 @@
-"""Builds an object of a library from a config: the entry point in this process and in private environments.
+"""Calls a library from a config: the entry point in this process and in private environments without dpaudit.
 
-A private environment loads this file by its path.  `_at_home` then makes the package `dpaudit.libraries.inside`
-importable without the rest of dpaudit.
+A private environment loads this file by its path, so all modules of this folder need only the standard library of
+Python 3.8 or later.  Each other module is named after a library and has three functions.  `called` makes an object
+from plain values of a config.  `facts` reads plain facts about an object, from which dpaudit derives the claim and the
+pairs.  `sample` runs the object.
 """
 
 from __future__ import annotations
