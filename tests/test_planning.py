@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from dpaudit import GaussianDP, Pair, TabulatedTradeoff, audit, batched, parse_claim, plan, plan_scores
-from dpaudit.claims.operations.pair_curves import PairCurve, pair_curves
+from dpaudit.claims.comparison import PairCurve, pair_curves
 from dpaudit.engine import plan as planning
 from dpaudit.engine.plan import LEARNING, Plan, enough_trials
 from dpaudit.engine.score_design import Coins, evidence_of

@@ -25,8 +25,8 @@ from dpaudit.claims import (
     ZeroConcentratedDP,
     compose,
 )
+from dpaudit.claims.accounting import Part, composed
 from dpaudit.claims.envelope import Envelope
-from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.numerics import Array
 
 ALPHA: Array = np.unique(

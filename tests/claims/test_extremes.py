@@ -17,12 +17,12 @@ from dpaudit.claims import (
     TabulatedTradeoff,
     TradeoffFunction,
     ZeroConcentratedDP,
+    accounting,
     compose,
 )
-from dpaudit.claims.operations import accounting
-from dpaudit.claims.operations.accounting import Part
-from dpaudit.claims.operations.compose import repeated
-from dpaudit.claims.operations.subsample import subsampled
+from dpaudit.claims.accounting import Part
+from dpaudit.claims.compose import repeated
+from dpaudit.claims.subsample import subsampled
 
 ALPHA = np.array([0.0, 5e-324, 1e-300, 1e-30, 1e-9, 0.1, 0.5, 1 - 1e-9, math.nextafter(1, 0), 1.0])
 EPSILON = np.array([-math.inf, -1e300, -700, -40, -1, -1e-300, 0, 1e-300, 1e-9, 1, 40, 700, 1e300, math.inf])

@@ -17,7 +17,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from packaging.requirements import Requirement
 
 from dpaudit.claims import GaussianDP, LaplaceDP, PrivacyLoss, compose, parse_claim
-from dpaudit.claims.operations.accounting import KNOWN_VERSIONS, pld_pmf
+from dpaudit.claims.accounting import KNOWN_VERSIONS, pld_pmf
 from dpaudit.claims.tabulated import TabulatedTradeoff
 
 ROOT = Path(__file__).parents[2]

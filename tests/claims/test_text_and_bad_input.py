@@ -23,7 +23,7 @@ from dpaudit.claims import (
     compose,
     parse_claim,
 )
-from dpaudit.claims.operations.subsample import MAX_NESTED
+from dpaudit.claims.subsample import MAX_NESTED
 
 TEXTS = [
     "pure(epsilon=1)",

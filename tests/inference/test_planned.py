@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
-from dpaudit.claims.operations.subsample import subsampled
+from dpaudit.claims.subsample import subsampled
 from dpaudit.engine.plan import stopping_times
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws, scaled

@@ -12,8 +12,7 @@ import polars
 import pytest
 
 from dpaudit import Pair, audit
-from dpaudit.outputs.entries import label_of
-from dpaudit.outputs.outcomes import Raised
+from dpaudit.outputs.entries import Raised, label_of
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.tables import MAX_ROWS, Parts, frame_columns, mapping_columns, read_column
 from dpaudit.values import OUTPUT, words

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dpaudit.catalogue.promises import Pure, check_count
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import AnyArray, Array
-from dpaudit.pairs.records import bounds_or_list, numeric, read_schema
+from dpaudit.pairs.search import bounds_or_list, numeric, read_schema
 from dpaudit.values import Dataset, Record
 
 Schema = Mapping[str, Sequence[Any]]  # for each column [low, high], which are two numbers, or a list of categories

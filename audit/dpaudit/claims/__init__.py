@@ -1,10 +1,7 @@
-"""Defines privacy claims as trade-off functions.  Each kind of claim is a class with the methods `beta` and `delta`.
-
-The subpackage `operations` derives new claims from given ones.
-"""
+"""Defines privacy claims as trade-off functions.  Each kind of claim is a class with the methods `beta` and `delta`."""
 
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.operations.compose import compose
+from dpaudit.claims.compose import compose
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
 from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff

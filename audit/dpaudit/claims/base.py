@@ -26,7 +26,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, SupportsFloat, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -256,19 +256,19 @@ class TradeoffFunction(ABC):
         raise NotImplementedError(f"{type(self).__name__} is not symmetric, so it must define inverse()")
 
     def symmetrized(self) -> TradeoffFunction:
-        """Return max(f, f inverse); see `claims.operations.subsample.symmetrized`."""
+        """Return max(f, f inverse); see `claims.subsample.symmetrized`."""
         return _OPERATIONS["symmetrized"](self)
 
     def repeated(self, n: int) -> TradeoffFunction:
-        """Return the claim of n composed mechanisms with this claim; see `claims.operations.compose.repeated`."""
+        """Return the claim of n composed mechanisms with this claim; see `claims.compose.repeated`."""
         return _OPERATIONS["repeated"](self, n)
 
     def group(self, k: int) -> TradeoffFunction:
-        """Return the claim for datasets that differ by k steps; see `claims.operations.group.group`."""
+        """Return the claim for datasets that differ by k steps; see `claims.subsample.group`."""
         return _OPERATIONS["group"](self, k)
 
     def subsampled(self, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
-        """Return the claim of the mechanism on a random sample; see `claims.operations.subsample.subsampled`."""
+        """Return the claim of the mechanism on a random sample; see `claims.subsample.subsampled`."""
         return _OPERATIONS["subsampled"](self, rate, relation=relation)
 
     @property
@@ -341,3 +341,37 @@ def _argument(name: str, value: object, *, brief: bool) -> str:
 def _show(value: object) -> str:
     """Return the shortest text from which a number can be read back exactly."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def nonnegative(name: str, value: object) -> float:
+    number = _number(value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
+    return number
+
+
+def probability(name: str, value: object) -> float:
+    """Convert a probability to a float."""
+    number = _number(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+    return number
+
+
+def count(name: str, value: object) -> int:
+    """Convert a whole number >= 1 to an integer.  Floats with integer values, such as 1e4, are allowed."""
+    number = _number(value)
+    if not (1 <= number < math.inf and number == math.floor(number)):
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(number)
+
+
+def _number(value: object) -> float:
+    """Convert a number to a float; return NaN, which every range check rejects, for anything else."""
+    # float and int come first, because checking the protocols takes as long as the rest of constructing a claim
+    if not isinstance(value, float | int | SupportsFloat | SupportsIndex) or isinstance(value, str | bytes):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

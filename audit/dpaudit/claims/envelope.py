@@ -12,13 +12,14 @@ where alpha or beta may be 1e-300.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, ndtri_exp
 
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.numerics import Array, lower_hull, lowest
 
 NEGLIGIBLE = 1e-280  # gap below which a computed gap may result from underflow, which begins at 1e-308
@@ -123,7 +124,7 @@ class Envelope:
         self.flat = SupportingLines(flat.slope[j:], flat.gap[j:])
 
     @classmethod
-    def of(cls, claim: Any) -> Envelope:
+    def of(cls, claim: TradeoffFunction) -> Envelope:
         """Return the envelope of tangents of the curve of a `TradeoffFunction`, exact if the curve is a polygon."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
@@ -201,7 +202,7 @@ class Envelope:
         return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
 
 
-def _tangents(claim: Any) -> SupportingLines:
+def _tangents(claim: TradeoffFunction) -> SupportingLines:
     slopes, largest = claim.slopes(), claim.max_privacy_loss()
     gaps = claim.delta(slopes)
     if largest < math.inf:  # delta(largest) = delta(inf), apart from rounding errors
@@ -290,3 +291,30 @@ def _iterated(envelope: Envelope, k: int) -> SupportingLines:
     if not np.any(steep):
         return SupportingLines(np.zeros(1), result.c[:1])
     return SupportingLines.hull(result.s[steep], result.c[steep])
+
+
+class PolygonalClaim(TradeoffFunction):
+    """A claim whose trade-off function is the polygon `_make_envelope()`; the privacy profile is its exact dual."""
+
+    @abstractmethod
+    def _make_envelope(self) -> Envelope: ...
+
+    @cached_property
+    def _envelope(self) -> Envelope:
+        return self._make_envelope()
+
+    def _curve(self, alpha: Array) -> Array:
+        return self._envelope.beta(alpha)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return self._envelope.delta(epsilon)
+
+    def mu(self) -> float:
+        """Return the least mu with G_mu <= f; inf if f(0) < 1, or f(alpha) = 0 for an alpha < 1."""
+        return self._envelope.mu()
+
+    def max_privacy_loss(self) -> float:
+        return float(self._envelope.steep.slope[-1])
+
+    def slopes(self) -> Array:
+        return self._envelope.steep.slope

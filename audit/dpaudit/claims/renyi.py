@@ -28,9 +28,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.envelope import Envelope, SupportingLines
-from dpaudit.claims.ranges import PolygonalClaim, nonnegative
+from dpaudit.claims.base import TradeoffFunction, nonnegative
+from dpaudit.claims.envelope import Envelope, PolygonalClaim, SupportingLines
 from dpaudit.numerics import Array, Flags, bisect_each
 from dpaudit.values import Parameters
 

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.ranges import nonnegative, probability
+from dpaudit.claims.base import TradeoffFunction, nonnegative, probability
 from dpaudit.numerics import Array
 
 

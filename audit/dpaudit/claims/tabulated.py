@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpaudit.claims.envelope import Envelope, SupportingLines
-from dpaudit.claims.ranges import PolygonalClaim
+from dpaudit.claims.envelope import Envelope, PolygonalClaim, SupportingLines
 from dpaudit.numerics import Array, lower_hull
 
 
@@ -63,7 +62,7 @@ class PrivacyLoss(PolygonalClaim):
             ValueError: If `pld` is not a privacy-loss distribution, or if it is an optimistic estimate, whose delta is
                 too small.
         """
-        from dpaudit.claims.operations.accounting import supporting_lines_of_pld
+        from dpaudit.claims.accounting import supporting_lines_of_pld
 
         supporting = supporting_lines_of_pld(pld).thinned(points)
         return cls(epsilon=supporting.slope, delta=supporting.gap)

@@ -19,11 +19,10 @@ import re
 from collections.abc import Callable
 
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.operations.compose import compose, repeated
-from dpaudit.claims.operations.group import group
-from dpaudit.claims.operations.subsample import RELATIONS, subsampled
+from dpaudit.claims.compose import compose, repeated
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
+from dpaudit.claims.subsample import RELATIONS, group, subsampled
 from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
 from dpaudit.rounding import FUNCTIONS, number_of, read_number, upper
 from dpaudit.text import nearest

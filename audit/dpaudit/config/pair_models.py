@@ -21,8 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from dpaudit.config.numbers import Number, Whole
 from dpaudit.pairs.pair import Pair, Relation, check_relation
-from dpaudit.pairs.records import bounds_or_list
-from dpaudit.pairs.search import Moves, SearchPairs
+from dpaudit.pairs.search import Moves, SearchPairs, bounds_or_list
 from dpaudit.settings import MAX_DATA_BYTES
 from dpaudit.text import hint, one_line, read_foreign
 from dpaudit.values import Dataset, Record

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.claims.operations.pair_curves import pair_curves
+from dpaudit.claims.comparison import pair_curves
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.config.pair_models import is_file, reader

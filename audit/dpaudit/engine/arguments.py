@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.claims.comparison import violates
-from dpaudit.claims.operations.pair_curves import pair_curves
+from dpaudit.claims.comparison import pair_curves, violates
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.base_evidence import MAX_PAIRS

@@ -122,7 +122,7 @@ def plan(
     """Estimate the trials needed to refute a claim if the mechanism is exactly as private as `truth`.
 
     The mechanism is run on a pair of datasets that exists: with subsampling, one dataset has an additional record
-    (`claims.operations.pair_curves`).  If its two directions differ, each number is that of the direction with more
+    (`claims.comparison`).  If its two directions differ, each number is that of the direction with more
     trials.
 
     *The best test.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1) to a

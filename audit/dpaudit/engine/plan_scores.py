@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.claims.comparison import violates
-from dpaudit.claims.operations.pair_curves import pair_curves
+from dpaudit.claims.comparison import pair_curves, violates
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_design import (
     Coins,
@@ -46,7 +45,7 @@ def plan_scores(
     """Compute how many scores `audit_scores` needs to refute a claim, if the mechanism is only as private as `truth`.
 
     The scores are those of a pair of datasets that exists: with subsampling, one dataset has an additional record, and
-    no single pair attains the curve of the claim (`claims.operations.pair_curves`).  If the two directions of the pair
+    no single pair attains the curve of the claim (`claims.comparison`).  If the two directions of the pair
     differ, the stated power holds in both.
 
     Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  With weaker scores, an audit

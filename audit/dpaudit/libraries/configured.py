@@ -19,8 +19,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries.inside.start import FACTS
 from dpaudit.libraries.inside.synthesizer import SEARCH, TABLES, check_call, check_keys
 from dpaudit.pairs.pair import Pair
-from dpaudit.pairs.records import bounds_or_list, is_date, read_schema
-from dpaudit.pairs.search import SearchPairs
+from dpaudit.pairs.search import SearchPairs, bounds_or_list, is_date, read_schema
 from dpaudit.running.isolated import IsolatedMechanism
 from dpaudit.running.limits import RunTimeout, timeout_after
 from dpaudit.running.misfit import is_standard

@@ -17,7 +17,7 @@ from dpaudit.libraries.configured import MAX_PAIRS, ROWS, call_words, pairs_from
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
-from dpaudit.pairs.records import read_schema
+from dpaudit.pairs.search import read_schema
 from dpaudit.values import JsonObject, RawOutputs
 
 _PASS_CLAIM = 'pass the claim, such as claim="pure(epsilon=1)" or claim="approximate(epsilon=1, delta=1e-5)"'

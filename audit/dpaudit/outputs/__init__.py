@@ -5,11 +5,10 @@ encoding converts outputs into a feature matrix.  Each encoding is fitted to pas
 """
 
 from dpaudit.outputs.block import VIEWS, Outputs, View
-from dpaudit.outputs.derived import derived, derived_names
+from dpaudit.outputs.derived import Scale, derived, derived_names
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
-from dpaudit.outputs.outcomes import OutputError, Raised, Timed, register_encoder
+from dpaudit.outputs.entries import OutputError, Raised, Timed, register_encoder
 from dpaudit.outputs.queries import Queries, Targets
-from dpaudit.outputs.scaling import Scale
 from dpaudit.outputs.shared_calls import as_alone, refuse_mixed_types, types_of
 
 __all__ = [

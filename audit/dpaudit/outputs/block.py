@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dpaudit.numerics import Array
 from dpaudit.outputs.derived import derived
 from dpaudit.outputs.encoding import Encoding, PlainEncoding
-from dpaudit.outputs.outcomes import OutputError, Timed
+from dpaudit.outputs.entries import OutputError, Timed
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import (
     Distinct,

@@ -43,8 +43,18 @@ from typing import Any
 import numpy as np
 
 from dpaudit.numerics import AnyArray
-from dpaudit.outputs.entries import LISTED, column, is_frame, is_missing, label, row_names, some_elements
-from dpaudit.outputs.outcomes import OutputError, Raised, encoder_of
+from dpaudit.outputs.entries import (
+    LISTED,
+    OutputError,
+    Raised,
+    column,
+    encoder_of,
+    is_frame,
+    is_missing,
+    label,
+    row_names,
+    some_elements,
+)
 from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
 from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
 from dpaudit.values import OUTPUT, Feature, Label, Output, words

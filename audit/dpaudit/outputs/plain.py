@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics import AnyArray
-from dpaudit.outputs.outcomes import encoder_of
+from dpaudit.outputs.entries import encoder_of
 from dpaudit.values import Output, RawOutputs
 
 Plain = AnyArray

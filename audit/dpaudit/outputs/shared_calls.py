@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.numerics import AnyArray, Array
-from dpaudit.outputs.entries import is_missing
-from dpaudit.outputs.outcomes import OutputError
+from dpaudit.outputs.entries import OutputError, is_missing
 from dpaudit.values import Output, RawOutputs
 
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly

@@ -210,7 +210,7 @@ def bound_inside(
         family that is written as text, also whole numbers, `text_families` completes the proof.
 
     Closed forms, such as those of Gaussian and Laplace claims, are exact.  Compositions are computed with the error
-    that `claims.operations.accounting` states, so the epsilon of the exact claim may be slightly smaller.
+    that `claims.accounting` states, so the epsilon of the exact claim may be slightly smaller.
     If the counts of the audit are not `valid`, the bound is 0.
     """
     if not 0 <= delta <= 1:

@@ -7,7 +7,7 @@ import numbers
 from typing import Literal, TypeGuard, get_args
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
-from dpaudit.claims.ranges import count
+from dpaudit.claims.base import count
 
 Relation = Literal["add_remove", "replace_one"]
 Sampling = Literal["poisson", "full", "shuffled"]
@@ -54,7 +54,7 @@ def claim(
     (noise_multiplier * C)^2) to each component of their sum.  A step is mu-GDP with mu = 1 / noise_multiplier for an
     added or removed record, and 2 / noise_multiplier for a replaced record.  With Poisson sampling, the claim about a
     step is the subsampled Gaussian claim, and its composition over the steps requires the extra `accounting`, with
-    rounding that never understates the privacy loss (`claims.operations.accounting`).
+    rounding that never understates the privacy loss (`claims.accounting`).
 
     Args:
         noise_multiplier: Standard deviation of the noise, divided by the clipping norm.  Must be positive.

@@ -52,7 +52,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtr
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.claims.operations.pair_curves import pair_curves
+from dpaudit.claims.comparison import pair_curves
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import Independent, Law, Observed, draws_for
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors

@@ -46,8 +46,8 @@ import numpy.typing as npt
 from scipy.special import betaincinv, expit
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import Curve
 from dpaudit.claims.envelope import Envelope
-from dpaudit.claims.operations.pair_curves import Curve
 from dpaudit.inference import one_run
 from dpaudit.inference.one_run import number_factor
 from dpaudit.inference.scores import runs

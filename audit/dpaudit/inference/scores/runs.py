@@ -38,8 +38,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtr
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.comparison import Curve
 from dpaudit.claims.envelope import Envelope
-from dpaudit.claims.operations.pair_curves import Curve
 from dpaudit.inference.fixed.binomial import check_count
 from dpaudit.inference.scores.ranks import Blocks, Counts
 from dpaudit.numerics import Array, kept, read_only

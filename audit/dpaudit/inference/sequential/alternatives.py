@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpaudit.claims import ApproxDP, TradeoffFunction
-from dpaudit.claims.operations.pair_curves import Curve, pair_curves
+from dpaudit.claims.comparison import Curve, pair_curves
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics import Array, bisect
 
@@ -231,7 +231,7 @@ def _largest(holds: Callable[[float], bool]) -> float:
 def pair_laws(truth: TradeoffFunction) -> tuple[tuple[Array, Array], ...]:
     """Return the laws on a pair of datasets that attains a claim, one law for each direction whose curve differs.
 
-    See `claims.operations.pair_curves`.
+    See `claims.comparison`.
     """
     return tuple(scaled(curve, 1.0) for curve in pair_curves(truth))
 

@@ -15,12 +15,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import TradeoffFunction, operation
+from dpaudit.claims.accounting import Part, composed
+from dpaudit.claims.base import TradeoffFunction, count, operation
 from dpaudit.claims.envelope import Envelope, SupportingLines
-from dpaudit.claims.operations.accounting import Part, composed
-from dpaudit.claims.operations.subsample import Subsampled
-from dpaudit.claims.ranges import count
 from dpaudit.claims.standard import ApproxDP, PureDP
+from dpaudit.claims.subsample import Subsampled
 from dpaudit.numerics import Array, log_choose
 
 # maximum number of distinct outcomes of an exact composition; larger compositions use privacy-loss distributions
@@ -65,7 +64,7 @@ def compose(*claims: TradeoffFunction) -> TradeoffFunction:
 
     Compositions of Gaussian claims have a closed form, and so do compositions of zCDP claims and of Renyi claims with
     the same orders.  Compositions of pure and approximate DP claims are exact if they have at most 2^17 distinct
-    outcomes.  Other compositions are computed by privacy-loss distributions (`claims.operations.accounting`).  Methods
+    outcomes.  Other compositions are computed by privacy-loss distributions (`claims.accounting`).  Methods
     of such compositions raise ImportError if dp-accounting is not installed.
 
     Args:
