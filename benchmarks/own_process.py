@@ -37,7 +37,7 @@ import numpy as np
 from dpaudit import Pair, audit
 from dpaudit.running import IsolatedMechanism
 from dpaudit.running.environments import Environment
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 
 CODE = """
 def gaussian(dataset, n, rng):

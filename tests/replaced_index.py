@@ -20,7 +20,7 @@ from dpaudit.cli.prepare_run import NotReady
 from dpaudit.config import PlannedAudit
 from dpaudit.result.suite import Promise
 from dpaudit.running import MechanismError
-from dpaudit.running.installer import Releases
+from dpaudit.running.requirements import Releases
 
 from .reports import sample
 

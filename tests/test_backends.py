@@ -17,7 +17,7 @@ import pytest
 from dpaudit import AuditResult, Pair, Verdict, audit
 from dpaudit.engine.audit import Progress
 from dpaudit.running.backends import BackendError, backend
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 

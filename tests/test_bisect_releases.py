@@ -17,8 +17,8 @@ from dpaudit.cli.app import app
 from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.options import RunOptions
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
-from dpaudit.running import MechanismError, installer
-from dpaudit.running.installer import Releases
+from dpaudit.running import MechanismError, requirements
+from dpaudit.running.requirements import Releases
 
 from .replaced_index import CONFIG, DOCS, OFFLINE, Index, bisected, prose, replaced_index, written
 from .reports import sample
@@ -294,8 +294,8 @@ def test_three_releases_in_a_row_without_a_network_end_the_search(index: Index) 
 )
 def test_a_network_failure_is_recognised(said: str, failed: bool) -> None:
     said = f"uv printed:\n    {said}"
-    assert installer.is_network_failure(f"installing tinylaw==1.1 for Python 3.11 failed; {said}") is failed
-    assert not installer.is_network_failure(f"noise.py raised an error; {said}")
+    assert requirements.is_network_failure(f"installing tinylaw==1.1 for Python 3.11 failed; {said}") is failed
+    assert not requirements.is_network_failure(f"noise.py raised an error; {said}")
 
 
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pyte
     said = f"Available versions: {'1' * 5000}, 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
     said += "Unsupported versions: 0.9, ../y, 1.0\n"
     monkeypatch.setattr(subprocess, "run", lambda command, **_: CompletedProcess(command, 0, said, ""))
-    found = installer.released("tinylaw")
+    found = requirements.released("tinylaw")
     assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
     assert found.left_out == {}
     assert found.unsupported == {Version("0.9")}

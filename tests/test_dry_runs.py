@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dpaudit.running import MechanismError, worker
-from dpaudit.running.misfit import is_standard_file, refusal
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
+from dpaudit.running.worker import is_standard_file, refusal
 
 from .conftest import Command
 

@@ -21,11 +21,10 @@ import pytest
 from dpaudit import Pair, audit, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.running import CommandMechanism, IsolatedMechanism
-from dpaudit.running.environments import Environment
+from dpaudit.running.environments import Environment, Lock
 from dpaudit.running.fingerprint import fingerprint
 from dpaudit.running.identity import changed_since, of_code_and_data, public
-from dpaudit.running.python import PythonMechanism
-from dpaudit.running.requirements import Lock
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.running.sources import file_of, source_of
 from dpaudit_reports.sections.details import provenance
 

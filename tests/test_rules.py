@@ -170,8 +170,8 @@ FOR_PEOPLE = re.compile(r"(warning|reason|failure|region|query|note|sentence|ass
 ALLOWED = {
     "audit/dpaudit/cli/commands.py": "a message of typer",
     "audit/dpaudit/libraries/smartnoise_sql.py": "queries in SQL",
-    "audit/dpaudit/running/installer.py": "messages and settings of uv and pip",
-    "audit/dpaudit/running/requirements.py": "lock files",
+    "audit/dpaudit/running/environments.py": "lock files",
+    "audit/dpaudit/running/requirements.py": "messages and settings of uv and pip",
     "audit/dpaudit/running/sources.py": "requirements of packages",
     "audit/dpaudit/result/files.py": "messages of pydantic",
     "reports/dpaudit_reports/formats/facts.py": "tracebacks of Python",

@@ -18,7 +18,7 @@ from click.testing import Result
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 from dpaudit.result.evidence import fingerprint
 from dpaudit.running import sampler
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 
 from .reports.audits import text_of
 

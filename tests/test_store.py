@@ -22,7 +22,7 @@ import pytest
 from dpaudit import AuditResult, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.running.store import APPLICATION, Store, StoreError
 
 from .stores import PAIR, PAIRS, block, stored
@@ -97,7 +97,7 @@ def slow(dataset, rng):
 """
 _SCRIPT = """
 from dpaudit import Pair, audit
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 def audited(store, progress=None):
     return audit(PythonMechanism("slow.py:slow"), "gaussian(mu=1)", Pair([0], [1]), trials=120, store=store, seed=0,
                  confidence=0.95, name="slow", attacks="median_clipped", progress=progress)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, Pair, audit
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from false_alarm_cases import Case
 
 _PAIR = Pair([0], [1])

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit import audit
 from dpaudit.running import CommandMechanism, sampler
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from safeguards_parts.cases import CASES
 
 CONFIDENCE = 0.99

@@ -174,7 +174,7 @@ def release(dataset, rng):
 CALLS = """
 import os
 from pathlib import Path
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.running.backends import called_elsewhere
 
 def release(dataset):

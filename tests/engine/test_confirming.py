@@ -19,7 +19,7 @@ import pytest
 from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
 from dpaudit.result.values import Counts
 from dpaudit.running import CommandMechanism, fresh_process
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 
 from ..unseeded import unseeded_generator
 

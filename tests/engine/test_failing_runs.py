@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, Verdict, audit, batched
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 
 PAIR = Pair([0], [1], relation="replace_one")
 

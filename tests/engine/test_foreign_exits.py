@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, Verdict, audit, batched
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.running.processes import Child
-from dpaudit.running.python import PythonMechanism
 
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"

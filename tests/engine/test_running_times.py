@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.result.evidence import SequentialEvidence, fingerprint
-from dpaudit.running.protocol import THIS_PROCESS
+from dpaudit.running.foreign import THIS_PROCESS
 
 from ..unseeded import audit_unseeded
 

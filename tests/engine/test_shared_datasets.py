@@ -19,8 +19,8 @@ import pytest
 
 from dpaudit import Pair, batched
 from dpaudit.result.evidence import fingerprint
-from dpaudit.running.copies import detached
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
+from dpaudit.running.outcomes import detached
 
 from .shared_state import FILE, Rng, audited
 

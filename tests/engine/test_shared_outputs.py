@@ -17,7 +17,7 @@ import pytest
 
 from dpaudit import AuditResult, MechanismError, Verdict, audit, batched
 from dpaudit.result.evidence import fingerprint
-from dpaudit.running.copies import detached_batch
+from dpaudit.running.outcomes import detached_batch
 from dpaudit.running.sampler import Sampler
 
 from .shared_state import PAIR, Rng, audited, fresh

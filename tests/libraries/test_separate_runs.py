@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, audit
 from dpaudit.libraries import audit_subject, synthesizer
-from dpaudit.running.raised import of_machine
+from dpaudit.running.outcomes import of_machine
 
 SCHEMA: dict[str, Any] = {"age": (0, 9)}
 ROWS = [{"age": 3}, {"age": 4}]

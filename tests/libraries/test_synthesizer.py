@@ -17,8 +17,7 @@ from dpaudit.libraries import synthesizer
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import UnknownSubject
 from dpaudit.running.identity import mechanism_name
-from dpaudit.running.modules import file_fingerprint
-from dpaudit.running.sources import source_of
+from dpaudit.running.sources import file_fingerprint, source_of
 
 SCHEMA: dict[str, Any] = {"city": ["Bonn", "Jena", "Ulm"], "age": (0, 100)}
 

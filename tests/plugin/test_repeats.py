@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import _dpaudit_pytest
-from dpaudit.running.output_fingerprint import Beginning
+from dpaudit.running.identity import Beginning
 from dpaudit.testing.messages import summary
 
 pytest_plugins = ["pytester"]

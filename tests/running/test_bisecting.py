@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dpaudit.cli.app import app
 from dpaudit.running import MechanismError
-from dpaudit.running.installer import released
+from dpaudit.running.requirements import released
 
 from .programs import wheel
 

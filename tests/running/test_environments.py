@@ -19,7 +19,7 @@ from typer.testing import Result
 from dpaudit import MechanismError
 from dpaudit.running import environments
 from dpaudit.running.environments import cached_environments, environment, remove
-from dpaudit.running.installer import index_settings, pip_variables, variables
+from dpaudit.running.requirements import index_settings, pip_variables, variables
 from dpaudit.running.sources import source_of
 
 from .programs import isolated, wheel

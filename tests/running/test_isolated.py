@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, audit
-from dpaudit.running.isolated import answer_of
+from dpaudit.running.mechanisms import PythonMechanism, answer_of
 from dpaudit.running.processes import Child
-from dpaudit.running.python import PythonMechanism
 from dpaudit.running.sampler import Sampler
 from dpaudit.running.wire import HEADER
 
@@ -263,7 +262,7 @@ def release(dataset, rng):
 def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN_CLASS)
     code = (
-        "from pathlib import Path; from dpaudit.running.python import PythonMechanism; "
+        "from pathlib import Path; from dpaudit.running.mechanisms import PythonMechanism; "
         f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
     )
     elsewhere = output_with_other_hashes(code)

@@ -10,16 +10,8 @@ from pathlib import Path
 import pytest
 
 from dpaudit import MechanismError
-from dpaudit.running.environments import environment
-from dpaudit.running.requirements import (
-    FORMAT,
-    check_version,
-    local_hashes,
-    pinned_version,
-    project_name,
-    read_lock,
-    unmet,
-)
+from dpaudit.running.environments import FORMAT, environment, read_lock
+from dpaudit.running.requirements import check_version, local_hashes, pinned_version, project_name, unmet
 
 from .programs import CONFIG, Command, wheel
 

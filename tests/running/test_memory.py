@@ -18,10 +18,10 @@ from typer.testing import Result
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
 from dpaudit.result.values import Verdict
 from dpaudit.running import CommandMechanism
+from dpaudit.running.foreign import memory_limited
 from dpaudit.running.fresh_process import NotPossible, made_in_new_processes
-from dpaudit.running.limits import memory_limited
-from dpaudit.running.python import PythonMechanism
-from dpaudit.running.raised import about_memory
+from dpaudit.running.mechanisms import PythonMechanism
+from dpaudit.running.outcomes import about_memory
 from dpaudit.running.runs import Dataset, ExecutionSettings, Runs
 from dpaudit.settings import check_memory, memory_text
 

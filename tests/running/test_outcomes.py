@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit import Pair, audit, batched
 from dpaudit.outputs import Raised
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.running.runs import Dataset, ExecutionSettings, Runs
 from dpaudit.running.sampler import Sampler
 

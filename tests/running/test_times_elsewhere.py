@@ -15,8 +15,8 @@ from dpaudit.cli.app import app
 from dpaudit.outputs import Timed
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.running import command as command_module
-from dpaudit.running.protocol import ENVIRONMENT, OUTSIDE, REPORTED
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.foreign import ENVIRONMENT, OUTSIDE, REPORTED
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.running.runs import ExecutionSettings
 from dpaudit.running.sampler import Sampler
 

@@ -19,9 +19,8 @@ from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.result.releases import Bisection, Release, State
 from dpaudit.result.values import Verdict
 from dpaudit.running import IsolatedMechanism, MechanismError
-from dpaudit.running.installer import Releases, is_network_failure, released
-from dpaudit.running.raised import message_of
-from dpaudit.running.requirements import wrong_version
+from dpaudit.running.outcomes import message_of
+from dpaudit.running.requirements import Releases, is_network_failure, released, wrong_version
 from dpaudit.running.streams import stream
 from dpaudit.text import nearest, shortened
 

@@ -56,7 +56,7 @@ def interrupted_code() -> int:
 
 def internal_error(error: BaseException) -> int:
     """Report an error of dpaudit itself, or a lack of memory, disk space or file handles; return the exit code."""
-    from dpaudit.running.raised import message_of, of_machine
+    from dpaudit.running.outcomes import message_of, of_machine
 
     if of_machine(error):
         complain(f"the command is not completed: {message_of(error) or 'out of memory'}")

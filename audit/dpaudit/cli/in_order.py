@@ -11,8 +11,8 @@ from dpaudit.cli.runner import Runner
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.result.atomic_write import remove_placed, write_placed
-from dpaudit.running.isolated import IsolatedMechanism
-from dpaudit.running.limits import own_error_state
+from dpaudit.running.foreign import own_error_state
+from dpaudit.running.mechanisms import IsolatedMechanism
 
 
 class InOrder:

@@ -20,7 +20,7 @@ from dpaudit.engine.next_cell import Round
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.running import IsolatedMechanism, MechanismError
-from dpaudit.running.raised import message_of, of_machine, raised
+from dpaudit.running.outcomes import message_of, of_machine, raised
 from dpaudit.running.store import StoreRefused
 from dpaudit.text import WarningCode, has_code, masked
 

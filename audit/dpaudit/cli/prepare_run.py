@@ -20,8 +20,8 @@ from dpaudit.config import PlannedAudit
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
 from dpaudit.running import MechanismError
-from dpaudit.running.limits import foreign_code
-from dpaudit.running.raised import in_words, message_of, raised
+from dpaudit.running.foreign import foreign_code
+from dpaudit.running.outcomes import in_words, message_of, raised
 from dpaudit.running.sources import source_of
 from dpaudit.text import Refused, open_foreign
 

@@ -16,7 +16,7 @@ from dpaudit.cli.terminal import drawn_line, is_terminal, say
 from dpaudit.engine import progress_line
 from dpaudit.engine.audit import Progress
 from dpaudit.result.model import AuditResult
-from dpaudit.running.raised import message_of
+from dpaudit.running.outcomes import message_of
 from dpaudit.text import SIGNS, one_line
 
 _QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end

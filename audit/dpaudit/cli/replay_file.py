@@ -17,16 +17,8 @@ from dpaudit.engine.replay import replay, runs_of_replay, witness_with_region
 from dpaudit.engine.replay_outcome import compared
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit.running.environments import cached_environment
-from dpaudit.running.requirements import (
-    Archive,
-    lock_of,
-    normalised,
-    parsed_requirement,
-    project_name,
-    this_version,
-    unmet,
-)
+from dpaudit.running.environments import Archive, cached_environment, lock_of
+from dpaudit.running.requirements import normalised, parsed_requirement, project_name, this_version, unmet
 from dpaudit.testing import session
 from dpaudit.text import MASK, one_line, printable, shortened
 

@@ -27,8 +27,8 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.running.backends import BackendError, backend
-from dpaudit.running.limits import own_error_state
-from dpaudit.running.raised import message_of
+from dpaudit.running.foreign import own_error_state
+from dpaudit.running.outcomes import message_of
 from dpaudit.text import WarningCode, has_code, joined, one_line
 
 

@@ -25,7 +25,7 @@ from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.running import MechanismError
 from dpaudit.running.environments import environment
-from dpaudit.running.raised import message_of
+from dpaudit.running.outcomes import message_of
 from dpaudit.running.requirements import wrong_version
 from dpaudit.running.streams import stream
 from dpaudit.settings import ALL_CORES, BACKENDS, cores

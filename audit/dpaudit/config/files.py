@@ -17,7 +17,7 @@ from dpaudit.config.numbers import Loader
 from dpaudit.config.pair_models import reader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.problems import Lines, Place, explained
-from dpaudit.running.misfit import STANDARD_FILE, is_standard_file
+from dpaudit.running.worker import STANDARD_FILE, is_standard_file
 from dpaudit.settings import MAX_ENTRIES
 from dpaudit.text import hint, nearest, read_foreign, shortened
 

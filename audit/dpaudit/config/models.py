@@ -16,11 +16,10 @@ from dpaudit.config.pair_models import PairConfig, Strict
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, check_config, file_beside
 from dpaudit.running.command import CommandMechanism
-from dpaudit.running.isolated import IsolatedMechanism
-from dpaudit.running.misfit import is_standard
+from dpaudit.running.mechanisms import IsolatedMechanism, PythonMechanism
 from dpaudit.running.processes import TIMEOUT
-from dpaudit.running.python import PythonMechanism
 from dpaudit.running.requirements import check_version, project_name
+from dpaudit.running.worker import is_standard
 from dpaudit.settings import (
     CERTAIN,
     DEFAULTS,

@@ -20,12 +20,11 @@ from dpaudit.config.pair_models import is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
 from dpaudit.pairs.pair import Pair
 from dpaudit.running.command import CommandMechanism
-from dpaudit.running.isolated import IsolatedMechanism
-from dpaudit.running.modules import imported_from
-from dpaudit.running.protocol import MechanismError
-from dpaudit.running.python import PythonMechanism, resolved
-from dpaudit.running.raised import in_words
-from dpaudit.running.requirements import Lock
+from dpaudit.running.environments import Lock
+from dpaudit.running.foreign import MechanismError
+from dpaudit.running.mechanisms import IsolatedMechanism, PythonMechanism, resolved
+from dpaudit.running.outcomes import in_words
+from dpaudit.running.sources import imported_from
 from dpaudit.settings import AuditSettings, check_memory
 from dpaudit.text import Refused, masked, masked_values, masked_words, one_line, shortened
 from dpaudit.values import JsonObject

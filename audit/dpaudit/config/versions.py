@@ -13,13 +13,13 @@ from packaging.version import Version
 
 from dpaudit.config.models import AuditConfig
 from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.running.environments import read_lock
 from dpaudit.running.requirements import (
     is_bare_name,
     normalised,
     parsed_requirement,
     pinned_version,
     project_name,
-    read_lock,
     this_version,
     with_extras,
 )

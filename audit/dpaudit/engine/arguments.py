@@ -13,12 +13,11 @@ from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.base_evidence import MAX_PAIRS
 from dpaudit.running import CommandMechanism, IsolatedMechanism
 from dpaudit.running.backends import on_this_machine
-from dpaudit.running.limits import check_supported
-from dpaudit.running.misfit import misfit
-from dpaudit.running.protocol import Batched, MechanismError
-from dpaudit.running.python import resolved
-from dpaudit.running.raised import in_words
+from dpaudit.running.foreign import MechanismError, check_supported
+from dpaudit.running.mechanisms import Batched, resolved
+from dpaudit.running.outcomes import in_words
 from dpaudit.running.runs import ExecutionSettings
+from dpaudit.running.worker import misfit
 from dpaudit.settings import AuditSettings, check_memory, shown
 
 EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"

@@ -35,9 +35,9 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.running.fingerprint import same_content
+from dpaudit.running.foreign import own_error_state
 from dpaudit.running.identity import mechanism_name, of_code_and_data, with_settings
-from dpaudit.running.limits import own_error_state
-from dpaudit.running.python import resolved
+from dpaudit.running.mechanisms import resolved
 from dpaudit.running.runs import ExecutionSettings
 from dpaudit.running.sources import source_of
 from dpaudit.running.store import Store, StoreError, StoreRefused, seed_of

@@ -28,8 +28,8 @@ from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair, target_rows
 from dpaudit.running import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.running.fresh_process import NotPossible, sent
-from dpaudit.running.output_fingerprint import Beginning, OutputsFingerprint
-from dpaudit.running.raised import in_words
+from dpaudit.running.identity import Beginning, OutputsFingerprint
+from dpaudit.running.outcomes import in_words
 from dpaudit.running.runs import ExecutionSettings
 from dpaudit.running.sampler import Sampler
 from dpaudit.running.store import StoreError

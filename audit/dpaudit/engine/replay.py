@@ -46,9 +46,9 @@ from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.evidence import planned_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
+from dpaudit.running.foreign import own_error_state
 from dpaudit.running.fresh_process import NotPossible
 from dpaudit.running.identity import changed_since, not_compared, of_code_and_data, public
-from dpaudit.running.limits import own_error_state
 from dpaudit.running.runs import ExecutionSettings
 from dpaudit.running.sources import source_of
 from dpaudit.running.streams import fresh_seed

@@ -40,7 +40,7 @@ from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.values import MEASUREMENT, AttackRow, Counts, Curve, Detectable, History, Witness
-from dpaudit.running.limits import own_error_state
+from dpaudit.running.foreign import own_error_state
 from dpaudit.running.streams import fresh_seed, stream
 from dpaudit.settings import DEFAULTS, POWER, check_confidence, shown
 from dpaudit.text import Reason, WarningCode

@@ -20,14 +20,12 @@ from dpaudit.libraries.inside.start import FACTS
 from dpaudit.libraries.inside.synthesizer import SEARCH, TABLES, check_call, check_keys
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.search import SearchPairs, bounds_or_list, is_date, read_schema
-from dpaudit.running.isolated import IsolatedMechanism
-from dpaudit.running.limits import RunTimeout, timeout_after
-from dpaudit.running.misfit import is_standard
+from dpaudit.running.environments import Lock
+from dpaudit.running.foreign import MechanismError, RunTimeout, timeout_after
+from dpaudit.running.mechanisms import IsolatedMechanism, PythonMechanism, resolved
+from dpaudit.running.outcomes import in_words
 from dpaudit.running.processes import TIMEOUT
-from dpaudit.running.protocol import MechanismError
-from dpaudit.running.python import PythonMechanism, resolved
-from dpaudit.running.raised import in_words
-from dpaudit.running.requirements import Lock
+from dpaudit.running.worker import is_standard
 from dpaudit.text import masked_values, one_line, shortened
 from dpaudit.values import JsonObject
 
@@ -87,7 +85,7 @@ class LibraryCall:
 
 @dataclass(frozen=True)
 class Private:
-    """A private environment; see `mechanisms.isolated.IsolatedMechanism`."""
+    """A private environment; see `running.IsolatedMechanism`."""
 
     requires: Sequence[str]
     python_version: str | None = None

@@ -48,7 +48,7 @@ class Provenance:
     first_outputs: tuple[str, ...] | None = None  # hashes of the first outputs of the audit
     attack_seconds: Mapping[str, float] | None = None  # time in seconds spent in each attack, by name
     runs_after_evidence: int | None = None  # number of runs on each dataset that were only made to test independence
-    running_times: str | None = None  # how running times were measured, see `mechanisms.protocol`
+    running_times: str | None = None  # how running times were measured, see `running.foreign.CLOCKS`
     # number of runs on each dataset in the second stage of the pilot phase; see `engine.fixed`
     second_stage_trials: int | None = None
     config: str | None = None  # file name of the config of the audit

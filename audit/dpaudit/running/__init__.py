@@ -12,7 +12,7 @@ except ImportError:
     ) from None
 
 from dpaudit.running.command import CommandMechanism
-from dpaudit.running.isolated import IsolatedMechanism
-from dpaudit.running.protocol import Batched, Mechanism, MechanismError, batched
+from dpaudit.running.foreign import MechanismError
+from dpaudit.running.mechanisms import Batched, IsolatedMechanism, Mechanism, batched
 
 __all__ = ["Batched", "CommandMechanism", "IsolatedMechanism", "Mechanism", "MechanismError", "batched"]

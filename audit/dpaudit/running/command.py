@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.running.processes import TIMEOUT, Child, Program, shown
-from dpaudit.running.protocol import OUTSIDE, REPORTED, MechanismError, Run
-from dpaudit.running.raised import message_of, of_machine
+from dpaudit.running.foreign import OUTSIDE, REPORTED, MechanismError
+from dpaudit.running.outcomes import message_of, of_machine
+from dpaudit.running.processes import TIMEOUT, Child, Program, Run, shown
 from dpaudit.settings import check_memory
 from dpaudit.text import masked_command
 from dpaudit.values import Dataset, Json, JsonObject, Output

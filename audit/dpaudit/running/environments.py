@@ -1,7 +1,8 @@
-"""Private Python environments with only the packages that a mechanism requires, kept in a cache.
+"""Private Python environments with only the packages that a mechanism requires, kept in a cache, and their lock files.
 
-An environment is built under a lock in a new folder, which gets its name once it is complete.  So no process uses an
-incomplete environment, even after an interruption or a power cut.
+An environment is built in a new folder, which gets its name once it is complete.  So no process uses an incomplete
+environment, even after a power cut.  A lock file lists the packages of an environment with the SHA-256 of each
+distribution file.  It may come from a stranger, so lines such as options of an installer are refused.
 """
 
 from __future__ import annotations
@@ -21,24 +22,81 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
-from dpaudit.running.installer import index_settings, run_uv
-from dpaudit.running.protocol import MechanismError
+from dpaudit.running.foreign import MechanismError
 from dpaudit.running.requirements import (
-    Archive,
-    Lock,
+    check_version,
+    index_settings,
     local_hashes,
-    lock_of,
     normalised,
     parsed_requirement,
     project_name,
-    read_lock,
+    run_uv,
     this_version,
 )
 
 _ABOUT = "dpaudit.json"  # the file of a complete environment with its packages
 _NAME = re.compile(r"(py3[0-9.]*-[0-9a-f]{16})(-\w+)?")  # of an environment, and of a build
+FORMAT = "# dpaudit-lock/1"
+_LINE = re.compile(  # installers would replace ${NAME} by the value of a variable
+    r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:==[A-Za-z0-9.!+_-]+| @ (?:https?|file):[^\s$]+) --hash=(sha256:[0-9a-f]{64})"
+)
+
+
+class Archive(NamedTuple):
+    """The file from which a package is installed."""
+
+    version: str
+    sha256: str
+    url: str  # the URL in the requirement, or "" without a URL
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The exact packages of an environment."""
+
+    python_version: str
+    requires: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The content of the lock file."""
+        about = "# Exact packages of an audit.  `dpaudit run --locked` installs these and no others."
+        stated = f"# python: {self.python_version}", f"# requires: {json.dumps(self.requires)}"
+        return "\n".join((FORMAT, about, *stated, *self.lines, ""))
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of each package's file, by package name."""
+        return {match[1]: match[2] for match in map(_LINE.fullmatch, self.lines) if match}
+
+
+def lock_of(python_version: str, requires: Sequence[str], files: Mapping[str, Archive]) -> Lock:
+    """Return the lock with these files of packages; raise ValueError if it is not valid."""
+    lines = tuple(
+        f"{name}{f' @ {url}' if url else f'=={version}'} --hash=sha256:{sha256}"
+        for name, (version, sha256, url) in sorted(files.items())
+    )
+    return read_lock(Lock(python_version, tuple(requires), lines).text)
+
+
+def read_lock(text: str) -> Lock:
+    """Read the content of a lock file."""
+    first, *rest = text.split("\n")
+    if first != FORMAT:
+        raise ValueError(f"1: the line must be {FORMAT!r}, the format of lock files, got {first!r:.80}")
+    for number, line in enumerate(rest, 2):
+        if line and not line.startswith("# ") and not _LINE.fullmatch(line):
+            words = "the line must be a package with its hash, such as NAME==VERSION --hash=sha256:..."
+            raise ValueError(f"{number}: {words}, got {line!r:.100}")
+    stated = dict(line[2:].split(": ", 1) for line in rest if line.startswith(("# python: ", "# requires: ")))
+    try:
+        version, requires = check_version(stated["python"]), json.loads(stated["requires"])
+        return Lock(version, tuple(map(str, requires)), tuple(filter(_LINE.fullmatch, rest)))
+    except (LookupError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"1: the file must state `# python: ...` and `# requires: [...]`: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,18 +22,20 @@ import logging
 import pickle
 import random
 import re
+import sys
+import sysconfig
 import tempfile
 import threading
 import types
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.running.modules import address, is_library
 from dpaudit.values import PLAIN, ContentPickler, joined
 
+OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
 _WITHOUT_CONTENT = (
     np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random,
     type(threading.Lock()), type(threading.RLock()), logging.Logger,
@@ -201,3 +203,47 @@ def _class_attributes(cls: type) -> list[object]:
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def is_library(module_name: str) -> bool:
+    """Whether a module is installed, built in or part of dpaudit, rather than the user's own code."""
+    if module_name.split(".")[0] in OURS or module_name in sys.builtin_module_names:
+        return True
+    file = module_file(module_name)
+    if file is None:  # a built-in module, or a user's module in a zip file or with a deleted file
+        spec = getattr(sys.modules.get(module_name), "__spec__", None)
+        return spec is not None and spec.origin in (None, "built-in", "frozen") and module_name != "__main__"
+    return of_library(file)
+
+
+def module_file(module_name: str) -> Path | None:
+    """Return the file of an imported module, or None if the module is not imported or has no file."""
+    found = getattr(sys.modules.get(module_name), "__file__", None)
+    path = Path(found) if isinstance(found, str) else None
+    return path.absolute() if path is not None and path.is_file() else None
+
+
+def address(value: Any) -> tuple[str, str, Any] | None:
+    """Return the module and qualified name of a function or class, and the object there, which may differ; or None."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return module, name, found
+
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders in which installers put packages
+
+
+@functools.lru_cache(maxsize=4096)
+def of_library(path: Path) -> bool:
+    """Whether a file belongs to Python or to an installed package, in this or another environment."""
+    return not _INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _library_folders())
+
+
+@functools.cache
+def _library_folders() -> tuple[Path, ...]:
+    paths = sysconfig.get_paths()
+    return tuple({Path(paths[name]).absolute() for name in ("stdlib", "platstdlib", "purelib", "platlib")})

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.running import Batched, CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.running.limits import memory_limited
-from dpaudit.running.modules import address, module_file
+from dpaudit.running.fingerprint import address, module_file
+from dpaudit.running.foreign import memory_limited
+from dpaudit.running.mechanisms import PythonMechanism, resolved
+from dpaudit.running.outcomes import in_words
 from dpaudit.running.processes import Child
-from dpaudit.running.python import PythonMechanism, resolved
-from dpaudit.running.raised import in_words
 from dpaudit.running.runs import Outcome, Runs
 from dpaudit.running.streams import seed_global_randomness
 from dpaudit.running.wire import HEADER, frame, frame_size, own_streams, received, unframe

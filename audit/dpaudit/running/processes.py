@@ -14,11 +14,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
-from dpaudit.running.limits import advice, check_supported
-from dpaudit.running.protocol import MechanismError
+from dpaudit.running.foreign import MechanismError, advice, check_supported
+from dpaudit.values import Output
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
 _LONGEST = 1e6  # seconds (11 days), because `select` has a maximum
@@ -32,6 +33,16 @@ _ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
 
 Finished = Callable[[bytearray, int], int]
 """A function of a buffer and of the size it had before, which returns the size of the answer, or 0 if incomplete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a mechanism in another process."""
+
+    output: Output
+    raised: tuple[str, str] | None  # type and message of the exception that is the outcome of the run, if there is one
+    seconds: float  # running time of the run, >= 0
+    clock: str  # one of CLOCKS
 
 
 class Child:

@@ -1,33 +1,52 @@
-"""Reads and checks package requirements (PEP 508), versions of Python, and lock files.
-
-A lock file lists the packages of an environment with the SHA-256 of each distribution file.  Its first lines are
-comments that state the format, the version of Python and the requirements.  Each other line is a requirement with a
-hash.  A lock may come from a stranger, so other lines, such as options of an installer, are refused.
-"""
+"""Reads package requirements (PEP 508), runs uv, and lists releases with pip, with the user's settings for both."""
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import hashlib
-import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+from uv import find_uv_bin
 
-from dpaudit.running.protocol import MechanismError
+from dpaudit.running.foreign import MechanismError
 from dpaudit.text import masked, open_foreign
 
 OLDEST = (3, 8)  # the oldest Python version that worker.py supports
-FORMAT = "# dpaudit-lock/1"
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".egg")
-_LINE = re.compile(  # installers would replace ${NAME} by the value of a variable
-    r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:==[A-Za-z0-9.!+_-]+| @ (?:https?|file):[^\s$]+) --hash=(sha256:[0-9a-f]{64})"
+
+# Settings of pip, and the variables with which uv takes them, except UV_NO_INDEX.  Other settings of uv, such as
+# UV_DEFAULT_INDEX, have priority over these variables.
+_OF_PIP = {
+    "index-url": "UV_INDEX_URL",
+    "extra-index-url": "UV_EXTRA_INDEX_URL",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "constraint": "UV_CONSTRAINT",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+}
+_OF_INDEXES = {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_STRATEGY", *list(_OF_PIP.values())[:5]}
+_CREDENTIALS = re.compile(r"(?<=//)[^/\s]*@")  # a new password does not change the index
+
+# Words of uv for a server that cannot be reached or that fails.  Only lines of uv itself count: it indents what a
+# package prints while it is built by at least eight spaces.
+_NETWORK = re.compile(
+    r"^ {4,7}\S.*(?:error sending request|dns error|tunnel error|timed out|connection (?:refused|reset|closed)"
+    r"|server error \(5\d\d|network was disabled)",
+    re.M | re.I,
 )
 
 
@@ -144,56 +163,189 @@ def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version:
     return [requirement for requirement in requires if not met(parsed_requirement(requirement))]
 
 
-class Archive(NamedTuple):
-    """The file from which a package is installed."""
-
-    version: str
-    sha256: str
-    url: str  # the URL in the requirement, or "" without a URL
-
-
-@dataclass(frozen=True)
-class Lock:
-    """The exact packages of an environment."""
-
-    python_version: str
-    requires: tuple[str, ...]
-    lines: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The content of the lock file."""
-        about = "# Exact packages of an audit.  `dpaudit run --locked` installs these and no others."
-        stated = f"# python: {self.python_version}", f"# requires: {json.dumps(self.requires)}"
-        return "\n".join((FORMAT, about, *stated, *self.lines, ""))
-
-    @property
-    def hashes(self) -> dict[str, str]:
-        """The SHA-256 of each package's file, by package name."""
-        return {match[1]: match[2] for match in map(_LINE.fullmatch, self.lines) if match}
+def run_uv(words: Sequence[str], what: str, given: str = "") -> str:
+    """Run uv outside of all projects, with `given` as its stdin, and return its stdout."""
+    env = variables()
+    no_index = words[0] == "pip" and env.get("UV_NO_INDEX", "").lower() in ("1", "true", "yes", "on", "t", "y")
+    command = [find_uv_bin(), *words, *(["--no-index"] if no_index else [])]
+    if env.get("UV_CONFIG_FILE"):
+        env["UV_CONFIG_FILE"] = os.path.abspath(env["UV_CONFIG_FILE"])
+    if "--require-hashes" in words:  # uv refuses constraints, which have no hashes
+        env.pop("UV_CONSTRAINT", None)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", env=env, cwd="/")
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip("\n").rstrip().split("\n")[-15:]
+        said = "\n".join(f"    {' '.join(line.splitlines())}" for line in lines)
+        raise MechanismError(f"{what} failed; uv printed:\n{said}")
+    return done.stdout
 
 
-def lock_of(python_version: str, requires: Sequence[str], files: Mapping[str, Archive]) -> Lock:
-    """Return the lock with these files of packages; raise ValueError if it is not valid."""
-    lines = tuple(
-        f"{name}{f' @ {url}' if url else f'=={version}'} --hash=sha256:{sha256}"
-        for name, (version, sha256, url) in sorted(files.items())
-    )
-    return read_lock(Lock(python_version, tuple(requires), lines).text)
+def is_network_failure(reason: str) -> bool:
+    """Whether the message of a failed installation shows that the network failed, which may be temporary."""
+    return reason.startswith("installing ") and _NETWORK.search(reason) is not None
 
 
-def read_lock(text: str) -> Lock:
-    """Read the content of a lock file."""
-    first, *rest = text.split("\n")
-    if first != FORMAT:
-        raise ValueError(f"1: the line must be {FORMAT!r}, the format of lock files, got {first!r:.80}")
-    for number, line in enumerate(rest, 2):
-        if line and not line.startswith("# ") and not _LINE.fullmatch(line):
-            words = "the line must be a package with its hash, such as NAME==VERSION --hash=sha256:..."
-            raise ValueError(f"{number}: {words}, got {line!r:.100}")
-    stated = dict(line[2:].split(": ", 1) for line in rest if line.startswith(("# python: ", "# requires: ")))
+def index_settings() -> dict[str, str]:
+    """Return the settings that choose the packages, without the credentials in URLs."""
+    found = {name: value for name, value in variables().items() if name in _OF_INDEXES} | _uv_files()
+    return {name: _CREDENTIALS.sub("", value) for name, value in found.items()}
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables for uv: those of this process, and settings of pip that these leave open."""
+    settings = _pip_settings()
+    if any("index" in text for text in _uv_files().values()):
+        settings = {name: value for name, value in settings.items() if "index" not in name}
+    found = {_OF_PIP[name]: " ".join(value.split()) for name, value in settings.items() if value.strip()}
+    if "UV_EXTRA_INDEX_URL" in found:
+        found["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # the choice of pip
+    if "UV_FIND_LINKS" in found:
+        found["UV_FIND_LINKS"] = found["UV_FIND_LINKS"].replace(" ", ",")
+    return found | {**os.environ}
+
+
+def pip_variables() -> dict[str, str]:
+    """Return the environment variables with which pip reads the indexes that uv reads, except those of `uv.toml`."""
+    found = variables()
+    extra = f"{found.get('UV_INDEX', '')} {found.get('UV_EXTRA_INDEX_URL', '')}"
+    settings = {
+        "PIP_INDEX_URL": found.get("UV_DEFAULT_INDEX") or found.get("UV_INDEX_URL"),
+        "PIP_EXTRA_INDEX_URL": re.sub(r"(?<!\S)[\w-]+=(?=\w+:)", "", extra).strip(),  # uv also takes NAME=URL
+        "PIP_FIND_LINKS": found.get("UV_FIND_LINKS", "").replace(",", " "),
+        "PIP_NO_INDEX": found.get("UV_NO_INDEX"),
+    }
+    return found | {name: value for name, value in settings.items() if value}
+
+
+def _pip_settings() -> dict[str, str]:
+    """Return the settings in `_OF_PIP` from pip's files and variables."""
+    parser = configparser.RawConfigParser()
+    found: dict[str, str] = {}
+    home, mac = os.path.expanduser("~"), "Library/Application Support"
+    folders = [*_settings_folders(), f"/{mac}", f"{home}/{mac}"]
+    named = os.environ.get("PIP_CONFIG_FILE", "")
+    files = [f"{folder}/pip/pip.conf" for folder in folders]
+    files = ["/etc/pip.conf", *files, f"{home}/.pip/pip.conf", f"{sys.prefix}/pip.conf", named]
     try:
-        version, requires = check_version(stated["python"]), json.loads(stated["requires"])
-        return Lock(version, tuple(map(str, requires)), tuple(filter(_LINE.fullmatch, rest)))
-    except (LookupError, ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"1: the file must state `# python: ...` and `# requires: [...]`: {error}") from None
+        parser.read([] if named == os.devnull else files, encoding="utf-8")
+    except (configparser.Error, ValueError) as error:
+        raise MechanismError(f"the settings of pip cannot be read: {error}") from None
+    for section in filter(parser.has_section, ("global", "install")):
+        found |= parser[section]
+    found |= {name[4:].lower(): value for name, value in os.environ.items() if name.startswith("PIP_")}
+    names = {name: name.replace("_", "-") for name in found}
+    return {names[name]: value for name, value in found.items() if names[name] in _OF_PIP}
+
+
+def _uv_files() -> dict[str, str]:
+    """Return the content of the settings files of uv."""
+    named = os.environ.get("UV_CONFIG_FILE")
+    files = [Path(named)] if named else [Path(folder, "uv", "uv.toml") for folder in (*_settings_folders(), "/etc")]
+    return {str(file): file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()}
+
+
+def _settings_folders() -> list[str]:
+    """Return the folders in which programs keep their settings; the later ones have priority."""
+    system = (os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    return [*system, os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")]
+
+
+# `pip index versions` leaves out yanked releases.  The script lists yanked releases too.  It also prints which releases
+# are yanked, and which have no file for this Python.  If this pip has other internals, the script only does what
+# `pip index versions` does.
+_SCRIPT = """
+import sys
+try:
+    from pip._internal.index.package_finder import PackageFinder
+    find = PackageFinder.find_all_candidates
+    def found(self, name):
+        self._allow_yanked = True
+        all_ = find(self, name)
+        kept = {str(one.version) for one in all_ if not one.link.is_yanked}
+        every = {str(one.version) for one in all_}
+        print("Yanked versions: " + ", ".join(sorted(every - kept)))
+        skipped = [one for one in getattr(self, "_logged_links", ()) if isinstance(one, tuple) and len(one) == 3]
+        other = {why.partition(" ")[0] for _, kind, why in skipped if kind.name == "requires_python_mismatch"}
+        files = [link.filename for link, kind, _ in skipped if kind.name == "platform_mismatch"]
+        other |= {file.split("-")[1] for file in files if file.endswith(".whl")}
+        print("Unsupported versions: " + ", ".join(sorted(other - every)))
+        return all_
+    PackageFinder.find_all_candidates = found
+except (ImportError, AttributeError):
+    pass
+from pip._internal.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Releases:
+    """The releases of a package that pip finds for one version of Python, from old to new."""
+
+    final: tuple[Version, ...]
+    left_out: dict[Version, str]
+    unread: tuple[str, ...] = ()
+    unsupported: frozenset[Version] = frozenset()
+
+
+def released(package: str, python_version: str | None = None) -> Releases:
+    """Ask pip for the releases of a package, in the indexes from which uv installs it."""
+    if find_spec("pip") is None:
+        raise MechanismError(f"pip lists the releases, but {sys.executable} has no pip; run `python -m ensurepip`")
+    version = python_version or this_version()
+    options = ("--disable-pip-version-check", "--no-input", "--pre", "-vv", "--python-version", version)
+    command, env = [sys.executable, "-I", "-c", _SCRIPT, "index", "versions", *options, package], pip_variables()
+    asked = subprocess.run(command, input="", capture_output=True, text=True, errors="replace", env=env, cwd="/")
+    lines = (asked.stdout + asked.stderr).splitlines()
+    names = _listed(lines, "Available versions: ")
+    unread = tuple(dict.fromkeys(filter(None, map(_failure, lines))))
+    if names:
+        return _releases(names, lines, unread)
+    if unread:
+        raise MechanismError(
+            f"the package index could not be read: {unread[0]}.  Check the network, and the settings of pip "
+            "(`pip config list`, PIP_INDEX_URL, PIP_PROXY)"
+        )
+    if any("No matching distribution found" in line for line in lines):
+        raise MechanismError(
+            f"pip finds no release of {package} for Python {version}.  Check the name, and the index that "
+            "`pip config list` shows"
+        )
+    said = "\n".join(f"    {line}" for line in lines[-5:]) or "    (nothing)"
+    raise MechanismError(f"pip did not list the releases of {package}; it printed:\n{said}")
+
+
+def _releases(names: list[str], lines: list[str], unread: tuple[str, ...]) -> Releases:
+    yanked = _versions(_listed(lines, "Yanked versions: "))
+    kinds = {
+        one: "yanked" if one in yanked else "pre-release" if one.is_prerelease else ""
+        for one in sorted(_versions(names))
+    }
+    return Releases(
+        final=tuple(one for one, kind in kinds.items() if not kind),
+        left_out={one: kind for one, kind in kinds.items() if kind},
+        unread=unread,
+        unsupported=frozenset(_versions(_listed(lines, "Unsupported versions: ")) - kinds.keys()),
+    )
+
+
+def _listed(lines: list[str], title: str) -> list[str]:
+    found = next((line.removeprefix(title) for line in lines if line.startswith(title)), "")
+    return [name for name in found.split(", ") if name]
+
+
+def _failure(line: str) -> str:
+    """Return why an index could not be read, or "" for other lines.  A page that does not exist is an answer."""
+    found = re.search(r"Could not fetch URL (\S+?/): (.*?)(?: - skipping)?$", line.strip())
+    if found is None or found[2].startswith(("404 ", "410 ")):
+        return ""
+    return masked(f"{found[1]}: {found[2]}")[:300]
+
+
+def _versions(names: list[str]) -> set[Version]:
+    """Return the valid ones: names from before PEP 440, and numbers with too many digits, are left out."""
+    found = set()
+    for name in names:
+        with contextlib.suppress(ValueError):
+            found.add(Version(name))
+    return found

@@ -13,20 +13,33 @@ import numpy as np
 
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
 from dpaudit.running import CommandMechanism, IsolatedMechanism, Mechanism
-from dpaudit.running.copies import (
+from dpaudit.running.foreign import (
+    THIS_PROCESS,
+    MechanismError,
+    RunTimeout,
+    SideEffects,
+    Timeout,
+    advice,
+    memory_limited,
+    timeout_after,
+    watched,
+)
+from dpaudit.running.mechanisms import resolved, samples
+from dpaudit.running.outcomes import (
     IMMUTABLE,
     NotCopyable,
     UnusableOutputs,
+    about_memory,
     copier,
     detached,
     detached_batch,
     immutable,
+    in_words,
+    message_of,
+    of_code,
+    of_machine,
+    place,
 )
-from dpaudit.running.limits import RunTimeout, Timeout, advice, memory_limited, timeout_after
-from dpaudit.running.protocol import THIS_PROCESS, MechanismError, samples
-from dpaudit.running.python import resolved
-from dpaudit.running.raised import about_memory, in_words, message_of, of_code, of_machine, place
-from dpaudit.running.side_effects import SideEffects, watched
 from dpaudit.running.streams import kept_global_randomness, seed_global_randomness, stream, trial_streams
 from dpaudit.running.wire import differ
 from dpaudit.settings import DEFAULTS, Failures, check_memory

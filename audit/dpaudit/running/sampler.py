@@ -18,13 +18,10 @@ import numpy.typing as npt
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.running.backends import called_elsewhere, dask_workers
-from dpaudit.running.copies import NotCopyable, immutable, plain
-from dpaudit.running.limits import advice
-from dpaudit.running.protocol import samples
-from dpaudit.running.python import resolved
-from dpaudit.running.raised import in_words
+from dpaudit.running.foreign import SideEffects, advice
+from dpaudit.running.mechanisms import resolved, samples
+from dpaudit.running.outcomes import NotCopyable, immutable, in_words, plain
 from dpaudit.running.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made
-from dpaudit.running.side_effects import SideEffects
 from dpaudit.running.store import Store
 from dpaudit.running.streams import kept_global_randomness, stream
 from dpaudit.settings import DEFAULTS
@@ -69,7 +66,7 @@ class Sampler:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     store: Store | None = None
     side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
-    clock: str = field(default="", init=False)  # one of `mechanisms.protocol.CLOCKS`, if running times are observed
+    clock: str = field(default="", init=False)  # one of `foreign.CLOCKS`, if running times are observed
     seconds_per_run: float = field(default=0.0, init=False)  # of the latest runs in this process; 0 with workers
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
     _types: list[set[str]] = field(init=False)  # types of the outputs of shared calls, for each pair

@@ -5,36 +5,30 @@ The packages include their dependencies.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
+import hashlib
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from importlib.machinery import all_suffixes
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dpaudit.running.command import CommandMechanism
-from dpaudit.running.fingerprint import Fingerprint, fingerprint
-from dpaudit.running.isolated import IsolatedMechanism
-from dpaudit.running.modules import (
-    file_fingerprint,
-    imported_files,
-    is_library,
-    module_file,
-    module_files,
-    user_folders,
-)
-from dpaudit.running.protocol import Batched
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.fingerprint import OURS, Fingerprint, fingerprint, is_library, module_file, of_library
+from dpaudit.running.mechanisms import Batched, IsolatedMechanism, PythonMechanism
 from dpaudit.running.requirements import local_hashes, project_name
 from dpaudit.text import masked_words
 
+_IMPORTERS = ("import_module", "__import__")
 _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # a result records these separately
 
 
@@ -249,3 +243,94 @@ def _installed(name: str) -> tuple[str, str, tuple[str, ...]]:
     needs = [text for text in about.requires or () if "extra ==" not in text.replace("'", '"')]
     names = tuple(match.group() for text in needs if (match := re.match(r"[\w.-]+", text)))
     return about.name, about.version, names
+
+
+def file_fingerprint(path: str | Path) -> str:
+    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def user_folders() -> list[Path]:
+    """Return the folders in which Python searches for modules, except the folders of installed packages."""
+    folders = [Path(entry or ".").absolute() for entry in sys.path]
+    return [folder for folder in folders if folder.is_dir() and not of_library(folder)]
+
+
+def imported_files(file: Path, folders: Sequence[Path]) -> tuple[set[Path], set[str]]:
+    """Return the user's files that importing a file runs, by their sources, and the names of other modules in them."""
+    files, others, left = {file}, set[str](), [file]
+    while left:
+        for level, name in _imports(here := left.pop()):
+            top = name.split(".")[0]
+            if not level and (top in OURS or top in sys.stdlib_module_names):
+                continue
+            found = module_files(name, [here.parents[level - 1]] if 0 < level <= len(here.parents) else folders)
+            left += [one for one in found if one not in files]
+            files.update(found)
+            if not found and not level:
+                others.add(top)
+    return files, others
+
+
+def module_files(name: str, folders: Sequence[Path]) -> list[Path]:
+    """Return the user's files that importing a module runs, including those of its packages, without importing it."""
+    parts = name.split(".")
+    for folder in folders:
+        tried = [_in_folder(folder, parts[: n + 1]) for n in range(len(parts))]
+        if found := [file for file in tried if file is not None]:
+            return found
+    return []
+
+
+def imported_from(path: Path, name: str) -> str:
+    """Return the module from which a file imports a name on its top level."""
+    name = name.split(".")[0]
+    try:
+        left: list[ast.AST] = [ast.parse(path.read_bytes())] if path.is_file() else []
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) in (name, "*") for one in node.names):
+            return "." * node.level + (node.module or "")
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if (one.asname or one.name.partition(".")[0]) == name:
+                    return one.name
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            left += ast.iter_child_nodes(node)
+    return ""
+
+
+def _imports(file: Path) -> tuple[tuple[int, str], ...]:
+    try:
+        return _imports_in(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports_in(code: bytes) -> tuple[tuple[int, str], ...]:
+    """Return the modules that code may import, and how many folders above it their names start; 0 for `sys.path`."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found += [(0, one.name) for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            before = f"{node.module}." if node.module else ""
+            found += [(node.level, before + one.name) for one in node.names]
+            found += [(node.level, "__init__")] if node.level else []
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
+            found += [(0, str(one.value)) for one in node.args[:1] if isinstance(one, ast.Constant)]
+    return tuple(found)
+
+
+def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
+    """Return the file of a module in a folder.  As in Python, a package precedes a file of the same name."""
+    place = os.path.join(folder, *parts)  # text, because Path is slower and an audit searches for hundreds of files
+    for suffix in all_suffixes():
+        for path in (f"{place}{os.sep}__init__{suffix}", f"{place}{suffix}"):
+            if os.path.isfile(path):
+                return Path(path).absolute()
+    return None

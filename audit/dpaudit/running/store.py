@@ -2,7 +2,7 @@
 
 A store is one SQLite file.  While the store is in use, the file NAME-wal exists in the same folder.  The tables are:
 
-    about(name, value)      identity (see `sampling.identity`), seed and date of the audit, the `salt` of the hashes
+    about(name, value)      identity (see `identity`), seed and date of the audit, the `salt` of the hashes
                             of secrets, the number of `failures`, and later `changes` of the identity
     blocks(number, pair, start, stop, digest, outputs, effects)      trials [start, stop) of a pair, in chronological
                             order: [outputs of d0, outputs of d1], and the side effects of both as JSON
@@ -29,9 +29,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from dpaudit.running.identity import Identity, differing, in_words, keyed, mixable, not_compared, uncertain, what_to_do
-from dpaudit.running.output_fingerprint import encoded
-from dpaudit.running.side_effects import SideEffects
+from dpaudit.running.foreign import SideEffects
+from dpaudit.running.identity import (
+    Identity,
+    differing,
+    encoded,
+    in_words,
+    keyed,
+    mixable,
+    not_compared,
+    uncertain,
+    what_to_do,
+)
 from dpaudit.running.streams import fresh_seed
 from dpaudit.running.wire import Unsendable, unframe
 from dpaudit.values import RawOutputs

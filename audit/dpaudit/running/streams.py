@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from dpaudit.running.limits import foreign_code
+from dpaudit.running.foreign import foreign_code
 
 
 class _Key(ISpawnableSeedSequence):

@@ -1,8 +1,8 @@
 """Runs a mechanism in another Python interpreter.
 
-An isolated environment uses only this file, `copies`, `misfit`, `raised` and `wire` of dpaudit.  This file is
-started as a program in the environment, and loads the other files from its own folder, so that both processes use the
-same code.  The files need only the standard library of Python 3.8 or later, and use numpy only if it is installed.
+An isolated environment uses only this file, `outcomes` and `wire` of dpaudit.  This file is started as a program in the
+environment, and loads the others from its own folder, so that both processes use the same code.  They need only the
+standard library of Python 3.8 or later, and use numpy only if it is installed.
 
 Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
 number of `sample` (dataset, n, seed), `run` (datasets, index, seed, outcomes) and `about` requests follow.  Answers are
@@ -19,8 +19,10 @@ and `traceback`.
 
 from __future__ import annotations
 
+import difflib
 import gc
 import importlib.util
+import inspect
 import os
 import sys
 from time import perf_counter
@@ -33,7 +35,7 @@ except ImportError:  # not every environment has numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import BinaryIO
 
     from dpaudit.values import Dataset, Output, Parameters, RawOutputs
@@ -55,13 +57,121 @@ def from_file(key: str, path: str) -> object:
 
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from dpaudit.running import copies, misfit, raised, wire
+    from dpaudit.running import outcomes, wire
 else:
     _folder = os.path.dirname(os.path.abspath(__file__))
-    copies, misfit, raised, wire = (
-        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py"))
-        for name in ("copies", "misfit", "raised", "wire")
+    outcomes, wire = (
+        from_file("_dpaudit_" + name, os.path.join(_folder, name + ".py")) for name in ("outcomes", "wire")
     )
+
+
+_MARKS = ("os.py", "site.py", "timeit.py")  # only the folder of a standard library holds all these files
+_INSTALLED = ("site-packages", "dist-packages")  # folders of packages inside the folder of a standard library
+
+STANDARD_FILE = "is a file of Python's standard library, so it could run params and datasets as code"
+"""The words that follow the name of a refused file in a message."""
+
+
+def checked_file(name: str, folder: str) -> str:
+    """Return the path of a file with a mechanism; raise LookupError if it is missing or not allowed."""
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        above, last = os.path.split(path)
+        files = [file for file in os.listdir(above) if file.endswith(".py")] if os.path.isdir(above) else []
+        raise LookupError(f"the file {name} does not exist in {folder}{_question(last, files)}")
+    if is_standard_file(path):
+        raise LookupError(f"{name} {STANDARD_FILE}")
+    return path
+
+
+def object_named(address: str, module: Any) -> Any:
+    """Return the object of a module that an address names; raise LookupError if it is missing or not allowed."""
+    module_name, _, object_name = address.rpartition(":")
+    found = module
+    for part in object_name.split("."):
+        if not hasattr(found, part):
+            hint = _question(part, getattr(found, "__dict__", ()))
+            raise LookupError(f"{module_name} has no object {object_name!r}{hint}")
+        found = getattr(found, part)
+    for name, one in ((module_name, module), (address, found)):
+        problem = refusal(one)
+        if problem:
+            raise LookupError(f"{name} {problem}")
+    return found
+
+
+def _question(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word[:100].lower(), list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def misfit(found: Any, batched: bool = False) -> str:
+    """Return why an object is not a mechanism, as words that follow its name in a message, or ""."""
+    if isinstance(found, type):
+        return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"
+    many = getattr(found, "sample", found if batched else None)
+    if many is None and not callable(found):
+        kind = type(found).__name__
+        return f"must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), got {kind}"
+    try:
+        signature = inspect.signature(found if many is None else many)
+    except (TypeError, ValueError):
+        return ""
+    short, long = ("dataset", "rng"), ("dataset", "n", "rng")
+    wanted, other = (short, long) if many is None else (long, short)
+    if _binds(signature, wanted):
+        return ""
+    problem = "takes {}, but a {}mechanism is called with ({})".format(
+        signature, "" if many is None else "batched ", ", ".join(wanted)
+    )
+    if not _binds(signature, other):
+        return problem
+    if many is None:
+        return problem + "; if it returns n outputs, set `batched: true` in the config, or use @batched in Python"
+    return problem + "; if it returns one output, remove `batched`"
+
+
+def _binds(signature: Any, values: tuple[str, ...]) -> bool:
+    try:
+        signature.bind(*values)
+    except TypeError:
+        return False
+    return True
+
+
+def is_standard(module_name: str) -> bool:
+    """Whether a module, or the package that holds it, belongs to Python's standard library."""
+    return module_name.split(".")[0] in getattr(sys, "stdlib_module_names", ())  # Python 3.10 and later
+
+
+def is_standard_file(path: str) -> bool:
+    """Whether a file belongs to the standard library of this Python installation or of another installation."""
+    try:
+        above, name = os.path.split(os.path.realpath(path))
+    except (OSError, ValueError):  # no file can have this name
+        return False
+    while name and name not in _INSTALLED:
+        if all(os.path.isfile(os.path.join(above, mark)) for mark in _MARKS):
+            return True
+        above, name = os.path.split(above)
+    return False
+
+
+def refusal(found: Any) -> str:
+    """Return why a module, function or class of the standard library is refused, as words that follow its name.
+
+    For example, `timeit.timeit` would run parameters and datasets as code, and so would `os.system` in a file that
+    imports `os`.  For an object outside the standard library, the result is "".
+    """
+    if not (inspect.ismodule(found) or inspect.isroutine(found) or isinstance(found, type)):
+        return ""
+    module = getattr(found, "__name__" if inspect.ismodule(found) else "__module__", None)
+    if not isinstance(module, str):
+        return ""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not is_standard(module) and not (isinstance(file, str) and is_standard_file(file)):
+        return ""
+    return f"belongs to Python's standard library ({module}), so it could run params and datasets as code"
 
 
 class _Loaded:
@@ -69,10 +179,10 @@ class _Loaded:
 
     def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool, memory: int | None) -> None:
         self._limited = memory is not None
-        found = misfit.object_named(address, _module(address.rpartition(":")[0], folder))
+        found = object_named(address, _module(address.rpartition(":")[0], folder))
         if params is not None:
             found = found(**params)
-        problem = misfit.misfit(found, batched)
+        problem = misfit(found, batched)
         if problem:
             raise TypeError(f"{address} {problem}")
         self.found = found
@@ -83,25 +193,25 @@ class _Loaded:
         rng = _seeded(seed)
         if self.many is None:
             return [self._run(dataset, rng) for _ in range(n)]
-        given = copies.detached(dataset)
+        given = outcomes.detached(dataset)
         outputs = _counted(self.many(given, n, rng), n)
         self._look(dataset, given)
         if isinstance(outputs, (list, tuple)):
-            copies.refuse_shared(outputs)
+            outcomes.refuse_shared(outputs)
         if isinstance(outputs, (list, tuple)) or (numpy is not None and isinstance(outputs, numpy.ndarray)):
             return outputs
         return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
 
     def _run(self, dataset: Dataset, rng: object) -> Output:
         """Make one run on a new copy of the dataset."""
-        given = copies.detached(dataset)
+        given = outcomes.detached(dataset)
         output = _kept(self.found(given, rng))
         self._look(dataset, given)
         return output
 
-    def run(self, datasets: list[Dataset], index: int, seed: int, outcomes: bool) -> dict[str, object]:
+    def run(self, datasets: list[Dataset], index: int, seed: int, may_raise: bool) -> dict[str, object]:
         """Make one run on one of the datasets, which are all copied, and return the answer."""
-        rng, given, collects = _seeded(seed), [copies.detached(dataset) for dataset in datasets], gc.isenabled()
+        rng, given, collects = _seeded(seed), [outcomes.detached(dataset) for dataset in datasets], gc.isenabled()
         answer = {"output": None, "raised": None}  # type: dict[str, object]
         gc.collect(1)
         gc.disable()  # start and duration of collections depend on the size of the dataset
@@ -111,9 +221,9 @@ class _Loaded:
             answer["seconds"] = perf_counter() - began
         except BaseException as error:
             answer["seconds"] = perf_counter() - began
-            if not outcomes or not raised.of_code(error) or raised.of_machine(error, self._limited):
+            if not may_raise or not outcomes.of_code(error) or outcomes.of_machine(error, self._limited):
                 raise
-            answer["raised"] = type(error).__name__, raised.message_of(error)
+            answer["raised"] = type(error).__name__, outcomes.message_of(error)
         else:
             answer["output"] = _kept(found if self.many is None else next(iter(_counted(found, 1))))
         finally:
@@ -130,8 +240,8 @@ class _Loaded:
 def _kept(output: Output) -> Output:
     """Return a copy of an output, as the mechanism may change it later."""
     try:
-        return copies.detached(output)
-    except copies.NotCopyable:
+        return outcomes.detached(output)
+    except outcomes.NotCopyable:
         wire.frame(output)  # names the part, such as an open file, that cannot be sent
         raise
 
@@ -149,7 +259,7 @@ def _module(name: str, folder: str) -> object:
         sys.path.append(beside)  # at the end, so that a user's random.py does not replace Python's module
     if not name.endswith(".py"):
         return importlib.import_module(name)
-    return from_file("_dpaudit_mechanism", misfit.checked_file(name, folder))
+    return from_file("_dpaudit_mechanism", checked_file(name, folder))
 
 
 def _seeded(seed: int) -> object:
@@ -221,10 +331,10 @@ def _answer(request: Any, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None
     except BaseException as error:  # includes SystemExit: the mechanism must not end this process silently
         at = error.__traceback__
         # Skip the frames of dpaudit, so that the reported traceback starts at the user's code.
-        while at is not None and at.tb_frame.f_code.co_filename in (__file__, copies.__file__, wire.__file__):
+        while at is not None and at.tb_frame.f_code.co_filename in (__file__, outcomes.__file__, wire.__file__):
             at = at.tb_next
         reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
-        words = f"{type(error).__name__}: {raised.message_of(error)}"
+        words = f"{type(error).__name__}: {outcomes.message_of(error)}"
         return wire.frame({"error": words, "traceback": reported}), loaded
 
 

@@ -15,8 +15,7 @@ from dpaudit.numerics import AnyArray
 from dpaudit.pairs.pair import Pair
 from dpaudit.running import MechanismError
 from dpaudit.running.identity import of_code_and_data, with_settings
-from dpaudit.running.protocol import samples
-from dpaudit.running.python import resolved
+from dpaudit.running.mechanisms import resolved, samples
 from dpaudit.running.runs import Dataset, ExecutionSettings, Outcome, Runs, made
 from dpaudit.running.sampler import Sampler
 from dpaudit.running.sources import source_of

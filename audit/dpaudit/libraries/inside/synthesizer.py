@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, JsonObject, Output
 
-_raised = import_module("dpaudit.running.raised")
-_misfit = import_module("dpaudit.running.misfit")
+_raised = import_module("dpaudit.running.outcomes")
+_misfit = import_module("dpaudit.running.worker")
 
 KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
 """The keys of `arguments` about the generator and its tables."""
