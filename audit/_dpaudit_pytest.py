@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dpaudit.testing.baseline import BaselineFile, Record
-    from dpaudit.testing.session import Allowance, Settings
+    from dpaudit.testing.session import Allowance, BaselineFile, Record, Settings
 
 _MARK = "dpaudit"
 _NODE = pytest.StashKey[str]()  # id of a test, without the suffix of pytest-xdist
@@ -86,7 +85,7 @@ class _Session:
 
     def _opened(self, path: Path) -> BaselineFile:
         """Lock and read the baseline, and count the audits of a killed session."""
-        from dpaudit.testing.baseline import BaselineError, lock, read
+        from dpaudit.testing.session import BaselineError, lock, read
         from dpaudit.text import one_line
 
         if self._copies:

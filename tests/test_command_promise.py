@@ -15,8 +15,8 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
-from dpaudit.cli.in_order import InOrder
 from dpaudit.cli.options import RunOptions
+from dpaudit.cli.runner import InOrder
 from dpaudit.config import read_configs
 from dpaudit.inference.e_bh import shared_confidences, significance
 from dpaudit.result.provenance import Provenance, key

@@ -168,7 +168,7 @@ FOR_PEOPLE = re.compile(r"(warning|reason|failure|region|query|note|sentence|ass
 """Names of texts that dpaudit writes for people."""
 
 ALLOWED = {
-    "audit/dpaudit/cli/commands.py": "a message of typer",
+    "audit/dpaudit/cli/app.py": "a message of typer",
     "audit/dpaudit/libraries/smartnoise_sql.py": "queries in SQL",
     "audit/dpaudit/running/environments.py": "lock files",
     "audit/dpaudit/running/requirements.py": "messages and settings of uv and pip",

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from dpaudit.cli import runner
-from dpaudit.cli.one_audit import End, Outcome, Task, make
+from dpaudit.cli.one_audit import End, EventLog, Outcome, Task, make
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.progress import EventLog
 from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
 from dpaudit.result.suite import Promise
 

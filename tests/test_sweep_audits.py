@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 from dpaudit import Pair, PureDP, Verdict
 from dpaudit.cli import one_audit, runner, sweep_cells
 from dpaudit.cli.app import app
-from dpaudit.cli.one_audit import Task, make
+from dpaudit.cli.one_audit import EventLog, Task, make
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.progress import EventLog
 from dpaudit.cli.sweep_cells import closes
 from dpaudit.engine import next_cell
 from dpaudit.engine.next_cell import Round

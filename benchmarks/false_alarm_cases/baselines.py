@@ -15,8 +15,7 @@ import numpy as np
 
 from dpaudit import AuditResult, Pair
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private, session
-from dpaudit.testing.baseline import Baseline, Entry
-from dpaudit.testing.session import Allowance, Settings
+from dpaudit.testing.session import Allowance, Baseline, Entry, Settings
 from false_alarm_cases import Case
 
 NIGHTS, TRIALS, BUDGET = 24, 300, 0.05

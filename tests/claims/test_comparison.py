@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 from dpaudit import parse_claim, plan, plan_scores
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.claims.comparison import violates
-from dpaudit.cli.claims import convert
+from dpaudit.cli.lookup import convert
 from dpaudit.engine import plan as planning
 from dpaudit.engine import plan_scores as planning_scores
 from dpaudit.engine.arguments import planned_of

@@ -15,7 +15,7 @@ import dpaudit_reports
 from dpaudit import AuditResult, Pair, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli import app as cli
-from dpaudit.cli.progress import progress_bar
+from dpaudit.cli.one_audit import progress_bar
 from dpaudit.engine.audit import Progress
 from dpaudit.running import CommandMechanism, MechanismError
 from dpaudit_reports.blocks import MAX_ENTRIES

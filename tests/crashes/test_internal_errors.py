@@ -16,7 +16,7 @@ import pytest
 from dpaudit import AuditResult
 from dpaudit.cli import app as cli
 from dpaudit.cli import one_audit as running
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, report_internal_error
+from dpaudit.cli.terminal import INCONCLUSIVE, INTERNAL_ERROR, report_internal_error
 from dpaudit.result.values import Verdict
 
 from .command_line import CONFIG, Command, Copy, broken

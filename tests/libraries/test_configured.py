@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from dpaudit import Pair, PureDP, ZeroConcentratedDP
 from dpaudit.cli.app import app
 from dpaudit.config import ConfigError, read_configs, read_text
-from dpaudit.config.numbers import numeric_arguments
+from dpaudit.config.pair_models import numeric_arguments
 from dpaudit.libraries import opendp
 from dpaudit.libraries.configured import LibraryCall, read
 from dpaudit.libraries.inside import opendp as inside

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.testing.baseline import Baseline, Entry, Record, lock
-from dpaudit.testing.session import Allowance, Settings
-from dpaudit.testing.wealth import Chain
+from dpaudit.testing.session import Allowance, Baseline, Chain, Entry, Record, Settings, lock
 
 BUDGET = 0.01
 

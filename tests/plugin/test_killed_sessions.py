@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.testing.baseline import Baseline, BaselineError, BaselineFile, lock, read
-from dpaudit.testing.wealth import Chain
+from dpaudit.testing.session import Baseline, BaselineError, BaselineFile, Chain, lock, read
 
 pytest_plugins = ["pytester"]
 Run = Callable[..., Any]

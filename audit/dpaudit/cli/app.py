@@ -5,36 +5,118 @@ Results go to stdout, and messages go to stderr.  The module `ending` documents 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import re
 import sys
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from dpaudit.cli.bisect import bisect
-from dpaudit.cli.claims import convert, plan
-from dpaudit.cli.commands import Command, Commands
-from dpaudit.cli.ending import (
-    INCONCLUSIVE,
-    NO_VIOLATION,
-    VIOLATION,
-    chosen_codes,
-    guarded,
-    handle_termination,
-    internal_error,
-    interrupted_code,
-)
-from dpaudit.cli.listing import clean, list_
+from dpaudit.cli.lookup import clean, convert, list_, plan, words
+from dpaudit.cli.options import RESUME_ANYWAY
 from dpaudit.cli.replay import replay
-from dpaudit.cli.report import report, site
-from dpaudit.cli.reproduce import reproduce
+from dpaudit.cli.report import report, reproduce, site
 from dpaudit.cli.run import compare, run
 from dpaudit.cli.scores import scores
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.sweep import sweep
-from dpaudit.cli.terminal import finish, prepare, show
-from dpaudit.cli.words import words
+from dpaudit.cli.terminal import (
+    INCONCLUSIVE,
+    NO_VIOLATION,
+    VIOLATION,
+    chosen_codes,
+    finish,
+    guarded,
+    handle_termination,
+    internal_error,
+    interrupted_code,
+    prepare,
+    show,
+)
+from dpaudit.settings import RESUMES
+from dpaudit.text import one_line
+
+if TYPE_CHECKING:
+    from dpaudit.values import Any
+
+_CONFIG = re.compile(r"No such command '(.+\.ya?ml)'\..*", re.DOTALL)
+
+
+class Command(TyperCommand):
+    """A command whose help does not show that flags are of type bool, and that accepts `--resume=anyway`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_kinds(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if any(param.name == "resume" for param in self.params):
+            args = list(_rewritten(args))
+        found: list[str] = super().parse_args(ctx, args)
+        return found
+
+
+def _rewritten(words: Sequence[str]) -> Iterator[str]:
+    for index, word in enumerate(words):
+        if word == "--":  # words after "--" are not options
+            yield from words[index:]
+            return
+        if not word.startswith("--resume="):
+            yield word
+        elif (value := word.removeprefix("--resume=")) == RESUMES[-1]:
+            yield RESUME_ANYWAY
+        else:
+            raise typer.BadParameter(
+                f"got {value[:40]!r}.  Write --resume, which refuses outputs of another audit, or "
+                f"--resume={RESUMES[-1]}, which resumes from such outputs and reports the differences",
+                param_hint="--resume",
+            )
+
+
+class Commands(TyperGroup):
+    """The group of all commands, in which `help COMMAND` means `COMMAND --help`, and errors are escaped."""
+
+    def make_context(self, *values: Any, **named: Any) -> Any:
+        with _escaped():
+            return super().make_context(*values, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _escaped():
+            return super().invoke(ctx)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_kinds(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] == ["help"]:
+            args = args[1:2] if args[1:2] == ["words"] else [*args[1:2], "--help"]
+        found: list[str] = super().parse_args(ctx, args)
+        return found
+
+
+def _without_kinds(parameters: list[Any]) -> list[Any]:
+    """Let the help of flags show no type, because a flag has no value."""
+    for option in parameters:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = " "
+    return parameters
+
+
+@contextlib.contextmanager
+def _escaped() -> Iterator[None]:
+    """Escape the message of an error that typer will show; it may quote a file name that somebody else chose."""
+    try:
+        yield
+    except Exception as error:  # the class of the error depends on the version of typer
+        if hasattr(error, "format_message") and isinstance(message := getattr(error, "message", None), str):
+            config = _CONFIG.fullmatch(message)
+            meant = f"  Write: dpaudit run {one_line(config[1])}" if config else ""
+            error.message = one_line(message) + meant  # type: ignore[attr-defined]
+        raise
+
 
 app = typer.Typer(
     name="dpaudit",

@@ -8,11 +8,10 @@ from typing import Any
 
 from packaging.version import Version
 
-from dpaudit.cli.in_order import loaded
 from dpaudit.cli.one_audit import Outcome, Task
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
-from dpaudit.cli.runner import Runner
+from dpaudit.cli.runner import Runner, loaded
 from dpaudit.cli.terminal import say
 from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import code_of, interrupted_code, leave, refuse
 from dpaudit.cli.options import RUNS, Configs, Only, RunOptions, option, whole_option, with_run_options
-from dpaudit.cli.terminal import drawn, say, screen, waiting
+from dpaudit.cli.terminal import code_of, drawn, interrupted_code, leave, refuse, say, screen, waiting
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
@@ -85,7 +84,7 @@ def _report(found: Bisection, options: RunOptions) -> None:
     """Print the outcome, and write DIR/bisection.json and DIR/bisection.pdf."""
     import json
 
-    from dpaudit.cli.read_results import BISECTION
+    from dpaudit.cli.report import BISECTION
     from dpaudit.cli.runner import write_file
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.formats.releases import text

@@ -1,28 +1,42 @@
-"""Makes one audit of a command, or one round of it, and returns what happened; the only place that catches failures."""
+"""Makes one audit of a command, or one round of it, here or in a worker process, and shows its progress.
+
+Nothing else catches failures of audits.  Progress is one line on a terminal, which is updated; any other stream gets a
+new line every few seconds.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import os
+import signal
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.ending import command_line, print_traceback, report_internal_error
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, load
-from dpaudit.cli.progress import EventLog, log_result, numbered, progress_bar
+from dpaudit.cli.terminal import command_line, drawn_line, is_terminal, print_traceback, report_internal_error, say
 from dpaudit.config import PlannedAudit
+from dpaudit.engine import progress_line
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.engine.next_cell import Round
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.running import IsolatedMechanism, MechanismError
+from dpaudit.running.backends import one_worker
 from dpaudit.running.outcomes import message_of, of_machine, raised
 from dpaudit.running.store import StoreRefused
-from dpaudit.text import WarningCode, has_code, masked
+from dpaudit.text import SIGNS, WarningCode, has_code, masked, one_line
 
 _clock = time.monotonic
 
@@ -169,3 +183,162 @@ def _with_provenance(result: AuditResult, planned: PlannedAudit, promise: Promis
         data_files=planned.data_files or None,
     )
     return replace(result, provenance=promise.recorded(provenance))
+
+
+_QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end
+
+
+@contextmanager
+def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a function that shows the progress of one audit, and never raises; None if nothing is shown."""
+    name = one_line(name)
+    first = drawn_line(name) if shown and is_terminal(sys.stderr) else nullcontext()
+    with first, progress_line.shown(shown, name) as update:
+        yield update
+
+
+def status_line(*, shown: bool) -> Callable[[str], AbstractContextManager[None]]:
+    """Return a function that shows one line about several audits during a `with` block."""
+    last = time.monotonic()
+
+    def status(text: str) -> AbstractContextManager[None]:
+        nonlocal last
+        if shown and is_terminal(sys.stderr):
+            return drawn_line(text)
+        if shown and time.monotonic() - last >= _QUIET_INTERVAL:
+            last = time.monotonic()
+            say(text)
+        return nullcontext()
+
+    return status
+
+
+def numbered(number: int, audits: int, name: str) -> str:
+    """Return the name after its number, "2 of 4  NAME"; the name alone if there is only one audit."""
+    return name if audits == 1 else f"{number:{len(str(audits))}d} of {audits}  {name}"
+
+
+def ended_line(number: int, audits: int, result: AuditResult) -> str:
+    verdict = SIGNS[result.verdict.value].shown()
+    place = f"{number:{len(str(audits))}d} of {audits}  {one_line(result.name)}"
+    return f"{place}  {verdict}  {result.trials_used:,} runs  {result.elapsed_s:.1f} s"
+
+
+class EventLog:
+    """Appends events to the file of --log-json as lines of JSON, and never raises; without a file, does nothing."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    def __call__(self, kind: str, **about: object) -> None:
+        if self._file is None:
+            return
+        finite = {key: None if value != value else value for key, value in about.items()}  # JSON has no NaN
+        try:
+            with self._file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(json.dumps({"event": kind, **finite}, ensure_ascii=False) + "\n")
+        except (OSError, ValueError, TypeError) as error:
+            say(f"--log-json {self._file}: {message_of(error)}; no more events are written, but the audits continue")
+            self._file = None
+
+
+def log_result(log: EventLog, result: AuditResult) -> None:
+    log(
+        "ended",
+        audit=result.name,
+        verdict=result.verdict.value,
+        p_value=result.p_value,
+        mu_lower=result.mu_lower,
+        trials=result.trials_used,
+        stopped_by=result.stopped_by,
+        elapsed_s=round(result.elapsed_s, 3),
+        warnings=list(result.warnings),
+    )
+
+
+_PATIENCE = 10.0  # seconds that an interrupted round has to return what it has measured
+
+
+class Workers:
+    """Worker processes, each of which makes one task at a time."""
+
+    def __init__(self, number: int, options: RunOptions, promise: Promise) -> None:
+        self._number, self._options, self._promise = number, options, promise
+        self._idle: list[Any] = []  # executors without a task
+        self._running: dict[Future[Outcome], tuple[Task, Any, float]] = {}  # task, executor, start
+        self._interrupted = False
+
+    @property
+    def free(self) -> bool:
+        return len(self._running) < self._number
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks that run, the oldest first."""
+        return [task for task, _, _ in self._running.values()]
+
+    def start(self, task: Task) -> None:
+        executor = self._idle.pop() if self._idle else one_worker()
+        future = executor.submit(_in_worker, task, self._options, self._promise, sys.argv)
+        self._running[future] = task, executor, time.monotonic()
+
+    def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
+        """Wait for tasks to end; return them with their outcomes, which say so if a worker died."""
+        done, _ = wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED)
+        return [self._outcome(future) for future in self._running.copy() if future in done]
+
+    def interrupt(self) -> list[tuple[Task, Outcome]]:
+        """Interrupt all tasks, and return their outcomes, which hold what was measured until then."""
+        self._interrupted = True
+        for _, executor, _ in self._running.values():
+            for process in list(executor._processes or ()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
+        done, _ = wait(self._running, timeout=_PATIENCE)
+        return [self._outcome(future) for future in self._running.copy() if future in done]
+
+    def close(self) -> None:
+        """End all workers, including those that still run."""
+        busy = [executor for _, executor, _ in self._running.values()]
+        for executor in (*self._idle, *busy):
+            executor.shutdown(wait=True, kill_workers=True)
+        self._idle, self._running = [], {}
+
+    def _outcome(self, future: Future[Outcome]) -> tuple[Task, Outcome]:
+        task, executor, began = self._running.pop(future)
+        try:
+            outcome = future.result()
+        except Exception as error:  # the worker died, or its answer could not be sent
+            executor.shutdown(wait=False, kill_workers=True)
+            words = " ".join(str(error).split()) or type(error).__name__
+            # after an interruption, the signal came before the worker could handle it
+            end = End.INTERRUPTED if self._interrupted else End.FAILED
+            reason = f"the process that audited this cell ended: {words}"
+            return task, Outcome(end=end, reason=reason, seconds=max(time.monotonic() - began, 1e-9))
+        self._idle.append(executor)
+        return task, outcome
+
+
+_state = {"ready": False, "busy": False}  # of a worker process
+
+
+def _in_worker(task: Task, options: RunOptions, promise: Promise, arguments: Sequence[str]) -> Outcome:
+    """Make a task in a worker process, whose parent alone decides about interruptions."""
+    if not _state["ready"]:
+        _state["ready"] = True
+        os.dup2(2, 1)  # keeps text of mechanisms out of results
+        signal.signal(signal.SIGTERM, _interrupt)
+        for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes of the command
+            signal.signal(number, lambda *_: None)
+    sys.argv[:] = arguments  # the result records the command
+    _state["busy"] = True
+    try:
+        return make(task, options, promise, EventLog(options.log_json), shown=False)
+    finally:
+        _state["busy"] = False
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    if _state["busy"]:
+        _state["busy"] = False
+        raise KeyboardInterrupt

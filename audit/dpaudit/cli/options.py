@@ -13,8 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from dpaudit.cli.commands import RESUME_ANYWAY
-from dpaudit.cli.ending import refuse
+from dpaudit.cli.terminal import refuse
 from dpaudit.result import RESULTS
 from dpaudit.rounding import comma_meant, read_number
 from dpaudit.settings import (
@@ -29,6 +28,9 @@ from dpaudit.settings import (
     percent_meant,
 )
 from dpaudit.text import PAPERS, hint, nearest
+
+RESUME_ANYWAY = "--resume-anyway"
+"""The hidden option that `--resume=anyway` is rewritten to: in typer an option always has a value or never has one."""
 
 
 def whole(least: int | None = None) -> Callable[[str | int], int]:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.ending import print_traceback
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.terminal import keep_stdout, say
+from dpaudit.cli.terminal import keep_stdout, print_traceback, say
 from dpaudit.config import PlannedAudit
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, code_of, leave, print_traceback, refuse
 from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, option, whole_option
-from dpaudit.cli.read_results import unreadable
-from dpaudit.cli.terminal import complain, say, show, waiting
+from dpaudit.cli.report import unreadable
+from dpaudit.cli.terminal import INCONCLUSIVE, code_of, complain, leave, print_traceback, refuse, say, show, waiting
 from dpaudit.settings import DEFAULTS, MIN_TRIALS, check_jobs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.cli.progress import progress_bar
+from dpaudit.cli.one_audit import progress_bar
 from dpaudit.cli.terminal import keep_stdout
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of, pairs_of

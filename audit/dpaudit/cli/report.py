@@ -1,19 +1,25 @@
-"""`dpaudit report` combines results in one document, and `dpaudit site` writes static pages for them."""
+"""The commands that read results: `dpaudit report`, `dpaudit site` and `dpaudit reproduce`.
+
+A result whose verdict its counts do not give is refused.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import refuse
-from dpaudit.cli.options import check_writable, choice_option, option
-from dpaudit.cli.read_results import read_results
-from dpaudit.cli.terminal import say, waiting
+from dpaudit.cli.options import check_writable, choice_option, file_meant, option
+from dpaudit.cli.terminal import refuse, say, show, waiting
 from dpaudit.text import PAPERS
+
+if TYPE_CHECKING:
+    from dpaudit.result.model import AuditResult
+
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9\[][^\x00-\x20\"'<>\\?#\x7f-\U0010ffff]*")
 
@@ -100,3 +106,121 @@ def site(
     for note in notes:
         say(note)
     say(f"the index is {output / 'index.html'}")
+
+
+BISECTION = "bisection.json"
+"""The file of `dpaudit bisect` in the folder of the results; it is no result."""
+
+SWEEP = "sweep.json"
+SWEEP_PDF = "sweep.pdf"
+"""The file of `dpaudit sweep` in the folder of the results; it is no result."""
+
+
+def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
+    """Return the results in files and folders, or end the command if a file is not a sound result."""
+    from dpaudit.result.model import AuditResult
+
+    found = []
+    for file in [file for one in given for file in _results_in(one)]:
+        try:
+            found.append((file, AuditResult.from_json(file)))
+        except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
+            refuse(unreadable(file, error))
+    return found
+
+
+def _results_in(given: Path) -> list[Path]:
+    try:
+        if not given.is_dir():
+            return [given]
+        found = sorted(given.glob("*.json"))
+        for name, form in ((BISECTION, b'"dpaudit-bisection/'), (SWEEP, b'"dpaudit-sweep/')):
+            # an audit may have this name, too
+            found = [file for file in found if file.name != name or not file.is_file() or form not in file.read_bytes()]
+    except OSError as error:  # for example, the name is too long
+        refuse(unreadable(given, error))
+    if not found:
+        refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
+    return found
+
+
+def unreadable(file: Path, error: BaseException) -> str:
+    """Explain why a file cannot be read as a result, and what to do."""
+    if file.suffix in (".yaml", ".yml"):
+        return f"{file} is a config, not a result; run it first: dpaudit run {file}"
+    if os.path.isdir(file):
+        results = sorted(file.glob("*.json"))
+        return f"{file} is a folder; name a result" + (f", such as {results[0]}" if results else "")
+    if isinstance(error, RecursionError | MemoryError):
+        return f"{file} is nested too deeply or is too large to read"
+    text = str(getattr(error, "strerror", None) or error)
+    meant = file_meant(file, (".json",))
+    return f"{text if str(file) in text else f'{file}: {text}'}{meant}"
+
+
+def reproduce(
+    file: Annotated[
+        Path, typer.Argument(metavar="RESULT.json", help="A result with a violation, written by `dpaudit run`.")
+    ],
+    output: Annotated[
+        Path | None,
+        option("File to write: .py, or .md with --markdown.  Default: print.", "-o", "--output", metavar="FILE"),
+    ] = None,
+    markdown: Annotated[
+        bool, option("Write text for an issue tracker, which contains the script.", "--markdown")
+    ] = False,
+) -> None:
+    """Write a standalone Python script that reproduces a violation without dpaudit.
+
+    The script calls the mechanism on the two datasets of the witness, counts the runs in the witness's region, and
+    prints an exact p-value.  It has at most 40 lines, and needs numpy and scipy.  The command runs no code that the
+    result names.  Read the script before you run it, because it calls the mechanism that the result names.
+
+    A region that cannot be written in plain Python is refused.  If the result does not hold the call or a dataset, the
+    script has a place to fill in.
+    """
+    _check(output, markdown=markdown)
+    with waiting("loading", shown=output is not None):
+        from dpaudit.reproduce.literals import Unwritable
+        from dpaudit.reproduce.script import as_markdown, script_of
+        from dpaudit.result.atomic_write import write_placed
+        from dpaudit.result.model import AuditResult
+
+    try:
+        result = AuditResult.from_json(file)
+        script = script_of(result)
+    except Unwritable as error:
+        refuse(f"{file}: {error}")
+    except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
+        refuse(unreadable(file, error))
+    text = as_markdown(result, script) if markdown else script.text
+    if output is None:
+        show(text.rstrip("\n"))
+    else:
+        if not markdown and output.stem == script.module:
+            refuse(f"--output {output}: the script imports {script.module}.py, so it needs another name")
+        try:
+            write_placed(output, text)
+        except OSError as error:
+            refuse(f"--output {output}: {error.strerror or error}")
+    for task in script.missing:
+        say(f"the script is not complete: {task} where it says FILL IN")
+    if script.few:
+        say(script.few)
+    if script.seconds > 60:
+        say(
+            f"the script makes {2 * script.runs:,} runs, and the audit needed up to {script.seconds / 60:,.0f} "
+            "minutes for as many; you may change RUNS, but only before the first run"
+        )
+
+
+def _check(output: Path | None, *, markdown: bool) -> None:
+    if output is None:
+        return
+    wanted = ".md" if markdown else ".py"
+    if output.suffix != wanted:
+        kind = "text for an issue tracker (--markdown)" if markdown else "a Python script"
+        refuse(f"--output {output}: the file is {kind}, so its name must end in {wanted}")
+    check_writable("--output", output)
+    if os.path.isdir(output):
+        refuse(f"--output {output}: this is a folder; name a file in it")

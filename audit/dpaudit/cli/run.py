@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dpaudit.cli.ending import code_of, leave, refuse
-from dpaudit.cli.listing import list_code
+from dpaudit.cli.lookup import list_code
 from dpaudit.cli.options import (
     RUNS,
     SHOWN,
@@ -22,12 +21,11 @@ from dpaudit.cli.options import (
     option,
     with_run_options,
 )
-from dpaudit.cli.terminal import drawn, say, screen, waiting
+from dpaudit.cli.terminal import code_of, drawn, leave, refuse, say, screen, waiting
 from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from dpaudit.cli.in_order import InOrder
-    from dpaudit.cli.runner import Runner
+    from dpaudit.cli.runner import InOrder, Runner
     from dpaudit.config import PlannedAudit
     from dpaudit.result.model import AuditResult
 
@@ -95,7 +93,7 @@ def _made(
 ) -> tuple[InOrder, Runner]:
     """Make all audits, or refuse them before the first run."""
     with waiting("loading the audits", shown=not options.quiet and sys.stderr.isatty()):
-        from dpaudit.cli.in_order import InOrder
+        from dpaudit.cli.runner import InOrder
     policy = InOrder(planned, needs_all=needs_all, stop_first=stop_first)
     return policy, policy.run(options)
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import code_of, leave, refuse
 from dpaudit.cli.options import check_writable, completing, file_meant, number_option, option, whole_option
-from dpaudit.cli.terminal import show, waiting
+from dpaudit.cli.terminal import code_of, leave, refuse, show, waiting
 from dpaudit.settings import DEFAULTS, check_confidence
 from dpaudit.text import nearest
 

@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.ending import refuse
 from dpaudit.cli.options import check_writable, choice_option
-from dpaudit.cli.terminal import say, show
+from dpaudit.cli.terminal import refuse, say, show
 
 _HEAD = """\
 # {title}  Run it with: dpaudit run {{file}}

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import code_of, leave, refuse
-from dpaudit.cli.listing import list_code
+from dpaudit.cli.lookup import list_code
 from dpaudit.cli.options import PLACES, RUNS, RunOptions, option, whole_option, with_run_options
-from dpaudit.cli.read_results import SWEEP, SWEEP_PDF
-from dpaudit.cli.terminal import drawn, say, screen, show, waiting
+from dpaudit.cli.report import SWEEP, SWEEP_PDF
+from dpaudit.cli.terminal import code_of, drawn, leave, refuse, say, screen, show, waiting
 from dpaudit.settings import BACKENDS, cores
 
 if TYPE_CHECKING:

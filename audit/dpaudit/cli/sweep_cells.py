@@ -13,7 +13,7 @@ from typing import Any
 from dpaudit.cli.one_audit import End, Outcome, Task, failed
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, share_guarantee
-from dpaudit.cli.read_results import SWEEP
+from dpaudit.cli.report import SWEEP
 from dpaudit.cli.runner import Runner, write_file
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit

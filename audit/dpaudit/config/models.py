@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
-from dpaudit.config.numbers import Number, Whole, number, numeric_arguments, whole
-from dpaudit.config.pair_models import PairConfig, Strict
+from dpaudit.config.pair_models import Number, PairConfig, Strict, Whole, number, numeric_arguments, whole
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, check_config, file_beside
 from dpaudit.running.command import CommandMechanism

@@ -15,8 +15,7 @@ import yaml
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import pair_curves
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
-from dpaudit.config.numbers import Dumper
-from dpaudit.config.pair_models import is_file, reader
+from dpaudit.config.pair_models import Dumper, is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
 from dpaudit.pairs.pair import Pair
 from dpaudit.running.command import CommandMechanism

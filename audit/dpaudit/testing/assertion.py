@@ -22,11 +22,9 @@ from dpaudit.result.values import Verdict
 from dpaudit.running import MechanismError
 from dpaudit.settings import DEFAULTS, AuditSettings
 from dpaudit.testing import session
-from dpaudit.testing.baseline import Record
 from dpaudit.testing.effort import Effort, described, sought_of, violations_of
 from dpaudit.testing.messages import SLOW, inconclusive, known_violation, no_answer, violation
-from dpaudit.testing.session import Allowance, Settings
-from dpaudit.testing.wealth import Chain
+from dpaudit.testing.session import Allowance, Chain, Record, Settings
 from dpaudit.text import Reason, WarningCode, has_code
 
 

@@ -17,8 +17,7 @@ from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult
 from dpaudit.result.summary import certified_words, size_words, witness_words
 from dpaudit.rounding import lower, percent_at_least, upper
-from dpaudit.testing.baseline import Record
-from dpaudit.testing.wealth import Chain
+from dpaudit.testing.session import Chain, Record
 from dpaudit.text import SIGNS, WarningCode, has_code, one_line
 
 SLOW = 1.0  # seconds; the summary lists audits that take longer, with the cost of other values of `detect`
