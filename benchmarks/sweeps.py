@@ -32,10 +32,10 @@ from dpaudit.cli.prepare_run import NotReady, prepare_folder
 from dpaudit.cli.sweep_cells import Sweeping
 from dpaudit.config import ConfigError
 from dpaudit.config.sweeps import planned_sweep
-from dpaudit.result.sweeps import CellState, Sweep
+from dpaudit.result.command_outcomes import CellState, Sweep
 from dpaudit_reports import sweep_report
-from dpaudit_reports.formats.facts import Screen
-from dpaudit_reports.sweep_document import counts, refuted_words
+from dpaudit_reports.command_outcomes import counts, refuted_words
+from dpaudit_reports.formats import Screen
 from dpaudit_reports.terminal import document_text
 
 CATALOGUE = Path(__file__).resolve().parent / "sweep_cases" / "correct.yaml"

@@ -13,8 +13,7 @@ from scipy.stats import binom
 
 from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFunction, audit, audit_scores, batched
 from dpaudit.inference.grid import BINS
-from dpaudit.result.evidence import AssumedBound
-from dpaudit.result.fixed_evidence import FixedEvidence
+from dpaudit.result.evidence import AssumedBound, FixedEvidence
 from dpaudit.result.words import CANARIES_ASSUMED
 
 from .scored import SURE

@@ -18,8 +18,8 @@ from dpaudit.cli.app import COMMANDS, app
 from dpaudit.cli.start import CASES
 from dpaudit.cli.terminal import complain
 from dpaudit.config import read_configs
-from dpaudit_reports.formats import FORMATS
-from dpaudit_reports.formats.facts import Audited, facts
+from dpaudit_reports import FORMATS
+from dpaudit_reports.formats import Audited, facts
 
 from .test_config_mistakes import CONFIG
 

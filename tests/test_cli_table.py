@@ -20,7 +20,7 @@ from dpaudit.cli.app import app
 from dpaudit.engine import progress_line as lines
 from dpaudit.engine.audit import Progress
 from dpaudit.engine.progress_line import Pace, progress_line
-from dpaudit_reports.formats.table import wrapped
+from dpaudit_reports.terminal import wrapped
 
 Command = Callable[..., Result]
 

@@ -26,7 +26,7 @@ from dpaudit.result.evidence import (
 )
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
-from dpaudit_reports.figures import canvas
+from dpaudit_reports import figures
 
 from .reports import sample
 from .scored import SURE, evidence_of
@@ -85,7 +85,7 @@ def test_every_report_can_be_made_of_it(evidence: Evidence, monkeypatch: pytest.
     )
     for verdict in list(Verdict)[place % len(Verdict) :][: 1 if place else None]:
         if place or verdict is not first.verdict:  # figures are drawn and rendered once, which takes most of the time
-            monkeypatch.setattr(canvas, "_svg", lambda figure: '<svg viewBox="0 0 1 1"></svg>')
+            monkeypatch.setattr(figures, "_svg", lambda figure: '<svg viewBox="0 0 1 1"></svg>')
         result = dataclasses.replace(first, verdict=verdict)
         result._bounds.update(first._bounds)  # bounds of the same evidence, which take most of the time
         text = unescape(dpaudit_reports.to_html([result]))

@@ -18,13 +18,11 @@ from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.engine.region import one_feature
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
-from dpaudit.reproduce.event import event_of
-from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
-from dpaudit.reproduce.library_calls import library_lines
+from dpaudit.reproduce.calls import library_lines
+from dpaudit.reproduce.event import TEST, Inequality, event_of, p_value, strongest
 from dpaudit.reproduce.literals import Unwritable, literal
 from dpaudit.result.files import plain
-from dpaudit.result.region import Condition, Interval, Region, View
-from dpaudit.result.values import Counts, Witness
+from dpaudit.result.values import Condition, Counts, Interval, Region, View, Witness
 from dpaudit.values import OUTPUT, Feature, restored, stored
 
 

@@ -33,8 +33,8 @@ from dpaudit.rounding import (
 from dpaudit.testing.effort import DETECT, violations_of
 from dpaudit.testing.messages import violation
 from dpaudit_reports import plot_tradeoff, to_markdown
-from dpaudit_reports.formats.facts import Run, Screen
-from dpaudit_reports.formats.table import table_text as text_of_table
+from dpaudit_reports.formats import Run, Screen
+from dpaudit_reports.terminal import table_text as text_of_table
 
 from .reports import sample
 from .reports.audits import text_of, with_witness

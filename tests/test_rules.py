@@ -174,7 +174,7 @@ ALLOWED = {
     "audit/dpaudit/running/requirements.py": "messages and settings of uv and pip",
     "audit/dpaudit/running/sources.py": "requirements of packages",
     "audit/dpaudit/result/files.py": "messages of pydantic",
-    "reports/dpaudit_reports/formats/facts.py": "tracebacks of Python",
+    "reports/dpaudit_reports/formats.py": "tracebacks of Python",
     "reports/dpaudit_reports/pdf.py": "messages of typst",
 }
 """Modules that take such text apart, and what they read: foreign text, or a syntax that users write."""

@@ -18,7 +18,7 @@ from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Independent
 from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.result.words import CANARIES_ASSUMED
-from dpaudit_reports.formats.facts import Audited, facts, sentence
+from dpaudit_reports.formats import Audited, facts, sentence
 
 from .scored import CHOICES, SURE, Memory, check_agreement, of_canaries, of_runs, words_and_numbers
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dpaudit import PureDP
 from dpaudit.cli.app import app
-from dpaudit.result.sweeps import Sweep
+from dpaudit.result.command_outcomes import Sweep
 from dpaudit.running import MechanismError
 
 from .replaced_audits import Audits, prose, replaced_audits, states, swept, written

@@ -22,9 +22,8 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.learning import Learner, Settings
 from dpaudit.learning import weights as model_weights
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.result.region import Region
 from dpaudit.result.summary import witness_words
-from dpaudit.result.values import Witness
+from dpaudit.result.values import Region, Witness
 from dpaudit.running.runs import ExecutionSettings
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.config import read_configs
-from dpaudit.reproduce.library_calls import library_lines
+from dpaudit.reproduce.calls import library_lines
 from dpaudit.reproduce.script import MAX_LINES, script_of
-from dpaudit.result.region import Condition, Interval, Region
-from dpaudit.result.values import Counts
+from dpaudit.result.values import Condition, Counts, Interval, Region
 from dpaudit.values import OUTPUT
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from dpaudit_reports.figures import canvas as palette
+from dpaudit_reports import figures as palette
 
 Point = tuple[float, float]
 

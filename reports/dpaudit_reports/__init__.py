@@ -19,9 +19,10 @@ from dpaudit.text import PAPERS
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
+    from dpaudit.result.command_outcomes import Sweep
     from dpaudit.result.model import AuditResult
-    from dpaudit.result.sweeps import Sweep
     from dpaudit_reports.blocks import Document
+    from dpaudit_reports.formats import Run, Screen
     from dpaudit_reports.html import Shown
     from dpaudit_reports.plots import plot_claim, plot_claims, plot_result, plot_tradeoff
     from dpaudit_reports.sections import Section
@@ -50,6 +51,9 @@ __all__ = [
     "write_site",
 ]
 
+
+FORMATS = ("table", "json", "csv", "github", "sarif", "junit")
+"""What `rendered` writes: a table for people, and formats for programs."""
 
 _PLOTS = ("plot_claim", "plot_claims", "plot_result", "plot_tradeoff")
 
@@ -84,7 +88,7 @@ def comparison(
 
 def sweep_report(sweep: Sweep) -> Document:
     """Return a document about a sweep: what was refuted, and a map of constructors by parameters."""
-    from dpaudit_reports.sweep_document import sweep_document
+    from dpaudit_reports.command_outcomes import sweep_document
 
     return sweep_document(sweep)
 
@@ -148,8 +152,7 @@ def write_site(
             function has the name of a page.
         OSError: If a file cannot be written.
     """
-    from dpaudit_reports.site import TITLE, write
-    from dpaudit_reports.site.folder import digest_of
+    from dpaudit_reports.site import TITLE, digest_of, write
 
     digests = list(map(digest_of, results))
     write(results, digests, Path(folder), title=TITLE if title is None else title, url=url)
@@ -247,12 +250,19 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
 
     from rich.console import Console
 
-    from dpaudit_reports.formats.facts import Screen
+    from dpaudit_reports.formats import Screen
     from dpaudit_reports.terminal import document_text
 
     found, encoding = Console(), getattr(sys.stdout, "encoding", None) or "utf-8"
     screen = Screen(width=found.width, encoding=encoding, terminal=found.is_terminal)
     sys.stdout.write(document_text(_document(reported, full=full), screen))
+
+
+def rendered(name: str, run: Run, screen: Screen) -> str:
+    """Return the results of a command in one of the `FORMATS`."""
+    module = importlib.import_module(f"dpaudit_reports.{'terminal' if name == 'table' else 'formats'}")
+    text: str = getattr(module, f"{name}_text")(run, screen)
+    return text
 
 
 def _document(reported: Reported, sections: Sequence[Section] | None = None, *, full: bool = False) -> Document:

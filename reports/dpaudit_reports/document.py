@@ -13,12 +13,10 @@ from dpaudit.result.evidence import fingerprint
 from dpaudit.result.model import AuditResult
 from dpaudit.text import shortened
 from dpaudit_reports.blocks import Block, Document, Figure, Heading, Paragraph, Part
-from dpaudit_reports.html_blocks import blocks_html
+from dpaudit_reports.html import blocks_html
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.advice import mechanism_named
-from dpaudit_reports.sections.comparison import side_by_side
-from dpaudit_reports.sections.several import appendix, entry
-from dpaudit_reports.sections.summary import summary
+from dpaudit_reports.sections.several_audits import appendix, entry, side_by_side, summary
 from dpaudit_reports.verdicts import MARKS, WORST_FIRST, title_of
 
 

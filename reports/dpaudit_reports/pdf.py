@@ -19,7 +19,7 @@ import typst
 
 from dpaudit.text import PAPERS, printable
 from dpaudit_reports.blocks import Document
-from dpaudit_reports.figures.canvas import style
+from dpaudit_reports.figures import style
 
 # The first attempt uses Typst's own fonts, which include Latin, Greek and Cyrillic, and give the same bytes on every
 # machine.  If these fonts lack a script, such as Chinese, the second attempt uses the fonts of this machine.  The third

@@ -25,16 +25,18 @@ from dpaudit_reports.blocks import Code, Document, KeyValues, Math, Panel, Text
 from dpaudit_reports.blocks import Figure as Panels
 from dpaudit_reports.claimed import allowed_epsilon, certified_profile, claimed_number, profile_points
 from dpaudit_reports.claimed import label as label_of
-from dpaudit_reports.figures import residual
-from dpaudit_reports.figures.canvas import CHANCE, FORBIDDEN, PANEL, WIDTH, panel_svg, style
+from dpaudit_reports.figures import CHANCE, FORBIDDEN, PANEL, WIDTH, panel_svg, style
 from dpaudit_reports.figures.evidence import WEALTH, Scores, draw_distributions, draw_evidence, witness_scores
 from dpaudit_reports.figures.tradeoff import (
     MIN_DELTA,
+    curve_of,
     draw_profile,
+    draw_residual,
     draw_tradeoff,
     fine,
     observed,
     region_of,
+    scale_of,
     staircase,
 )
 from dpaudit_reports.verdicts import title_of
@@ -188,7 +190,7 @@ _ALONE: dict[str, Callable[[Axes, AuditResult], None]] = {
     "profile": _alone_profile,
     "evidence": draw_evidence,
     "scores": lambda ax, result: draw_distributions(ax, _known_scores(result)),
-    "residual": lambda ax, result: residual.draw_residual(ax, result, residual.scale_of([result])),
+    "residual": lambda ax, result: draw_residual(ax, result, scale_of([result])),
 }
 
 
@@ -238,13 +240,13 @@ def _scores(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
 
 
 def _residual(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
-    scale = np.array(residual.scale_of([result]))
+    scale = np.array(scale_of([result]))
     if _own(ax, _GROUND):
         scale = np.array([min(scale[0], ax.get_ylim()[0]), max(scale[1], ax.get_ylim()[1])])
     elif claim:
         ax.axhspan(0, 100, color=FORBIDDEN, linewidth=0)
         ax.axhline(0, color="black", linewidth=1, label="claim", gid=_GROUND)
-    curve = residual.curve_of(result)
+    curve = curve_of(result)
     ax.plot(*curve.T, linewidth=1.5, **looks)
     ax.set(xlim=(0, 1), ylim=tuple(scale), xlabel="type I error α", ylabel="points above claim")
 

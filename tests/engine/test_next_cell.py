@@ -15,7 +15,7 @@ from scipy.stats import binom
 from dpaudit import Pair, audit
 from dpaudit.engine.next_cell import FIRST_TRIALS, GROWTH, MIN_SHARE, Round, Spent, next_round
 from dpaudit.engine.release_search import most_audits, next_release
-from dpaudit.result.releases import State, changes, decided, stretches_of
+from dpaudit.result.command_outcomes import State, changes, decided, stretches_of
 
 NEW = Spent(log_threshold=9.0, most=100_000)
 USED = replace(NEW, trials=300, seconds=2.0, last_seconds=2.0)

@@ -17,7 +17,7 @@ from dpaudit.catalogue import Gaussian, Geometric, Laplace
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine import collector as collecting
 from dpaudit.inference.fixed.exact_binomial import mu_lower, p_value
-from dpaudit.result.fixed_evidence import FixedEvidence
+from dpaudit.result.evidence import FixedEvidence
 
 PAIR = Pair([0], [1], relation="replace_one")
 planned_audit = functools.cache(plan)

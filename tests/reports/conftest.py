@@ -11,7 +11,8 @@ import pytest
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
-from dpaudit_reports.figures import canvas, evidence, residual, tradeoff
+from dpaudit_reports import figures
+from dpaudit_reports.figures import evidence, tradeoff
 from dpaudit_reports.figures.evidence import Scores
 
 _DRAWN: dict[Hashable, tuple[tuple[Any, ...], str]] = {}  # kept with the drawn objects, so that no id recurs
@@ -42,8 +43,8 @@ def _each_panel_is_drawn_once(request: pytest.FixtureRequest, monkeypatch: pytes
         drawn = tuple(cell.cell_contents for cell in draw.__closure__ or ())
         key = (draw.__code__, *map(_identity, drawn), *how.values())
         if key not in _DRAWN:
-            _DRAWN[key] = drawn, canvas.panel_svg(draw, **how)
+            _DRAWN[key] = drawn, figures.panel_svg(draw, **how)
         return _DRAWN[key][1]
 
-    for module in (evidence, residual, tradeoff):
+    for module in (evidence, tradeoff):
         monkeypatch.setattr(module, "panel_svg", panel_svg)

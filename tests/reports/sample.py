@@ -17,8 +17,19 @@ from dpaudit.result.confirmation import Confirmation, ConfirmationOutcome
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.region import Condition, Interval, Region
-from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
+from dpaudit.result.values import (
+    AttackRow,
+    Condition,
+    Counts,
+    Curve,
+    Detectable,
+    History,
+    Interval,
+    PairRow,
+    Region,
+    Verdict,
+    Witness,
+)
 from dpaudit.text import Reason, WarningCode
 
 ENVIRONMENT: dict[str, Any] = {

@@ -11,10 +11,9 @@ import pytest
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.result.confirmation import Confirmation, sizes_significance
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.formats.facts import Run, Screen
-from dpaudit_reports.formats.programs import github_text, json_text
-from dpaudit_reports.formats.table import table_text
+from dpaudit_reports.formats import Run, Screen, github_text, json_text
 from dpaudit_reports.site.index import Entry, columns
+from dpaudit_reports.terminal import table_text
 from dpaudit_reports.verdicts import shows_size
 
 from . import sample

@@ -22,7 +22,7 @@ from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Figure, Items, Reference, Span, Table
 from dpaudit_reports.document import document
-from dpaudit_reports.figures import residual
+from dpaudit_reports.figures import tradeoff
 from dpaudit_reports.terminal import terminal
 
 from . import sample
@@ -86,12 +86,12 @@ def test_versions_are_drawn_on_one_scale() -> None:
 
 def test_a_mended_version_looks_mended() -> None:
     """The curve of the violation lies far above the claim, and that of the mended version at most 2 points above."""
-    highest = [residual.peak(result) for result in versions()["gaussian-sum"].values()]
+    highest = [tradeoff.peak(result) for result in versions()["gaussian-sum"].values()]
     assert all(highest)
     bad, good = (one[1] for one in highest if one)
     assert bad > 5
     assert good < 2
-    low, high = residual.scale_of(versions()["gaussian-sum"].values())
+    low, high = tradeoff.scale_of(versions()["gaussian-sum"].values())
     assert bad < high
     assert -3 * high <= low <= -high
 

@@ -24,7 +24,7 @@ from dpaudit.inference.grid import EDGES
 from dpaudit.numerics import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
-from dpaudit_reports.figures.canvas import COLORS, PAPER, WITNESS, panel_svg
+from dpaudit_reports.figures import COLORS, PAPER, WITNESS, panel_svg
 from dpaudit_reports.figures.evidence import Scores, draw_distributions, draw_evidence
 from dpaudit_reports.figures.tradeoff import draw_profile, point_name, tradeoff_svg
 

@@ -22,11 +22,11 @@ from dpaudit.text import Reason, WarningCode
 from dpaudit_reports.blocks import Code, Span, Strong
 from dpaudit_reports.claimed import claim_in_words, least_found, least_found_in_words
 from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
-from dpaudit_reports.formats.facts import Audited
-from dpaudit_reports.formats.table import brief
+from dpaudit_reports.formats import Audited
 from dpaudit_reports.rates import RegionStatus, difference, frequencies, region_status, sides
 from dpaudit_reports.sections.advice import commands_of
 from dpaudit_reports.sections.answer import panel
+from dpaudit_reports.terminal import brief
 from dpaudit_reports.verdicts import why_inconclusive, why_void
 
 from . import sample

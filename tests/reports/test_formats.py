@@ -20,10 +20,9 @@ import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text import NO_RESULT, SIGNS, Reason, WarningCode, encodable, printable
-from dpaudit_reports.formats import FORMATS, rendered
-from dpaudit_reports.formats.facts import Audited, Run, Screen
-from dpaudit_reports.formats.table import wrapped
-from dpaudit_reports.terminal import tables_text
+from dpaudit_reports import FORMATS, rendered
+from dpaudit_reports.formats import Audited, Run, Screen
+from dpaudit_reports.terminal import tables_text, wrapped
 
 from . import sample
 

@@ -14,10 +14,9 @@ import pytest
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.figures.canvas import COLORS, PANEL
-from dpaudit_reports.figures.residual import tradeoff_hints
-from dpaudit_reports.figures.tradeoff import HEIGHT, tradeoff_svg
-from dpaudit_reports.html_blocks import Anchors
+from dpaudit_reports.figures import COLORS, PANEL
+from dpaudit_reports.figures.tradeoff import HEIGHT, tradeoff_hints, tradeoff_svg
+from dpaudit_reports.html import Anchors
 
 from . import audits, sample
 

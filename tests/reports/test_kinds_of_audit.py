@@ -12,7 +12,7 @@ from dpaudit import audit_scores
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit_reports.formats.facts import Audited, sentence
+from dpaudit_reports.formats import Audited, sentence
 
 from .audits import text_of
 

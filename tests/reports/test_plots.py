@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 import dpaudit_reports
 from dpaudit import GaussianDP, PureDP
-from dpaudit_reports.figures import residual
-from dpaudit_reports.html_blocks import blocks_html
+from dpaudit_reports.figures import tradeoff
+from dpaudit_reports.html import blocks_html
 from dpaudit_reports.plots import CLAIM_KINDS, KINDS
 
 from . import audits, sample
@@ -49,7 +49,7 @@ def test_the_residual_is_the_excess_of_the_power() -> None:
     distances = np.abs(corners[:, None] - np.column_stack([alpha, points])[None]).sum(axis=2).min(axis=1)
     assert distances.max() < 1e-9, "the line goes through every point of the curve"
     low, high = ax.get_ylim()
-    assert (low, high) == pytest.approx(residual.scale_of([result]))
+    assert (low, high) == pytest.approx(tradeoff.scale_of([result]))
 
 
 def test_claims_are_drawn_together_and_with_results() -> None:

@@ -21,7 +21,7 @@ from dpaudit.result.provenance import Provenance
 from dpaudit.text import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
-from dpaudit_reports.site.folder import ADDRESS, MANIFEST, addresses, digest_of
+from dpaudit_reports.site import ADDRESS, MANIFEST, addresses, digest_of
 from dpaudit_reports.site.index import Entry, badge, columns, index
 
 from . import sample

@@ -9,8 +9,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit_reports import site
-from dpaudit_reports.site import folder as site_folder
-from dpaudit_reports.site.folder import MANIFEST
+from dpaudit_reports.site import MANIFEST
 
 from . import sample
 from .test_site import _short_pages as _short_pages  # used automatically
@@ -41,7 +40,7 @@ def test_a_page_that_was_edited_is_neither_replaced_nor_removed(tmp_path: Path) 
 
 def test_an_interrupted_call_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(site_folder, "write_placed", failing_at("feed.json"))
+        broken.setattr(site, "write_placed", failing_at("feed.json"))
         with pytest.raises(OSError, match="full"):
             dpaudit_reports.write_site([named("a")], tmp_path)
     assert list(tmp_path.glob("a-*"))
@@ -53,7 +52,7 @@ def test_an_interrupted_call_can_be_repeated(tmp_path: Path, monkeypatch: pytest
 def test_an_interrupted_call_makes_no_file_of_the_user_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, named("a"))
     with monkeypatch.context() as broken:
-        broken.setattr(site_folder, "write_placed", failing_at("index.html"))
+        broken.setattr(site, "write_placed", failing_at("index.html"))
         with pytest.raises(OSError, match="full"):
             dpaudit_reports.write_site([named("a"), named("b")], tmp_path)
     (tmp_path / "index.html").write_text("mine")

@@ -19,7 +19,7 @@ from dpaudit.result.provenance import Provenance
 from dpaudit_reports.blocks import Document, Entries, Picture, Table
 from dpaudit_reports.claimed import Ranges, ranges
 from dpaudit_reports.document import document
-from dpaudit_reports.sections.summary import overview
+from dpaudit_reports.sections.several_audits import overview
 
 from . import audits, sample
 

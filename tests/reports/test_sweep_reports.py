@@ -8,11 +8,11 @@ import pytest
 from rich.cells import cell_len
 
 from dpaudit.cli.sweep_cells import facts_of
-from dpaudit.result.sweeps import CellState, Sweep, SweptCell
+from dpaudit.result.command_outcomes import CellState, Sweep, SweptCell
 from dpaudit_reports import sweep_report, to_pdf
+from dpaudit_reports.command_outcomes import matrix, rows_of, share_of
 from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg
-from dpaudit_reports.formats.facts import Screen
-from dpaudit_reports.sweep_document import matrix, rows_of, share_of
+from dpaudit_reports.formats import Screen
 from dpaudit_reports.terminal import document_text
 
 from . import sample

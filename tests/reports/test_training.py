@@ -11,10 +11,10 @@ import pytest
 
 from dpaudit import AuditResult, Pair, audit, training
 from dpaudit.catalogue import BUILTIN
-from dpaudit.result.training import BARS, histograms
+from dpaudit.result.provenance import BARS, histograms
 from dpaudit_reports.blocks import Columns, Heading, KeyValues, Table
 from dpaudit_reports.sections.details import bounds
-from dpaudit_reports.sections.training import training as section
+from dpaudit_reports.sections.details import training as section
 
 from . import sample
 from .audits import text_of

@@ -15,7 +15,7 @@ from dpaudit.cli.runner import Runner, loaded
 from dpaudit.cli.terminal import say
 from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
-from dpaudit.result.releases import Bisection, Release, State
+from dpaudit.result.command_outcomes import Bisection, Release, State
 from dpaudit.result.values import Verdict
 from dpaudit.running import IsolatedMechanism, MechanismError
 from dpaudit.running.outcomes import message_of

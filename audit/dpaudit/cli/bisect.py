@@ -10,8 +10,8 @@ from dpaudit.cli.options import RUNS, Configs, Only, RunOptions, option, whole_o
 from dpaudit.cli.terminal import code_of, drawn, interrupted_code, leave, refuse, say, screen, waiting
 
 if TYPE_CHECKING:
+    from dpaudit.result.command_outcomes import Bisection
     from dpaudit.result.model import AuditResult
-    from dpaudit.result.releases import Bisection
 
 
 @with_run_options
@@ -63,7 +63,7 @@ def bisect(
     with waiting("loading", shown=not options.quiet):
         from dpaudit.cli.audit_releases import Search, release_range
         from dpaudit.config import only_named, read_configs, requiring
-        from dpaudit.result.releases import State
+        from dpaudit.result.command_outcomes import State
     audits = requiring(only_named(read_configs(configs), only or []), package)
     pythons = {one.config.mechanism.python_version for one in audits}
     with waiting(f"asking pip for the releases of {package}", shown=not options.quiet):
@@ -87,9 +87,9 @@ def _report(found: Bisection, options: RunOptions) -> None:
     from dpaudit.cli.report import BISECTION
     from dpaudit.cli.runner import write_file
     from dpaudit_reports import comparison, to_pdf
-    from dpaudit_reports.formats.releases import text
+    from dpaudit_reports.command_outcomes import bisection_text
 
-    drawn(text(found, screen()))
+    drawn(bisection_text(found, screen()))
     results: dict[str, dict[str, AuditResult]] = {}
     missing: dict[tuple[str, str], str] = {}
     for release in found.releases:
@@ -104,7 +104,7 @@ def _report(found: Bisection, options: RunOptions) -> None:
 
 
 def _exit_code(found: Bisection, *, broken: bool) -> int:
-    from dpaudit.result.releases import State
+    from dpaudit.result.command_outcomes import State
 
     states = found.states
     tried = [state for state in states if state is not None]

@@ -87,8 +87,7 @@ def site(
     if any(os.path.isdir(one) and os.path.realpath(one) == os.path.realpath(output) for one in files):
         refuse(f"--output {output}: holds the results; name another folder, such as {output / 'site'}")
     with waiting("loading", shown=True):
-        from dpaudit_reports.site import TITLE, write
-        from dpaudit_reports.site.folder import digest_of_file
+        from dpaudit_reports.site import TITLE, digest_of_file, write
 
     found = read_results(files)
     try:

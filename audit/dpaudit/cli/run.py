@@ -22,7 +22,7 @@ from dpaudit.cli.options import (
     with_run_options,
 )
 from dpaudit.cli.terminal import code_of, drawn, leave, refuse, say, screen, waiting
-from dpaudit_reports.formats import FORMATS
+from dpaudit_reports import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.cli.runner import InOrder, Runner
@@ -113,8 +113,8 @@ def _exit_code(runner: Runner) -> int:
 
 def _show(policy: InOrder, runner: Runner, form: str) -> None:
     """Show all results on stdout, and the name of the output folder on stderr."""
-    from dpaudit_reports.formats import rendered
-    from dpaudit_reports.formats.facts import Audited, Run
+    from dpaudit_reports import rendered
+    from dpaudit_reports.formats import Audited, Run
 
     quiet = runner.options.quiet
     if policy.stopped and not quiet:

@@ -162,7 +162,7 @@ def _report(sweeping: Sweeping, options: RunOptions) -> None:
 
 
 def _exit_code(sweeping: Sweeping) -> int:
-    from dpaudit.result.sweeps import CellState
+    from dpaudit.result.command_outcomes import CellState
 
     found, runner = sweeping.outcome, sweeping.runner
     open_ = bool(found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED))

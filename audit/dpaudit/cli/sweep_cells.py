@@ -20,9 +20,9 @@ from dpaudit.config import PlannedAudit
 from dpaudit.config.sweeps import Cell, SweepPlan
 from dpaudit.engine.next_cell import Spent, next_round
 from dpaudit.inference.sequential.strategy import log_threshold
+from dpaudit.result.command_outcomes import CellState, Sweep, SweptCell
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
-from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.running import MechanismError
 from dpaudit.running.environments import environment
 from dpaudit.running.outcomes import message_of
@@ -31,7 +31,7 @@ from dpaudit.running.streams import stream
 from dpaudit.settings import ALL_CORES, BACKENDS, cores
 from dpaudit.text import Reason, WarningCode, has_code, joined, one_line, shortened
 from dpaudit_reports.claimed import headline, ranges
-from dpaudit_reports.formats.facts import certified, detectable
+from dpaudit_reports.formats import certified, detectable
 from dpaudit_reports.verdicts import reason, why_inconclusive
 
 _clock = time.monotonic

@@ -29,7 +29,7 @@ import typer
 from dpaudit.text import Refused, encodable, masked, masked_command, printable, quoted_lines
 
 if TYPE_CHECKING:
-    from dpaudit_reports.formats.facts import Screen
+    from dpaudit_reports.formats import Screen
 
 
 def prepare() -> None:
@@ -99,7 +99,7 @@ def screen() -> Screen:
     """Describe stdout; its width is unlimited in a file or a pipe, unless COLUMNS is set."""
     from rich.console import Console
 
-    from dpaudit_reports.formats.facts import Screen
+    from dpaudit_reports.formats import Screen
 
     found = Console()
     wide = found.is_terminal or os.environ.get("COLUMNS", "").isdecimal()

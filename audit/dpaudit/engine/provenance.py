@@ -17,8 +17,7 @@ from dpaudit.engine.collector import Collector
 from dpaudit.inference.grid import CENTRES
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
-from dpaudit.result.provenance import Provenance, SourceFile
-from dpaudit.result.training import TrainingRecord, histograms
+from dpaudit.result.provenance import Provenance, SourceFile, TrainingRecord, histograms
 from dpaudit.running.identity import Identity, public
 from dpaudit.running.sources import Source
 from dpaudit.text import __version__

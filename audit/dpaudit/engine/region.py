@@ -20,7 +20,7 @@ from dpaudit.learning.attack import sees
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
 from dpaudit.outputs.tables import Parts
-from dpaudit.result.region import VIEW_WORDS, Condition, Interval, Region
+from dpaudit.result.values import VIEW_WORDS, Condition, Interval, Region
 from dpaudit.text import one_line, shortened
 from dpaudit.values import OUTPUT, Feature, Label, words
 

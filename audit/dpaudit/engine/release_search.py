@@ -18,7 +18,7 @@ import math
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from dpaudit.result.releases import State, changes, decided
+from dpaudit.result.command_outcomes import State, changes, decided
 
 
 def most_audits(releases: int, named: int = 0) -> int:

@@ -9,8 +9,7 @@ from pathlib import Path
 from dpaudit.config import ConfigError, PlannedAudit, read_text
 from dpaudit.libraries.configured import GENERATORS
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
-from dpaudit.reproduce.event import Event, event_of
-from dpaudit.reproduce.inequality import TEST, Inequality, strongest
+from dpaudit.reproduce.event import TEST, Event, Inequality, event_of, strongest
 from dpaudit.reproduce.literals import Unwritable, comment, literal
 from dpaudit.result.model import AuditResult
 from dpaudit.result.summary import p_value_words

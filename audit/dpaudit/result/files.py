@@ -25,8 +25,7 @@ from dpaudit.result.evidence import (
     pair_log_e,
     read_back,
 )
-from dpaudit.result.provenance import Provenance
-from dpaudit.result.training import TrainingRecord
+from dpaudit.result.provenance import Provenance, TrainingRecord
 from dpaudit.result.values import (
     FORMAT,
     AttackRow,

@@ -7,10 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
+from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.confirmation import Confirmation, runs_for_size
 from dpaudit.result.evidence import (
     AssumedBound,
@@ -21,11 +23,9 @@ from dpaudit.result.evidence import (
     given_scores,
     spent,
 )
-from dpaudit.result.provenance import Provenance
+from dpaudit.result.provenance import Provenance, TrainingRecord
 from dpaudit.result.scores_evidence import ScoreBound, score_bounds
-from dpaudit.result.shown import Shown
 from dpaudit.result.summary import p_value_words, summary_of
-from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import (
     FORMAT,
     AttackRow,
@@ -43,7 +43,7 @@ from dpaudit.values import Json, JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AuditResult(Shown):
+class AuditResult:
     """The result of an audit.  `str(result)` returns a summary.
 
     A result cannot be converted to bool, because "true" could mean either that the claim was refuted or that it was
@@ -90,6 +90,13 @@ class AuditResult(Shown):
                 f"the confidence cannot be replaced by {self.confidence!r}: verdict, bounds and curve hold at "
                 f"{self._computed_at!r}; call result.evidence.refutes or .lower, or audit again"
             )
+
+    def __bool__(self) -> bool:
+        """Raise TypeError, because a test such as `assert audit(...)` would otherwise always pass."""
+        raise TypeError(
+            f"a result has no truth value (this one: {self.verdict.value}); use result.violated, or "
+            "compare result.verdict with a Verdict"
+        )
 
     def __repr__(self) -> str:
         assumed = (words := words_of(self.evidence).assumption) and f", assumed, not tested: {words}"
@@ -225,3 +232,67 @@ class AuditResult(Shown):
         if not self.violated or not self.evidence.kind.anytime or self.confirmation is None:
             return None
         return runs_for_size(self.confirmation, self.claim.symmetrized(), 1 - self.confidence)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the result as a JSON file.  Floats are written with all digits, and inf and nan as strings.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        from dpaudit.result.files import as_text
+
+        write_whole(path, as_text(self.to_dict()))
+
+    def to_pdf(self, path: str | Path, *, paper: str = "a4") -> None:
+        """Write the report of this audit as a PDF file; `paper` is "a4" or "letter"."""
+        from dpaudit_reports import write_pdf
+
+        write_pdf([self], path, paper=paper)
+
+    def as_pdf(self) -> bytes:
+        """Return the report of this audit as the content of a PDF file."""
+        from dpaudit_reports import to_pdf
+
+        return to_pdf([self])
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the report of this audit as a single, self-contained HTML file."""
+        from dpaudit_reports import write_html
+
+        write_html([self], path)
+
+    def to_markdown(self) -> str:
+        """Return a short report in Markdown, suitable as a comment on a pull request."""
+        from dpaudit_reports import to_markdown
+
+        return to_markdown([self])
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays for the result."""
+        from dpaudit_reports import to_fragment
+
+        return to_fragment([self])
+
+    def plot(
+        self,
+        kind: Any = "tradeoff",
+        ax: Any = None,
+        *,
+        label: str | None = None,
+        color: str | None = None,
+        claim: bool = True,
+        legend: bool = True,
+    ) -> Any:
+        """Draw a plot of the result.
+
+        With `label` or `color`, or on axes that already hold such a plot, the result adds one line, so that several
+        results can share the axes.
+
+        Returns:
+            The axes of the plot.  A notebook displays the axes of a new figure as a picture.
+        """
+        from dpaudit_reports import plot_result
+
+        if not isinstance(kind, str):  # `plot(ax)`
+            kind, ax = "tradeoff", kind
+        return plot_result(self, kind, ax, label=label, color=color, claim=claim, legend=legend)

@@ -21,7 +21,7 @@ from dpaudit.inference.independence.signs import KEPT, SUSPICIOUS, coupling, dep
 from dpaudit.numerics import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
-from dpaudit.result.training import Design, TrainingRecord, histograms, numbers
+from dpaudit.result.provenance import Design, TrainingRecord, histograms, numbers
 from dpaudit.text import Reason, WarningCode, has_code
 from dpaudit.values import key
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from dpaudit.numerics import Array, Integers
 from dpaudit.result.evidence import EDGES
 from dpaudit.result.model import AuditResult
-from dpaudit.result.training import TrainingRecord
+from dpaudit.result.provenance import TrainingRecord
 from dpaudit.result.values import beyond
 from dpaudit.result.words import words_of
-from dpaudit_reports.figures.canvas import (
+from dpaudit_reports.figures import (
     ATTACK,
     CHANCE,
     CLAIM,

@@ -24,8 +24,8 @@ from dpaudit_reports.sections.details import (
     pairs,
     provenance,
     scores,
+    training,
 )
-from dpaudit_reports.sections.training import training
 
 Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
 """Maps a result to the blocks of a section."""

@@ -36,7 +36,7 @@ from dpaudit_reports.claimed import (
     least_found,
     least_found_in_words,
 )
-from dpaudit_reports.figures.lines import Line, Rate, line_svg, rates_svg
+from dpaudit_reports.figures.bars import Line, Rate, line_svg, rates_svg
 from dpaudit_reports.rates import (
     RegionStatus,
     counted,

@@ -12,7 +12,6 @@ import yaml
 from dpaudit.result.evidence import fingerprint, given_scores
 from dpaudit.result.model import AuditResult
 from dpaudit.result.summary import allowed_rate, p_value_words
-from dpaudit.result.values import Witness
 from dpaudit.result.words import quotation, words_of
 from dpaudit.rounding import (
     at_least,
@@ -26,7 +25,7 @@ from dpaudit.rounding import (
     seconds,
     upper,
 )
-from dpaudit.text import shortened
+from dpaudit.text import printable, shortened
 from dpaudit_reports.blocks import (
     Block,
     Code,
@@ -47,9 +46,9 @@ from dpaudit_reports.blocks import (
     first,
     with_mathematics,
 )
-from dpaudit_reports.claimed import DELTAS, Bound, epsilon_bound, headline, label, mu_bound, tells
-from dpaudit_reports.figures.residual import tradeoff_hints
-from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_svg
+from dpaudit_reports.claimed import DELTAS, epsilon_bound, headline, label, mu_bound, tells
+from dpaudit_reports.figures.evidence import training_svg
+from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_hints, tradeoff_svg
 from dpaudit_reports.rates import (
     MAX_SHOWN,
     RegionStatus,
@@ -60,39 +59,28 @@ from dpaudit_reports.rates import (
 from dpaudit_reports.verdicts import unseen, why_void
 
 _DELTA = 1e-5  # usual delta of bounds about training, as in papers
+_FEW = 30  # runs on each dataset; a curve of fewer would look like a finding
 
 
 def new_page(result: AuditResult) -> tuple[Block, ...]:
     return (NewPage(),)
 
 
-_FEW = 30  # runs on each dataset; a curve of fewer would look like a finding
-
-
 def errors_and_bounds(result: AuditResult) -> tuple[Block, ...]:
-    """Return the trade-off plot beside the certified bounds."""
-    plot: Block = Figure((tradeoff_panel(result),), tuple(_errors(result)))
-    if result.evidence.kind.of_pairs and result.evidence.trials < _FEW:
-        plot = Paragraph(f"No curve is drawn from fewer than {_FEW} runs.", quiet=True)
-    return (Columns((Heading("Errors of the attack"), plot), (*bounds(result), *region(result))),)
-
-
-def tradeoff_panel(result: AuditResult) -> Panel:
-    """Return the plot of the claim and of the attack's errors, which marks the witness."""
-    return Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), hints=partial(tradeoff_hints, result))
-
-
-def _errors(result: AuditResult) -> tuple[Span, ...]:
+    """Return the trade-off plot, which marks the witness, beside the certified bounds."""
     words = " If the claim is true, no attack's true errors lie in the grey area."
     if void := why_void(result):
         words += f" Grey line: the observed errors, which bound nothing: {void}."
     elif result.curve.alpha.size:
         words += " Blue: the observed errors, which chance can carry into it."
-    name = point_name(result)
-    if name:
+    if point_name(result):
         which = "the witness" if result.violated else "a region that shows no violation"
         words += f" Diamond: {which}, with its 95\u00a0% intervals."
-    return (*with_mathematics(words_of(result.evidence).errors), words)
+    panel = Panel(partial(tradeoff_svg, result), _errors_in_words(result), hints=partial(tradeoff_hints, result))
+    plot: Block = Figure((panel,), (*with_mathematics(words_of(result.evidence).errors), words))
+    if result.evidence.kind.of_pairs and result.evidence.trials < _FEW:
+        plot = Paragraph(f"No curve is drawn from fewer than {_FEW} runs.", quiet=True)
+    return (Columns((Heading("Errors of the attack"), plot), (*bounds(result), *region(result))),)
 
 
 def _errors_in_words(result: AuditResult) -> str:
@@ -117,8 +105,16 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     heading = Heading("Certified bounds")
     if void := why_void(result):
         return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
-    rows = [_row(bound) for bound in _all_bounds(result)]
-    rows = [row for i, row in enumerate(rows) if i == 0 or row[1:] != rows[i - 1][1:]]  # the same at several deltas
+    shown = [mu_bound(result), *(epsilon_bound(result, delta) for delta in DELTAS)]
+    if (own := headline(result)) is not None:
+        shown = [own, *(bound for bound in shown if (bound.symbol, bound.delta) != (own.symbol, own.delta))]
+    rows: list[tuple[Text, ...]] = []
+    for bound in shown:
+        certified: Text = bound.certified_text()
+        certified = (Strong(f"▲ {certified}"),) if bound.exceeds else certified
+        values = certified, "no limit" if math.isinf(bound.claimed) else f"≤\u00a0{bound.claimed_text()}"
+        if not rows or rows[-1][1:] != values:  # the same at several deltas
+            rows.append((bound.name(), *values))
     if result.training is not None:
         assumed = result.epsilon_lower(_DELTA, assuming="gaussian")
         rows.append((f"ε at δ = {number(_DELTA)}, if the curve is Gaussian", at_least(float(assumed)), "–"))
@@ -131,38 +127,21 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     return heading, Table(columns, tuple(rows)), Paragraph(notes, quiet=True)
 
 
-def _all_bounds(result: AuditResult) -> tuple[Bound, ...]:
-    everywhere = (mu_bound(result), *(epsilon_bound(result, delta) for delta in DELTAS))
-    if (own := headline(result)) is None:
-        return everywhere
-    return (own, *(b for b in everywhere if (b.symbol, b.delta) != (own.symbol, own.delta)))
-
-
-def _row(bound: Bound) -> tuple[Text, ...]:
-    allowed = "no limit" if math.isinf(bound.claimed) else f"≤\u00a0{bound.claimed_text()}"
-    certified = bound.certified_text()
-    return bound.name(), (Strong(f"▲ {certified}"),) if bound.exceeds else certified, allowed
-
-
 def scores(result: AuditResult) -> tuple[Block, ...]:
     """Return what given scores prove under each assumption."""
     if given_scores(result.evidence) is None or not result.bounds:
         return ()
     columns = (Column("Assumption", grow=1), Column("Proven", align="right"), Column("Could prove", align="right"))
     rows = tuple(
-        (
-            f"{row.assumption}{' (the verdict)' if row.verdict else ''}",
-            f"ε\u00a0{at_least(row.epsilon)}",
-            upper(row.most, 3),
-        )
+        (row.assumption + " (the verdict)" * row.verdict, f"ε\u00a0{at_least(row.epsilon)}", upper(row.most, 3))
         for row in result.bounds
     )
-    needed = "" if result.violated else result.detectable.needed
-    needed = f" {needed[:1].upper()}{needed[1:]}." if needed else ""
     words = (
         f"At δ = {number(result.bounds[0].delta)}. Could prove: the largest bound of this number of scores. "
-        f"Members and non-members from different sources prove nothing.{needed}"
+        "Members and non-members from different sources prove nothing."
     )
+    if needed := "" if result.violated else result.detectable.needed:
+        words += f" {needed[:1].upper()}{needed[1:]}."
     return Heading("What the scores prove"), Table(columns, rows), Paragraph(words, quiet=True)
 
 
@@ -173,41 +152,6 @@ _HEADINGS = {
     RegionStatus.TESTED: "The tested region (no violation)",
     RegionStatus.CLOSEST: "Closest to a violation",
 }
-
-
-def region(result: AuditResult) -> tuple[Block, ...]:
-    """Return the rejection region in words, its counts with exact intervals, and their meaning."""
-    status, witness = region_status(result), result.witness
-    if status not in _HEADINGS or witness is None or words_of(result.evidence).again:
-        return ()
-    counts, both = witness.counts, intervals(witness)
-    hits1 = counts.n1 - counts.false_negatives
-    alpha, inside = (None, None) if both is None else (both[0], (1 - both[1][1], 1 - both[1][0]))
-    rows: tuple[tuple[Text, ...], ...] = (
-        (
-            "d0",
-            count(counts.n0),
-            count(counts.false_positives),
-            percent(counts.false_positives / counts.n0),
-            interval_text(alpha),
-        ),
-        ("d1", count(counts.n1), count(hits1), percent(hits1 / counts.n1), interval_text(inside)),
-    )
-    titles = ("Outputs", "In the region", "Rate", "95\u00a0% interval")
-    columns = (Column("", grow=1), *(Column(title, align="right") for title in titles))
-    named = Paragraph((Strong(witness.region), *query_of(witness), "."))
-    return Heading(_HEADINGS[status]), named, Table(columns, rows), Paragraph(_origin(result, witness), quiet=True)
-
-
-def query_of(witness: Witness) -> tuple[Span, ...]:
-    """Return the query of synthetic tables that tells the datasets apart best, in words."""
-    if not witness.query:
-        return ()
-    return "; outcome of the runs: " if witness.outcomes else "; most telling query of the released tables: ", Strong(
-        witness.query
-    )
-
-
 _ORIGINS = {
     "frozen": "Region and attack were fixed before these outputs came.",
     "later": (
@@ -218,15 +162,40 @@ _ORIGINS = {
         "The attack was still learning, so these counts mix several regions, and have no intervals. The region in "
         "words is the last one."
     ),
+    "guesses": "",
 }
 
 
-def _origin(result: AuditResult, witness: Witness) -> str:
-    words = f"{_ORIGINS.get(witness.counted, '')} Pair: {witness.pair}. Attack: {witness.attack}."
+def region(result: AuditResult) -> tuple[Block, ...]:
+    """Return the rejection region in words, its counts with exact intervals, and their meaning."""
+    status, witness = region_status(result), result.witness
+    if status not in _HEADINGS or witness is None or words_of(result.evidence).again:
+        return ()
+    both, rows = intervals(witness), list[tuple[Text, ...]]()
+    alpha, inside = (None, None) if both is None else (both[0], (1 - both[1][1], 1 - both[1][0]))
+    counts = witness.counts
+    hits1 = counts.n1 - counts.false_negatives
+    for name, n, hits, interval in (
+        ("d0", counts.n0, counts.false_positives, alpha),
+        ("d1", counts.n1, hits1, inside),
+    ):
+        rows.append((name, count(n), count(hits), percent(hits / n), interval_text(interval)))
+    titles = ("Outputs", "In the region", "Rate", "95\u00a0% interval")
+    columns = (Column("", grow=1), *(Column(title, align="right") for title in titles))
+    named: list[Span] = [Strong(witness.region)]
+    if witness.query:  # the query of synthetic tables that tells the datasets apart best
+        about = "outcome of the runs: " if witness.outcomes else "most telling query of the released tables: "
+        named += [f"; {about}", Strong(witness.query)]
+    words = f"{_ORIGINS[witness.counted]} Pair: {witness.pair}. Attack: {witness.attack}."
     if not math.isnan(limit := allowed_rate(result)):
         at = f"if the rate of d0 is at most {percent_at_most(witness.alpha_upper)}, the end of its interval"
         words = f"The claim allows at most {percent_at_most(limit)} of d1, {at}. {words}"
-    return words.strip()
+    table = Table(columns, tuple(rows))
+    return Heading(_HEADINGS[status]), Paragraph((*named, ".")), table, Paragraph(words.strip(), quiet=True)
+
+
+_LEAST_WEIGHT = 0.01
+_PAIRS = 3  # number of pairs that are listed
 
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
@@ -244,18 +213,12 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     for row in shown:
         loss = "–" if math.isnan(row.log_loss) else number(row.log_loss)
         rows.append((row.name, percent(round(row.weight, 3), 2), loss, row.note)[: len(columns)])
-    others = len(result.attacks) - len(used)
-    more = (
-        f" {count(others)} other attacks have a weight below 1\u00a0% or were not used; the result file lists them."
-        if others
-        else ""
-    )
-    words = f"Weight in the combined score. Log loss: on new outputs, in nats; guessing has 0.693.{more}"
+    words = "Weight in the combined score. Log loss: on new outputs, in nats; guessing has 0.693."
+    if others := len(result.attacks) - len(used):
+        words += (
+            f" {count(others)} other attacks have a weight below 1\u00a0% or were not used; the result file lists them."
+        )
     return Heading("Attacks"), Table(columns, tuple(rows)), *left_out, Paragraph(words, quiet=True)
-
-
-_LEAST_WEIGHT = 0.01
-_PAIRS = 3  # number of pairs that are listed
 
 
 def pairs(result: AuditResult) -> tuple[Block, ...]:
@@ -273,10 +236,10 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
         second: Span = f"d0 with a difference: {quotation(row.difference)}" if row.difference else Code(row.d1)
         e_value = number(math.exp(row.log_e) if row.log_e < 700 else math.inf)
         rows.append((row.label or "–", (Code(row.d0),), (second,), count(row.trials), e_value)[: len(columns)])
-    words = "e-value: the evidence of this pair alone; 1 is no evidence. " if valid else ""
-    if more := len(ordered) - _PAIRS:
-        words += f"{count(more)} more pairs are in the result file." if more > 0 else ""
-    return Heading("Pairs"), Table(columns, tuple(rows)), *((Paragraph(words.strip(), quiet=True),) if words else ())
+    words = ["e-value: the evidence of this pair alone; 1 is no evidence."] if valid else []
+    if (more := len(ordered) - _PAIRS) > 0:
+        words.append(f"{count(more)} more pairs are in the result file.")
+    return Heading("Pairs"), Table(columns, tuple(rows)), *((Paragraph(" ".join(words), quiet=True),) if words else ())
 
 
 # --- limits and provenance
@@ -323,28 +286,26 @@ def listing(config: str) -> Listing:
 
 def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
     """Return the names and values of the recorded facts, without the config."""
-    shown = result.provenance.besides(*_ELSEWHERE)
-    outputs = result.provenance.outputs
     rows: list[tuple[str, Text]] = []
     if tells(result):
         rows.append(("p-value", p_value_words(result, at_most)))
-    rows += [(str(name), _value(value)) for name, value in shown.items() if value not in (None, "", {}, [])]
+    for name, value in result.provenance.besides(*_ELSEWHERE).items():
+        if value in (None, "", {}, []):
+            continue
+        match value:
+            case Mapping() if len(value) > 12:  # files or packages, which would fill pages
+                text = f"{count(len(value))}, listed in the result file"
+            case Mapping():
+                text = ", ".join(f"{part} {_scalar(inner)}" for part, inner in value.items())
+            case list():
+                text = ", ".join(map(_scalar, value)) or "–"
+            case _:
+                text = str(value)
+        rows.append((str(name), text))
     rows += [("stopped by", result.stopped_by), ("elapsed", seconds(result.elapsed_s))]
-    if outputs:
+    if outputs := result.provenance.outputs:
         rows.append(("outputs", (Code(outputs),)))
     return (*rows, ("counts", (Code(f"sha256:{fingerprint(result.evidence)}"),)))
-
-
-def _value(value: object) -> Text:
-    match value:
-        case Mapping() if len(value) > 12:  # files or packages, which would fill pages
-            return f"{count(len(value))}, listed in the result file"
-        case Mapping():
-            return ", ".join(f"{name} {_scalar(part)}" for name, part in value.items()) or "–"
-        case list() | tuple():
-            return ", ".join(_scalar(part) for part in value) or "–"
-        case _:
-            return str(value)
 
 
 def _scalar(value: object) -> str:
@@ -358,3 +319,54 @@ def all_warnings(result: AuditResult) -> tuple[Block, ...]:
         return ()
     shown, left_out = first(result.warnings, "warnings")
     return Heading("Warnings"), Items(tuple(shown), quiet=True), *left_out
+
+
+_DESIGNS = {
+    "many runs": "many runs: each model was trained on d0 or on d1, and has one score",
+    "one run": "one run: a fair coin decided for each canary whether it was included, and each canary has one score",
+    "sequential": "many runs: models were trained on both datasets until the evidence sufficed; scores are learned",
+    "fixed": "many runs: a fixed number of models was trained on both datasets; scores are learned",
+    "step by step": "step by step: a fair coin decided before each step whether the canary joined the batch",
+}
+_SIDES = {  # of designs in which canaries are included at random; the others train models on d0 and on d1
+    "one run": ("excluded canaries", "included canaries"),
+    "step by step": ("steps without canary", "steps with canary"),
+}
+_INDEPENDENT = "trainings are independent of each other; the two datasets are neighbours in the sense of the claim"
+_ASSUMPTIONS = {
+    "many runs": f"{_INDEPENDENT}; the number of models was chosen before the first score was seen",
+    "one run": (
+        "the coins are fair and secret, so scores depend on them only through the trained model; the claim is about a "
+        "record that is added or removed; the number of guesses was chosen before the scores were seen"
+    ),
+    "step by step": (
+        "the coins are fair and secret, so the score of a step depends on its coin only through the release of this "
+        "step; the claim is about one step with a full batch, given all earlier steps"
+    ),
+}
+_SCORES = "A higher score reveals the canary. The first and the last bar include more extreme scores."
+
+
+def training(result: AuditResult) -> tuple[Block, ...]:
+    """Return the design of an audit of training, its scores and its assumptions; other audits have no such section."""
+    record = result.training
+    if record is None:
+        return ()
+    by_coins = record.design in _SIDES
+    rows: list[tuple[str, Text]] = [("design", _DESIGNS[record.design])]
+    if record.training:
+        rows.append(("training", printable(record.training)))
+    rows.append(("canaries" if by_coins else "datasets", printable(record.canary)))
+    assumed = _ASSUMPTIONS.get(record.design, _INDEPENDENT)
+    if record.design == "one run" and not words_of(result.evidence).assumption:
+        assumed += "; canaries may depend on each other in any way"
+    rows.append(("assumed", assumed))
+    if not record.edges:
+        return Heading("Training"), KeyValues(tuple(rows))
+    without, included = _SIDES.get(record.design, ("models on d0", "models on d1"))
+    sizes = f"{count(sum(record.out))} {without}, {count(sum(record.into))} {included}"
+    rows.append(("scores", sizes))
+    names = ("without canary", "with canary") if by_coins else ("d0", "d1")
+    alt = f"Two histograms of scores: {sizes}."
+    figure = Figure((Panel(partial(training_svg, record, *names), alt=alt, title="Scores"),), _SCORES)
+    return Heading("Training"), Columns((figure,), (KeyValues(tuple(rows)),))

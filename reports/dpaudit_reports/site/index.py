@@ -23,10 +23,9 @@ from dpaudit.text import SIGNS, one_line, shortened
 from dpaudit_reports.blocks import Code, Paragraph, Strong, Text, some_of
 from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label, ranges
 from dpaudit_reports.document import date_of, day, newest
-from dpaudit_reports.formats.facts import Audited, Fact, facts, sentence
-from dpaudit_reports.html import css, page_style, whole_page
-from dpaudit_reports.html_blocks import blocks_html, prose_html, text_html
-from dpaudit_reports.sections.summary import caveat, tally
+from dpaudit_reports.formats import Audited, Fact, facts, sentence
+from dpaudit_reports.html import blocks_html, css, page_style, prose_html, text_html, whole_page
+from dpaudit_reports.sections.several_audits import caveat, tally
 from dpaudit_reports.verdicts import MARKS, WORST_FIRST, outcome, title_of
 
 _COLORS = {"bad": "#a33600", "clear": "#005894", "open": "#565656"}  # of `report.css`; white text has contrast 7

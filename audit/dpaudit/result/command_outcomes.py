@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from dpaudit.result.model import AuditResult
+from dpaudit.text import read_foreign, shortened
 from dpaudit.values import JsonObject
 
-FORMAT = "dpaudit-bisection/1"
+BISECTION_FORMAT = "dpaudit-bisection/1"
 
 
 class State(Enum):
@@ -107,7 +110,7 @@ class Bisection:
         """Return the outcome as plain JSON values, without the evidence of the audits."""
         stretches = stretches_of(self.states)
         return {
-            "format": FORMAT,
+            "format": BISECTION_FORMAT,
             "package": self.package,
             "from": self.releases[0].version,
             "to": self.releases[-1].version,
@@ -191,3 +194,97 @@ def stretches_of(states: Sequence[State | None]) -> list[Stretch]:
         else:
             found.append(Stretch(state, n, n))
     return found
+
+
+SWEEP_FORMAT = "dpaudit-sweep/1"
+
+_STRICT = {"extra": "forbid", "strict": True}  # settings of pydantic, which checks the types of a file
+
+
+class CellState(Enum):
+    """What the audit of a cell has shown."""
+
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    NO_VIOLATION = "no violation found"  # this does not show that the claim is true
+    NOT_AUDITED = "not audited"  # there is no result; `reason` says why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptCell:
+    """One audit of a sweep."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+
+    name: str
+    title: str
+    constructor: str
+    values: dict[str, str]
+    version: str
+    state: CellState
+    reason: str = ""
+    closed: bool = False
+    trials: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    last_seconds: float = 0.0
+    p_value: float | None = None
+    claim: str = ""
+    certified: str = ""
+    ratio: float | None = None
+    detectable: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The outcome of `dpaudit sweep`.
+
+    If all claims are true, the probability that the command reports any violation is at most `false_alarm`; see
+    `engine.next_cell`.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+
+    library: str
+    package: str
+    catalogue: str
+    versions: tuple[str, ...]
+    confidence: float
+    false_alarm: float
+    shared: bool
+    number: str
+    seconds: float
+    spent: float
+    answer_seconds: float
+    interrupted: bool
+    cells: tuple[SweptCell, ...]
+
+    def of(self, *states: CellState) -> list[SweptCell]:
+        """Return the cells in one of the states."""
+        return [cell for cell in self.cells if cell.state in states]
+
+    def to_dict(self) -> JsonObject:
+        """Return the outcome as plain JSON values, without the evidence of the audits."""
+        values = asdict(self)
+        for cell in values["cells"]:
+            cell["state"] = cell["state"].value
+        return {"format": SWEEP_FORMAT, **values}
+
+    @classmethod
+    def from_json(cls, file: Path) -> Sweep:
+        """Read a file that holds `to_dict`."""
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            values = json.loads(read_foreign(file))
+            stated = values.pop("format", None) if isinstance(values, dict) else None
+            if stated != SWEEP_FORMAT:
+                raise ValueError(f"its format is {stated!r:.60}, and this version of dpaudit reads {SWEEP_FORMAT}")
+            found: Sweep = TypeAdapter(cls).validate_json(json.dumps(values))
+        except ValueError as error:
+            words = str(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(words)}") from None
+        return found
