@@ -15,7 +15,7 @@ import pytest
 from dpaudit import ApproxDP, PureDP
 from dpaudit.libraries import diffprivlib
 from dpaudit.libraries.inside import diffprivlib as inside
-from dpaudit.libraries.neighbours import linf
+from dpaudit.libraries.neighbours import DISTANCES
 from dpaudit.libraries.subject import UnknownSubject
 
 
@@ -62,7 +62,10 @@ def test_utilities_move_in_one_direction_if_they_are_monotonic() -> None:
 )
 def test_some_inputs_differ_by_the_whole_sensitivity(name: str, more: dict[str, Any], distance: float) -> None:
     pairs = diffprivlib.pairs_of(facts("mechanism", name, **more))
-    changes = [linf(*(side if "utility" in more else [side] for side in (pair.d0, pair.d1))) for pair in pairs]
+    changes = [
+        DISTANCES["LInfDistance"](*(side if "utility" in more else [side] for side in (pair.d0, pair.d1)))
+        for pair in pairs
+    ]
     assert max(changes) == distance
     limits = more.get("lower", -math.inf), more.get("upper", math.inf)
     assert "utility" in more or all(limits[0] <= x <= limits[1] for pair in pairs for x in (pair.d0, pair.d1))

@@ -13,12 +13,10 @@ Therefore it needs only the standard library, and this package imports nothing w
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.libraries.subject import Subject, audit_subject
-    from dpaudit.values import Any
 
 __all__ = ["Subject", "audit_subject"]
 

@@ -7,7 +7,6 @@ exactly, and the claim must be true for this pair.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Any
@@ -37,8 +36,7 @@ def subject(event: Any, *, accountant: Any = None, name: str = "") -> Subject:
             events, or has another neighbouring relation.
         ImportError: If dp-accounting is not installed.
     """
-    words = name or str(event)
-    simulate = _simulation(event)
+    _simulated(event, np.zeros(1), np.random.default_rng(0))
     if accountant is None:
         accountant = import_module("dp_accounting.pld").PLDAccountant()
     kind, relation = type(accountant).__name__, accountant.neighboring_relation.name
@@ -51,10 +49,10 @@ def subject(event: Any, *, accountant: Any = None, name: str = "") -> Subject:
     accountant = copy.deepcopy(accountant)
     accountant.compose(event)
     return Subject(
-        mechanism=Simulation(simulate),
+        mechanism=Simulation(event),
         claim=_claim(accountant),
         pairs=[Pair([], [1.0], "add_remove", "no record and one record")],
-        name=words[:200],
+        name=(name or str(event))[:200],
         source=f"dp-accounting {metadata.version('dp-accounting')}, {kind}: delta(epsilon)",
     )
 
@@ -63,14 +61,40 @@ def subject(event: Any, *, accountant: Any = None, name: str = "") -> Subject:
 class Simulation:
     """A mechanism that adds the numbers of a list, and simulates an event on the sum."""
 
-    simulate: Simulate
+    event: Any
 
     @property
     def libraries(self) -> tuple[str, ...]:
         return ("dp_accounting",)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        return self.simulate(np.full(n, float(sum(dataset))), rng)
+        return _simulated(self.event, np.full(n, float(sum(dataset))), rng)
+
+
+def _simulated(event: Any, sums: Array, rng: np.random.Generator) -> Array:
+    """Return one output of an event for each sum, (n, d)."""
+    n = len(sums)
+    match type(event).__name__:
+        case "GaussianDpEvent":
+            return (sums + rng.normal(0.0, event.noise_multiplier, n))[:, None]
+        case "LaplaceDpEvent":
+            return (sums + rng.laplace(0.0, event.noise_multiplier, n))[:, None]
+        case "DiscreteLaplaceDpEvent":  # P[noise = k] is proportional to exp(-a |k|)
+            stop = -np.expm1(-event.noise_parameter)
+            noise = rng.geometric(stop, n) - rng.geometric(stop, n)
+            return np.asarray((event.sensitivity * sums + noise)[:, None])
+        case "PoissonSampledDpEvent":
+            return _simulated(event.event, np.where(rng.random(n) < event.sampling_probability, sums, 0.0), rng)
+        case "ComposedDpEvent":
+            parts = event.events
+        case "SelfComposedDpEvent":
+            parts = [event.event] * event.count
+        case kind:
+            raise UnknownSubject(
+                f"{kind} cannot be simulated; known are ComposedDpEvent, DiscreteLaplaceDpEvent, GaussianDpEvent, "
+                "LaplaceDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent"
+            )
+    return np.concatenate([_simulated(part, sums, rng) for part in parts], axis=1)
 
 
 def _claim(accountant: Any) -> TradeoffFunction:
@@ -83,43 +107,3 @@ def _claim(accountant: Any) -> TradeoffFunction:
     """
     deltas = np.minimum.accumulate([min(1.0, float(accountant.get_delta(epsilon))) for epsilon in _EPSILONS])
     return PrivacyLoss(epsilon=_EPSILONS, delta=deltas)
-
-
-Simulate = Callable[[Array, np.random.Generator], Array]
-
-
-def _simulation(event: Any) -> Simulate:
-    kind = type(event).__name__
-    if kind not in _SIMULATIONS:
-        raise UnknownSubject(f"{kind} cannot be simulated; known are {', '.join(sorted(_SIMULATIONS))}")
-    return _SIMULATIONS[kind](event)
-
-
-def _discrete_laplace(event: Any) -> Simulate:
-    """Noise k with probability proportional to exp(-a |k|) on an integer that changes by the sensitivity."""
-
-    def simulate(sums: Array, rng: np.random.Generator) -> Array:
-        stop = -np.expm1(-event.noise_parameter)
-        noise = rng.geometric(stop, len(sums)) - rng.geometric(stop, len(sums))
-        return np.asarray((event.sensitivity * sums + noise)[:, None])
-
-    return simulate
-
-
-def _composed(parts: Sequence[Simulate]) -> Simulate:
-    return lambda sums, rng: np.concatenate([part(sums, rng) for part in parts], axis=1)
-
-
-def _poisson_sampled(event: Any) -> Simulate:
-    part = _simulation(event.event)
-    return lambda sums, rng: part(np.where(rng.random(len(sums)) < event.sampling_probability, sums, 0.0), rng)
-
-
-_SIMULATIONS: Mapping[str, Callable[[Any], Simulate]] = {
-    "GaussianDpEvent": lambda e: lambda sums, rng: (sums + rng.normal(0.0, e.noise_multiplier, len(sums)))[:, None],
-    "LaplaceDpEvent": lambda e: lambda sums, rng: (sums + rng.laplace(0.0, e.noise_multiplier, len(sums)))[:, None],
-    "DiscreteLaplaceDpEvent": _discrete_laplace,
-    "ComposedDpEvent": lambda e: _composed([_simulation(part) for part in e.events]),
-    "SelfComposedDpEvent": lambda e: _composed([_simulation(e.event)] * e.count),
-    "PoissonSampledDpEvent": _poisson_sampled,
-}

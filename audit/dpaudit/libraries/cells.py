@@ -12,22 +12,22 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dpaudit.values import Record
 
 _TOKEN = re.compile(
     r"\s*(?:(\"[^\"]*\")|([A-Za-z_]\w*(?:::\w+)*(?:<[^>]*>)?)|([-+]?(?:inf|NaN|[\d.]+(?:e[-+]?\d+)?))|(.))"
 )
-_CLOSE = ")}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A name with positional and named parts, such as `AtomDomain(T=i32)`."""
+    """A name with positional and named parts, such as `AtomDomain(T=i32)`.  A part is a node, a text or a number."""
 
     name: str  # "" for a list in square brackets
-    parts: Sequence[Node | str | float] = ()
-    named: Mapping[str, Node | str | float] = field(default_factory=dict)
+    parts: Sequence[Any] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parsed(text: str) -> Node:
@@ -41,30 +41,22 @@ def parsed(text: str) -> Node:
 
 
 def _value(tokens: Sequence[re.Match[str]], at: int) -> tuple[Node | str | float, int]:
+    """Parse the value that begins at a token, and return the place after its last token."""
     quoted, name, number, sign = tokens[at].groups()
     at += 1
     if quoted is not None:
         return quoted[1:-1], at
     if number is not None:
         return float(number) if any(letter in number for letter in ".einNa") else int(number), at
-    if sign == "[":
-        parts, named, at = _inside(tokens, at)
-        return Node("", parts, named), at
-    if name is None:
+    if name is None and sign != "[":
         raise IndexError
-    if at < len(tokens) and tokens[at][4] in ("(", "{"):
-        parts, named, at = _inside(tokens, at + 1)
-        return Node(name.split("<")[0].rpartition("::")[2], parts, named), at
-    return name, at
-
-
-def _inside(
-    tokens: Sequence[re.Match[str]], at: int
-) -> tuple[Sequence[Node | str | float], Mapping[str, Node | str | float], int]:
-    """Parse the parts between brackets; `at` is the place after the opening bracket."""
+    if name is not None:
+        if at == len(tokens) or tokens[at][4] not in ("(", "{"):
+            return name, at
+        at += 1
     parts: list[Node | str | float] = []
     named: dict[str, Node | str | float] = {}
-    while tokens[at][4] is None or tokens[at][4] not in _CLOSE:
+    while tokens[at][4] not in (")", "}", "]"):
         if tokens[at][4] in (",", ";"):
             at += 1
         elif tokens[at][2] and tokens[at + 1][4] in ("=", ":"):
@@ -72,7 +64,7 @@ def _inside(
         else:
             part, at = _value(tokens, at)
             parts.append(part)
-    return tuple(parts), named, at + 1
+    return Node((name or "").split("<")[0].rpartition("::")[2], tuple(parts), named), at + 1
 
 
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128, "isize": 64}
@@ -116,45 +108,34 @@ class Cells:
         return struct.unpack("f", struct.pack("f", number))[0] if self.kind == "f32" else float(number)
 
 
-def node(part: object) -> Node:
-    """Return a part that is a node; other parts raise LookupError."""
-    if not isinstance(part, Node):
-        raise LookupError(part)
-    return part
-
-
-def cells_of(domain: Node, hints: Sequence[Record] = ()) -> Cells:
-    """Return values of a domain of atoms; other domains raise LookupError."""
+def cells_of(domain: object, hints: Sequence[Record] = ()) -> Cells:
+    """Return values of a domain of atoms, among them the hints in the domain; other domains raise LookupError."""
+    if not isinstance(domain, Node) or domain.name not in ("AtomDomain", "AllDomain", "OptionDomain"):
+        raise LookupError(domain)
     if domain.name == "OptionDomain":
-        inner = cells_of(node(domain.parts[0]), hints)
+        inner = cells_of(domain.parts[0], hints)
         return replace(inner, unusual=[("a null", None), *inner.unusual])
-    if domain.name not in ("AtomDomain", "AllDomain"):
-        raise LookupError(domain.name)
     kind = str(domain.named.get("T", domain.parts[0] if domain.parts else ""))
     if kind == "bool":
         return Cells(usual=[False, True], kind=kind)
     if kind == "String":
-        usual = [hint for hint in hints if isinstance(hint, str)] or ["a", "b"]
-        return Cells(usual=usual, unusual=[("a new category", "zz"), ("an empty text", "")], kind=kind)
-    bounds = domain.named.get("bounds")
+        texts = [hint for hint in hints if isinstance(hint, str)] or ["a", "b"]
+        return Cells(usual=texts, unusual=[("a new category", "zz"), ("an empty text", "")], kind=kind)
+    cast = int if kind in INTEGERS else float
+    least, most = INTEGERS[kind] if kind in INTEGERS else (-FLOATS[kind][1], FLOATS[kind][1])
+    stated = domain.named.get("bounds")  # a text such as None in some releases
+    bounds = stated.parts if isinstance(stated, Node) and len(stated.parts) == 2 else ()
+    low, high = bounds or (least, most)
+    numbers = [hint for hint in hints if isinstance(hint, int | float) and not isinstance(hint, bool)]
+    near = sorted({cast(hint) for hint in numbers if low <= hint <= high})
     nan = "true" in (domain.named.get("nan"), domain.named.get("nullable"))
-    return _numbers(kind, bounds.parts if isinstance(bounds, Node) else (), hints, nan=nan)
-
-
-def _numbers(kind: str, bounds: Sequence[Record], hints: Sequence[Record], *, nan: bool) -> Cells:
-    whole = kind in INTEGERS
-    least, most = INTEGERS[kind] if whole else (-FLOATS[kind][1], FLOATS[kind][1])
-    limits = (bounds[0], bounds[1]) if len(bounds) == 2 else (least, most)
-    cast = int if whole else float
-    near = [one for one in hints if isinstance(one, int | float) and not isinstance(one, bool)]
-    given = sorted({cast(one) for one in near if limits[0] <= one <= limits[1]})
-    if len(bounds) == 2:
-        middle = (bounds[0] + bounds[1]) // 2 if whole else (bounds[0] + bounds[1]) / 2
-        usual = sorted({cast(bounds[0]), *given[:5], cast(middle), cast(bounds[1])})
-    else:
-        usual = given[:7] if len(given) > 1 else sorted({*given, cast(0), cast(10)})
     unusual: list[tuple[str, Record]] = [("NaN", math.nan)] if nan else []
-    if len(bounds) != 2:
+    usual: list[float]
+    if bounds:
+        middle = (low + high) // 2 if cast is int else (low + high) / 2
+        usual = sorted({cast(low), *near[:5], cast(middle), cast(high)})
+    else:
+        usual = near[:7] if len(near) > 1 else sorted({*near, cast(0), cast(10)})
         unusual += [("the largest number", cast(most)), *([("the smallest number", cast(least))] * (least < 0))]
-        unusual += [] if whole else [("infinity", math.inf), ("a subnormal number", FLOATS[kind][0])]
-    return Cells(usual=usual, unusual=unusual, kind=kind, limits=limits)
+        unusual += [] if cast is int else [("infinity", math.inf), ("a subnormal number", FLOATS[kind][0])]
+    return Cells(usual=usual, unusual=unusual, kind=kind, limits=(low, high))

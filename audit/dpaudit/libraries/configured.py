@@ -59,9 +59,8 @@ class LibraryCall:
     @property
     def params(self) -> JsonObject:
         """The arguments of `inside.start.Called`."""
-        options = {"beside": self.beside, "raises": self.raises}
-        about = {"library": self.library, "call": self.call, "arguments": self.arguments, "d_in": self.d_in}
-        return about | {name: value for name, value in options.items() if value}
+        options = {name: value for name, value in (("beside", self.beside), ("raises", self.raises)) if value}
+        return {"library": self.library, "call": self.call, "arguments": self.arguments, "d_in": self.d_in, **options}
 
     @property
     def named(self) -> str:
@@ -102,8 +101,8 @@ class Read:
 
     @cached_property
     def claim(self) -> TradeoffFunction:
-        found: TradeoffFunction = self.library.claim_of(self.facts)
-        return found
+        claim: TradeoffFunction = self.library.claim_of(self.facts)
+        return claim
 
 
 def read(called: LibraryCall, environment: Private | None = None, timeout: float | None = TIMEOUT) -> Read:
@@ -114,14 +113,30 @@ def read(called: LibraryCall, environment: Private | None = None, timeout: float
 @functools.lru_cache(maxsize=256)
 def _read(params: str, environment: Private | None, timeout: float | None) -> Read:
     called = LibraryCall(**json.loads(params))
-    facts = _facts(called, environment, timeout)
+    if environment is None:
+        made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
+        try:
+            with contextlib.chdir("."):  # a constructor may change the working directory
+                facts: JsonObject = made.loaded.facts()
+        except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
+            raise MechanismError(f"making {called.named or called.call} raised {in_words(error)}") from error
+    else:
+        mechanism = IsolatedMechanism(
+            address=called.address(isolated=True),
+            params=called.params,
+            folder=called.folder,
+            timeout=timeout,
+            named=called.named,
+            **vars(environment),
+        )
+        (facts,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
+    facts = {**facts, "config": params}
     library = importlib.import_module(f"dpaudit.libraries.{called.library}")
     return Read(library, facts, library.pairs_of(facts))
 
 
 def check_fits(mechanism: Any, pair: Pair) -> None:
     """Refuse a generator that cannot be fitted to either table of a pair."""
-    library = importlib.import_module(f"dpaudit.libraries.{GENERATORS}")
     loaded: Any = resolved(mechanism)
     outputs: list[Any] = []
     for dataset in (pair.d0, pair.d1):
@@ -135,31 +150,10 @@ def check_fits(mechanism: Any, pair: Pair) -> None:
         except BaseException as error:  # includes SystemExit: with `failures: stop`, exceptions are not outputs
             outputs.append(error)
     if all(isinstance(output, BaseException) for output in outputs):
-        words = f"{mechanism.named} raised {in_words(outputs[0])} for both tables of the pair {pair}"
-        raise MechanismError(words) from outputs[0]
-    library.refuse_failures(mechanism.named, outputs, pair)
-
-
-def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
-    """Return the facts about the object, which the mechanism gives instead of an output, and the call as JSON."""
-    if environment is None:
-        made = PythonMechanism(called.address(isolated=False), called.params, timeout=timeout, named=called.named)
-        try:
-            with contextlib.chdir("."):  # a constructor may change the working directory
-                found: JsonObject = made.loaded.facts()
-        except (SystemExit, GeneratorExit) as error:  # a mechanism must not end this process
-            raise MechanismError(f"making {called.named or called.call} raised {in_words(error)}") from error
-    else:
-        mechanism = IsolatedMechanism(
-            address=called.address(isolated=True),
-            params=called.params,
-            folder=called.folder,
-            timeout=timeout,
-            named=called.named,
-            **vars(environment),
-        )
-        (found,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
-    return {**found, "config": json.dumps(called.params)}
+        raise MechanismError(
+            f"{mechanism.named} raised {in_words(outputs[0])} for both tables of the pair {pair}"
+        ) from outputs[0]
+    importlib.import_module(f"dpaudit.libraries.{GENERATORS}").refuse_failures(mechanism.named, outputs, pair)
 
 
 def call_words(call: str, make: Mapping[str, Any], rows: int) -> str:
@@ -199,10 +193,10 @@ def check_config(call: str, arguments: Any) -> None:
         check_keys(arguments)
     except LookupError as error:
         raise ValueError(str(error.args[0])) from None
-    for key, (kind, words) in _KINDS.items():
+    for key, (kind, needed) in _KINDS.items():
         value = arguments.get(key)
         if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-            raise ValueError(f"arguments: {key} must be {words}, got {value!r}")
+            raise ValueError(f"arguments: {key} must be {needed}, got {value!r}")
     if (table := arguments.get("table", TABLES[0])) not in TABLES:
         raise ValueError(f"arguments: table must be frame, rows or columns, got {table!r}")
     if (relation := arguments.get("relation", "add_remove")) not in ("add_remove", "replace_one"):

@@ -15,6 +15,8 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from dpaudit.claims import TradeoffFunction
 from dpaudit.libraries import neighbours
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
@@ -72,40 +74,31 @@ class Made(LibraryObject, inside=inside):
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Return the claim: (epsilon, delta)-DP, which diffprivlib's documentation promises for each object."""
-    if facts["kind"] == "model" and facts["name"] not in inside.MODELS:
+    name, bins = facts["name"], facts.get("bins")
+    if facts["kind"] == "model" and name not in inside.MODELS:
         raise UnknownSubject(
-            f"dpaudit does not know what {facts['name']} releases; known models are {', '.join(inside.MODELS)}; for "
+            f"dpaudit does not know what {name} releases; known models are {', '.join(inside.MODELS)}; for "
             "other models, write a mechanism and audit it with dpaudit.audit"
         )
-    if missing := _missing(facts):
-        raise UnknownSubject(
-            f"{facts['name']} computes {' and '.join(missing)} from the data, which its epsilon does not cover; "
-            f"pass {' and '.join(missing)}"
-        )
-    return stated_claim(facts["name"], facts.get("epsilon"), facts["delta"])
-
-
-def _missing(facts: JsonObject) -> list[str]:
-    name = facts["name"]
-    bins = facts.get("bins")
-    if isinstance(bins, list) and (name == "histogram" or all(isinstance(one, list) for one in bins)):
-        return []  # a histogram with the edges of its bins
-    return [
+    has_edges = isinstance(bins, list) and (name == "histogram" or all(isinstance(edges, list) for edges in bins))
+    missing = " and ".join(
         argument
         for argument in _REQUIRED.get(name, ())
         if facts.get(argument) is None or (argument == "range" and None in facts[argument])
-        if not (name == "PCA" and argument == "bounds" and facts.get("centered"))
-    ]
+        if not has_edges and not (name == "PCA" and argument == "bounds" and facts.get("centered"))
+    )
+    if missing:
+        raise UnknownSubject(
+            f"{name} computes {missing} from the data, which its epsilon does not cover; pass {missing}"
+        )
+    return stated_claim(name, facts.get("epsilon"), facts["delta"])
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
-    relation: Relation = "unspecified"
     if facts["kind"] == "mechanism":
-        found = _inputs(facts)
-    else:
-        relation = "add_remove" if facts["name"] in _ADDED else "replace_one"
-        found = _records(facts, relation)
-    return neighbours.first_pairs(found, relation, most=8)
+        return neighbours.first_pairs(_inputs(facts), "unspecified", most=8)
+    relation: Relation = "add_remove" if facts["name"] in _ADDED else "replace_one"
+    return neighbours.first_pairs(_records(facts, relation), relation, most=8)
 
 
 def _unknown(facts: JsonObject) -> UnknownSubject:
@@ -127,8 +120,8 @@ def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate]:
         return _second_moments(float(sensitivity))
     if "utility" in facts:
         space = _unbounded([0.0], sensitivity)
-        found = list(neighbours.vectors(space, len(facts["utility"]), sensitivity, norm=math.inf))
-        close = _near(facts, found, "LInfDistance", sensitivity)
+        candidates = list(neighbours.vectors(space, len(facts["utility"]), sensitivity, norm=math.inf))
+        close = _near(facts, candidates, "LInfDistance", sensitivity)
         one_way = (pair for pair in close if len({a < b for a, b in zip(*pair[:2], strict=True) if a != b}) == 1)
         return one_way if facts["monotonic"] else close
     whole, distance = facts["name"] in _WHOLE, sensitivity
@@ -151,10 +144,10 @@ def _second_moments(norm: float) -> Iterator[neighbours.Candidate]:
 
 
 def _near(
-    facts: JsonObject, found: Sequence[neighbours.Candidate], metric: str, distance: float
+    facts: JsonObject, candidates: Sequence[neighbours.Candidate], metric: str, distance: float
 ) -> Iterator[neighbours.Candidate]:
     """Leave out pairs that differ by more than the distance, for example because of rounding errors."""
-    close = [pair for pair in found if neighbours.within(metric, pair[0], pair[1], distance)]
+    close = [pair for pair in candidates if neighbours.within(metric, pair[0], pair[1], distance)]
     largest = max((neighbours.DISTANCES[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
     if largest == 0 or 2 * largest < Fraction(distance):
         raise UnknownSubject(
@@ -232,16 +225,13 @@ def _rows(facts: JsonObject) -> Cells:
     if bounds is None:
         raise _unknown(facts)
     if facts["kind"] == "tool":
-        low, high = [one[0] for one in bounds], [one[1] for one in bounds]
+        low, high = map(list, zip(*bounds, strict=True))
     else:
-        low, high = (list(one) if isinstance(one, list) else [one] * _FEATURES for one in bounds)
+        low, high = (list(bound) if isinstance(bound, list) else [bound] * _FEATURES for bound in bounds)
     middle = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
-    targets: list[list[float]] = [[], [], []]
     if facts["name"] == "LinearRegression":
-        ends = [one if isinstance(one, list) else [one] for one in facts.get("bounds_y") or ()]
-        if [len(one) for one in ends] != [1, 1]:
+        targets = np.ravel(facts.get("bounds_y") or ())
+        if len(targets) != 2:
             raise _unknown(facts)
-        ((least,), (most,)) = ends
-        targets = [[float(least)], [float(most)], [float(most)]]
-    rows = [[float(x) for x in row] + target for row, target in zip((low, middle, high), targets, strict=True)]
-    return Cells(usual=rows, kind="row")
+        low, middle, high = [*low, targets[0]], [*middle, targets[1]], [*high, targets[1]]
+    return Cells(usual=[[float(x) for x in row] for row in (low, middle, high)], kind="row")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, count, cycle, islice
+from operator import ne
 
 from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.pairs.pair import Pair, Relation
@@ -19,10 +20,10 @@ from dpaudit.values import Dataset, Record, key
 Candidate = tuple[Dataset, Dataset, str]
 
 
-def first_pairs(found: Iterable[Candidate], relation: Relation, *, most: int) -> list[Pair]:
+def first_pairs(candidates: Iterable[Candidate], relation: Relation, *, most: int) -> list[Pair]:
     """Return the first pairs of two different datasets, each pair once."""
     pairs: dict[frozenset[Hashable], Pair] = {}
-    for d0, d1, label in found:
+    for d0, d1, label in candidates:
         keys = frozenset([key(d0), key(d1)])
         if len(keys) == 2:
             pairs.setdefault(keys, Pair(d0, d1, relation, label))
@@ -39,25 +40,28 @@ _STEPS = 2**12  # shares of a distance are multiples of 1 / _STEPS, so that most
 def numbers(cells: Cells, distance: float) -> Iterator[Candidate]:
     """Yield pairs of numbers at the given distance, near the ends of the domain and of the type."""
     least, most = cells.limits or (0, 0)
-    bases = [(0, "")] + [(base, f", around {base:g}") for base in cells.usual if base != 0]
-    for base, words in bases:
-        yield from _pair(cells, base, base + distance, f"one above{words}")
-        yield from _pair(cells, base, base - distance, f"one below{words}")
-    yield from _pair(cells, most - distance, most, "up to the largest number")
-    yield from _pair(cells, least + distance, least, "down to the smallest number")
+    plans: list[tuple[float, float, str]] = []
+    for base in [0, *(base for base in cells.usual if base != 0)]:
+        around = f", around {base:g}" if base else ""
+        plans += [(base, base + distance, f"one above{around}"), (base, base - distance, f"one below{around}")]
+    plans += [
+        (most - distance, most, "up to the largest number"),
+        (least + distance, least, "down to the smallest number"),
+    ]
     if cells.kind in FLOATS:
-        yield from _pair(cells, _LARGE, _LARGE + distance, "one above, large numbers")
-        yield from _pair(cells, distance / 3, distance / 3 + distance, "one above, many decimals")
-        yield from _pair(cells, 0.0, FLOATS[cells.kind][0], "a subnormal number")
-
-
-def _pair(cells: Cells, x: float, y: float, label: str) -> Iterator[Candidate]:
-    one, other = cells.exact(x), cells.exact(y)
-    if one is not None and other is not None:
-        yield one, other, label
+        plans += [
+            (_LARGE, _LARGE + distance, "one above, large numbers"),
+            (distance / 3, distance / 3 + distance, "one above, many decimals"),
+            (0.0, FLOATS[cells.kind][0], "a subnormal number"),
+        ]
+    for x, y, label in plans:
+        d0, d1 = cells.exact(x), cells.exact(y)
+        if d0 is not None and d1 is not None:
+            yield d0, d1, label
 
 
 def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> Iterator[Candidate]:
+    """Yield pairs of vectors at the given distance in the L1, the L2 or the LInf norm."""
     n = size or 3
     least, most = cells.limits or (0, 0)
     share = distance / (1 if norm == math.inf else n ** (1 / norm))
@@ -65,15 +69,15 @@ def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> 
     share, half = math.floor(share) if isinstance(cells.low, int) else fine, n - n // 2
     plans: list[tuple[Record, list[float], str]] = []
     for base in dict.fromkeys([cells.exact(0) if cells.exact(0) is not None else cells.middle, *cells.usual]):
-        words, rest = f", around {base:g}" if base else "", [base] * (n - 1)
+        around, rest = f", around {base:g}" if base else "", [base] * (n - 1)
         plans += [
-            (base, [base + distance, *rest], f"first above{words}"),
-            (base, [base - distance, *rest], f"first below{words}"),
-            (base, [base + share] * n, f"all above{words}"),
-            (base, [base + share] * half + [base - share] * (n - half), f"half-half{words}"),
-            (base, [*rest, base + distance], f"last above{words}"),
-            (base, [base - share] * n, f"all below{words}"),
-            (base, [base + share, *[base - share] * (n - 1)], f"one above, rest below{words}"),
+            (base, [base + distance, *rest], f"first above{around}"),
+            (base, [base - distance, *rest], f"first below{around}"),
+            (base, [base + share] * n, f"all above{around}"),
+            (base, [base + share] * half + [base - share] * (n - half), f"half-half{around}"),
+            (base, [*rest, base + distance], f"last above{around}"),
+            (base, [base - share] * n, f"all below{around}"),
+            (base, [base + share, *[base - share] * (n - 1)], f"one above, rest below{around}"),
         ]
     plans.append((cells.exact(most), [most - distance, *[most] * (n - 1)], "first below the largest number"))
     plans.append((cells.exact(least), [least + distance, *[least] * (n - 1)], "first above the smallest number"))
@@ -102,6 +106,7 @@ def added(cells: Cells, most: int) -> Iterator[Candidate]:
 
 
 def replaced(cells: Cells, size: int | None, most: int) -> Iterator[Candidate]:
+    """Yield pairs of lists of records that differ in the first `most` records."""
     n = SIZE if size is None else size
     most = min(most, n)
     low, high, many = cells.low, cells.high, n - most
@@ -144,9 +149,9 @@ def counts(
 ) -> Iterator[Candidate]:
     """Yield pairs of mappings from keys to numbers in which at most `changed` keys differ."""
     step = values.exact(min(total, largest))
-    names = list(dict.fromkeys([*keys.usual, *(stray for _, stray in keys.unusual)]))
-    if step is None or step == 0:
+    if not step:
         return
+    names = list(dict.fromkeys([*keys.usual, *(stray for _, stray in keys.unusual)]))
     others = {name: values.exact(SIZE) for name in names[1:3]}
     new = names[0]
     yield {}, {new: step}, "empty, and one new key"
@@ -174,14 +179,19 @@ def tables(
 
     The rows of the first table belong to users 0, 1, and so on; each has one row.
     """
-    others = [_row(columns, user, number) for number in range(SIZE if keys_are_public else SIZE - 1)]
     usual, high = ({name: cells.usual[end] for name, cells in columns.items()} for end in (0, -1))
+    spread = [
+        {name: cells.usual[number % len(cells.usual)] for name, cells in columns.items()}
+        for number in range(max(SIZE, most_rows))
+    ]
+    others = spread[: SIZE if keys_are_public else SIZE - 1]
     plans: list[tuple[list[dict[str, Record]], list[dict[str, Record]], str]] = []
     if user is not None and groups is not None:
-        plans.append((others, _in_groups(columns, user, groups), f"one row in each of {groups} groups"))
+        values = {name: list(islice(_distinct(cells), groups)) for name, cells in columns.items()}
+        apart = [{name: entries[row % len(entries)] for name, entries in values.items()} for row in range(groups)]
+        plans.append((others, apart, f"one row in each of {groups} groups"))
     for threshold in thresholds:
-        crowd = [{**high, user: _name(columns[user], place)} if user else high for place in range(threshold)]
-        plans.append((crowd, [high], f"a group of {threshold} rows, and one row"))
+        plans.append(([high] * threshold, [high], f"a group of {threshold} rows, and one row"))
     plans.append((others, [high], "one row"))
     if user is not None:
         ends = [
@@ -193,7 +203,7 @@ def tables(
         ]
         plans += [
             (others, [high] * most_rows, "many rows in one group"),
-            (others, [_row(columns, user, number) for number in range(most_rows)], "many rows in many groups"),
+            (others, spread[:most_rows], "many rows in many groups"),
             (others, ends, "many rows, and all extremes"),
         ]
     strays = [  # the first unusual number of each column is tried early; if groups are public, categories have none
@@ -202,43 +212,29 @@ def tables(
         if name != user and not (keys_are_public and cells.limits is None)
         for place, (label, stray) in enumerate(cells.unusual)
     ]
-    plans += [(others, rows, label) for late, rows, label in strays if not late]
+    plans += [(others, new, label) for late, new, label in strays if not late]
     plans += [] if keys_are_public else [([], [high], "empty, and one row")]
-    plans += [(others, rows, label) for late, rows, label in strays if late]
+    plans += [(others, new, label) for late, new, label in strays if late]
     for rest, new, label in plans:
-        rows = [row if user is None else {**row, user: _name(columns[user], len(rest) + 1)} for row in new]
-        d0, d1 = ({name: [row[name] for row in table] for name in columns} for table in (rest, [*rest, *rows]))
-        yield d0, d1, label
-
-
-def _row(columns: Mapping[str, Cells], user: str | None, number: int) -> dict[str, Record]:
-    row = {name: cells.usual[number % len(cells.usual)] for name, cells in columns.items()}
-    return row if user is None else {**row, user: _name(columns[user], number)}
-
-
-def _in_groups(columns: Mapping[str, Cells], user: str, groups: int) -> list[dict[str, Record]]:
-    """Return rows whose values differ in all columns of categories or integers, as far as the domain has values."""
-    columns = {name: cells for name, cells in columns.items() if name != user}
-    values = {name: list(islice(_distinct(cells), groups)) for name, cells in columns.items()}
-    return [{name: values[name][number % len(values[name])] for name in columns} for number in range(groups)]
+        rows = [*rest, *new]
+        if user is not None:
+            users = [*range(len(rest)), *[len(rest) + 1] * len(new)]
+            texts = columns[user].kind == "String"
+            rows = [{**row, user: f"user {n}" if texts else n} for row, n in zip(rows, users, strict=True)]
+        d1 = {name: [row[name] for row in rows] for name in columns}
+        yield {name: entries[: len(rest)] for name, entries in d1.items()}, d1, label
 
 
 def _distinct(cells: Cells) -> Iterator[Record]:
-    """Yield different values of a column, first the usual ones."""
+    """Yield different values of a column of categories or integers, first the usual ones."""
     yield from cells.usual
     if cells.kind == "String":
         yield from (f"group {number}" for number in count(len(cells.usual)))
     elif cells.kind in INTEGERS and cells.limits is not None:
-        least, most = cells.limits
-        start = max(math.ceil(least), min(0, math.floor(most)))
-        upwards = range(start, math.floor(most) + 1)
-        yield from (
-            number for number in chain(upwards, range(start - 1, math.ceil(least) - 1, -1)) if number not in cells.usual
-        )
-
-
-def _name(users: Cells, number: int) -> Record:
-    return f"user {number}" if users.kind == "String" else number
+        least, most = math.ceil(cells.limits[0]), math.floor(cells.limits[1])
+        start = max(least, min(0, most))
+        further = chain(range(start, most + 1), range(start - 1, least - 1, -1))
+        yield from (number for number in further if number not in cells.usual)
 
 
 Distance = Fraction | float  # inf if the metric does not define a distance between the two datasets
@@ -253,40 +249,15 @@ def absolute(x: Dataset, y: Dataset) -> Distance:
     return abs(Fraction(x) - Fraction(y))
 
 
-def l1(x: Dataset, y: Dataset) -> Distance:
-    return sum(map(absolute, x, y), Fraction(0)) if len(x) == len(y) else math.inf
-
-
-def l2(x: Dataset, y: Dataset) -> Distance:
-    """Return the square of the Euclidean distance of two vectors of the same length."""
-    return sum((absolute(a, b) ** 2 for a, b in zip(x, y, strict=True)), Fraction(0)) if len(x) == len(y) else math.inf
-
-
-def linf(x: Dataset, y: Dataset) -> Distance:
-    return max(map(absolute, x, y), default=Fraction(0)) if len(x) == len(y) else math.inf
+def differences(x: Dataset, y: Dataset) -> list[Distance]:
+    """Return |x_i - y_i| for each i; [inf] for vectors of different lengths."""
+    return list(map(absolute, x, y)) if len(x) == len(y) else [math.inf]
 
 
 def symmetric(x: Dataset, y: Dataset) -> Distance:
     """Return the number of records that must be added or removed to change one multiset into the other."""
-    one, other = Counter(map(key, x)), Counter(map(key, y))
-    return Fraction((one - other).total() + (other - one).total())
-
-
-def change_one(x: Dataset, y: Dataset) -> Distance:
-    """Return the number of records that must be replaced to change one multiset into the other."""
-    return symmetric(x, y) / 2 if len(x) == len(y) else math.inf
-
-
-def hamming(x: Dataset, y: Dataset) -> Distance:
-    """Return the number of places at which two vectors of the same length differ."""
-    if len(x) != len(y):
-        return math.inf
-    return Fraction(sum(key(a) != key(b) for a, b in zip(x, y, strict=True)))
-
-
-def discrete(x: Dataset, y: Dataset) -> Distance:
-    """Return 0 for equal datasets, and 1 for any other two datasets."""
-    return Fraction(int(key(x) != key(y)))
+    before, after = Counter(map(key, x)), Counter(map(key, y))
+    return Fraction((before - after).total() + (after - before).total())
 
 
 def map_distances(x: Mapping[Hashable, float], y: Mapping[Hashable, float]) -> tuple[int, Distance, Distance, Distance]:
@@ -296,25 +267,26 @@ def map_distances(x: Mapping[Hashable, float], y: Mapping[Hashable, float]) -> t
     """
     keys = list(x.keys() | y.keys())
     different = sum(k not in x or k not in y or absolute(x[k], y[k]) != 0 for k in keys)
-    ones, others = [x.get(k, 0) for k in keys], [y.get(k, 0) for k in keys]
-    return different, l1(ones, others), l2(ones, others), linf(ones, others)
+    apart = differences([x.get(k, 0) for k in keys], [y.get(k, 0) for k in keys])
+    return different, sum(apart), sum(d**2 for d in apart), max(apart, default=Fraction(0))
 
 
 DISTANCES: Mapping[str, Callable[[Dataset, Dataset], Distance]] = {
     "AbsoluteDistance": absolute,
-    "L1Distance": l1,
-    "L2Distance": l2,
-    "LInfDistance": linf,
+    "L1Distance": lambda x, y: sum(differences(x, y), Fraction(0)),
+    "L2Distance": lambda x, y: sum((d**2 for d in differences(x, y)), Fraction(0)),
+    "LInfDistance": lambda x, y: max(differences(x, y), default=Fraction(0)),
     "SymmetricDistance": symmetric,
     "InsertDeleteDistance": symmetric,
-    "ChangeOneDistance": change_one,
-    "HammingDistance": hamming,
-    "DiscreteDistance": discrete,
+    "ChangeOneDistance": lambda x, y: symmetric(x, y) / 2 if len(x) == len(y) else math.inf,
+    "HammingDistance": lambda x, y: sum(map(ne, map(key, x), map(key, y))) if len(x) == len(y) else math.inf,
+    "DiscreteDistance": lambda x, y: Fraction(key(x) != key(y)),
 }
 """Distance functions by the name of OpenDP's metric.  The distance of `L2Distance` is a square.
 
 `symmetric` also serves `InsertDeleteDistance`, because both distances are equal for the generated pairs: these pairs
-add or replace records at one end of a list.
+add or replace records at one end of a list.  `ChangeOneDistance` counts the records of a multiset that must be
+replaced, and `HammingDistance` the places at which two vectors differ.
 """
 
 

@@ -7,7 +7,7 @@ is too small, and the claim is false.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,6 @@ from dpaudit.pairs.search import SearchPairs
 from dpaudit.values import Dataset, RawOutputs
 
 Function = Callable[..., Any]  # a function of an array of records that returns a number or an array of numbers
-
-_RELATIONS = ("replace_one", "add_remove")
 
 
 def subject(
@@ -58,12 +56,12 @@ def subject(
     if (epsilon is None) == (mu is None):
         raise UnknownSubject("state exactly one of epsilon (Laplace noise) and mu (Gaussian noise)")
     noise, amount = ("laplace", epsilon) if mu is None else ("normal", mu)
-    for words, value in (("sensitivity", sensitivity), ("epsilon" if mu is None else "mu", amount)):
+    for parameter, value in (("sensitivity", sensitivity), ("epsilon" if mu is None else "mu", amount)):
         if value is None or not 0 < value < math.inf:
-            raise UnknownSubject(f"{words} must be > 0 and finite, got {value!r}")
+            raise UnknownSubject(f"{parameter} must be > 0 and finite, got {value!r}")
     assert amount is not None
-    if relation not in _RELATIONS:
-        raise UnknownSubject(f"relation must be one of {', '.join(_RELATIONS)}, got {relation!r}")
+    if relation not in ("replace_one", "add_remove"):
+        raise UnknownSubject(f"relation must be one of replace_one, add_remove, got {relation!r}")
     search = SearchPairs(
         relation="add_remove" if relation == "add_remove" else "replace_one",  # the type of the argument is str
         size=size,
@@ -71,13 +69,13 @@ def subject(
         out_of_domain=False,
     )
     chosen = list(search if pairs is None else pairs)
-    named = name or getattr(function, "__name__", "function")
+    called = name or getattr(function, "__name__", "function")
     return Subject(
         mechanism=Noisy(function, noise, sensitivity / amount),
         claim=_claim(function, noise, amount, chosen[0].d1 if chosen else []),
         pairs=chosen,
-        name=f"{named} with {'Laplace' if noise == 'laplace' else 'Gaussian'} noise",
-        source=f"the stated sensitivity {sensitivity!r} of {named}",
+        name=f"{called} with {'Laplace' if noise == 'laplace' else 'Gaussian'} noise",
+        source=f"the stated sensitivity {sensitivity!r} of {called}",
     )
 
 
@@ -105,6 +103,5 @@ class Noisy:
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         value = np.asarray(self.function(np.asarray(dataset)), dtype=np.float64)
-        draw: Mapping[str, Callable[..., object]] = {"laplace": rng.laplace, "normal": rng.normal}
-        noisy: RawOutputs = value + np.asarray(draw[self.noise](0.0, self.scale, (n, *value.shape)))
-        return noisy
+        draw = rng.laplace if self.noise == "laplace" else rng.normal
+        return np.asarray(value + draw(0.0, self.scale, (n, *value.shape)))

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, PrivacyLoss, PureDP, RenyiDP, TradeoffFunction, ZeroConcentratedDP, compose
 from dpaudit.libraries import neighbours
-from dpaudit.libraries.cells import Cells, Node, cells_of, node, parsed
+from dpaudit.libraries.cells import Cells, Node, cells_of, parsed
 from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
@@ -27,6 +27,10 @@ from dpaudit.values import Dataset, JsonObject, RawOutputs
 
 _MAX_VALUES = 100_000  # of a vector, as in a `search` of a config; a larger one would fill the memory
 _MAX_ROWS = 1000  # of one user, or of a group that reaches a threshold
+
+_ADDED = ("SymmetricDistance", "InsertDeleteDistance")  # metrics that count added and removed records
+_REPLACED = ("ChangeOneDistance", "HammingDistance")
+_OF_MAPS = ("L01InfDistance", "L02InfDistance")
 
 
 def subject(
@@ -96,8 +100,13 @@ def _restored(text: str, release: Callable[[Any], Any] | None) -> Measured:
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Convert a privacy loss of OpenDP to a claim.  Each conversion states its theorem."""
     # Objects of early releases do not tell how they were made, but the config of a call does.
-    if facts.get("of_population") or _AMPLIFIED in facts.get("config", ""):
-        raise UnknownSubject(_OF_POPULATION)
+    amplification = "make_population_amplification"
+    if facts.get("of_population") or amplification in facts.get("config", ""):
+        raise UnknownSubject(
+            f"{amplification} does not sample: its privacy map is about two neighbouring populations, of which each "
+            "dataset is a random sample, and is no claim about two given datasets.  Audit the measurement that it "
+            "amplifies, or write a function that samples from a population and then calls the measurement"
+        )
     try:
         return _CLAIMS[(measure := parsed(facts["measure"])).name](measure, facts["d_out"])
     except KeyError as unknown:
@@ -110,14 +119,6 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
             f"map({facts['d_in']!r}) is {shortened(repr(facts['d_out']), 80)} under {facts['measure']}, which is no "
             f"claim that could be refuted: {error}"
         ) from None
-
-
-_AMPLIFIED = "make_population_amplification"
-_OF_POPULATION = (
-    f"{_AMPLIFIED} does not sample: its privacy map is about two neighbouring populations, of which "
-    "each dataset is a random sample, and is no claim about two given datasets.  Audit the measurement that it "
-    "amplifies, or write a function that samples from a population and then calls the measurement"
-)
 
 
 def _renyi(measure: Node, d_out: Any) -> TradeoffFunction:
@@ -161,7 +162,8 @@ def _approximate(measure: Node, d_out: Any) -> TradeoffFunction:
     """
     loss, delta = d_out
     inner = measure.parts[0] if measure.name == "Approximate" else "MaxDivergence"
-    inner = inner if isinstance(inner, Node) else Node(str(inner))
+    if not isinstance(inner, Node):
+        inner = Node(str(inner))
     return compose(_CLAIMS[inner.name](inner, loss), ApproxDP(epsilon=0.0, delta=delta))
 
 
@@ -226,19 +228,13 @@ def _are_neighbours(d0: Dataset, d1: Dataset, metric: Node, d_in: Any) -> bool:
     return "monotonic" not in metric.parts or len({a < b for a, b in zip(d0, d1, strict=True) if a != b}) <= 1
 
 
-_OF_MAPS = ("L01InfDistance", "L02InfDistance")
-
-
 def _relation(metric: str, domain: Node, d_in: Any) -> Relation:
     """Return the neighbouring relation if one record differs."""
-    if metric in ("SymmetricDistance", "InsertDeleteDistance") and domain.name == "VectorDomain":
+    if metric in _ADDED and domain.name == "VectorDomain":
         if domain.named.get("size"):
             return "replace_one" if d_in < 4 else "unspecified"
         return "add_remove" if d_in < 2 else "unspecified"
-    return "replace_one" if metric in ("ChangeOneDistance", "HammingDistance") and d_in < 2 else "unspecified"
-
-
-_NORMS = {"L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}
+    return "replace_one" if metric in _REPLACED and d_in < 2 else "unspecified"
 
 
 def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
@@ -251,37 +247,38 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | Non
         if metric.name == "DiscreteDistance":
             return neighbours.choices(cells)
     if domain.name == "VectorDomain":
-        return _of_vectors(domain, metric, cells_of(node(domain.parts[0]), hints), d_in)
+        return _of_vectors(domain, metric, cells_of(domain.parts[0], hints), d_in)
     if domain.name == "BitVectorDomain" and metric.name == "DiscreteDistance":
         weight = domain.named.get("weight", domain.named.get("max_weight"))
         return neighbours.bits(weight if isinstance(weight, int) else None)
     if domain.name == "MapDomain" and metric.name in _OF_MAPS:
-        names, values = (cells_of(node(domain.named[part])) for part in ("key_domain", "value_domain"))
+        names, values = (cells_of(domain.named[part]) for part in ("key_domain", "value_domain"))
         if values.limits is None:
             raise LookupError(values.kind)
         changed, total, largest = d_in
         numbers = [hint for hint in hints if isinstance(hint, int | float)]
         return neighbours.counts(names, values, changed, total, largest, numbers)
     if "columns" in facts:
-        return _of_frames(node(metric.parts[0]) if metric.name == "FrameDistance" else metric, facts, groups)
+        return _of_frames(metric.parts[0] if metric.name == "FrameDistance" else metric, facts, groups)
     raise LookupError(domain.name)
 
 
 def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Any) -> Iterator[neighbours.Candidate]:
     size = domain.named.get("size")
     length = size if isinstance(size, int) else None
-    if metric.name in _NORMS and cells.limits is not None:
-        return neighbours.vectors(cells, length, d_in, norm=_NORMS[metric.name])
-    if metric.name in ("SymmetricDistance", "InsertDeleteDistance"):
+    norm = {"L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}.get(metric.name)
+    if norm is not None and cells.limits is not None:
+        return neighbours.vectors(cells, length, d_in, norm=norm)
+    if metric.name in _ADDED:
         return neighbours.added(cells, d_in) if length is None else neighbours.replaced(cells, length, d_in // 2)
-    if metric.name in ("ChangeOneDistance", "HammingDistance"):
+    if metric.name in _REPLACED:
         return neighbours.replaced(cells, length, d_in)
     raise LookupError(metric.name)
 
 
-def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
-    if metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
-        raise LookupError(metric.name)
+def _of_frames(metric: object, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:
+    if not isinstance(metric, Node) or metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
+        raise LookupError(metric)
     if not isinstance(facts["d_in"], int) or facts["d_in"] < 1:
         raise UnknownSubject(
             "pairs of data frames differ in one user or in one row, which needs an integer d_in >= 1, got "
@@ -308,14 +305,13 @@ def _of_frames(metric: Node, facts: JsonObject, groups: int | None) -> Iterator[
 
 def _fits(margin: JsonObject, d0: Dataset, d1: Dataset) -> bool:
     """Return whether two tables are members of a domain with this margin, and whether they share its public groups."""
-    groups0, groups1 = (Counter(zip(*(table[name] for name in margin["by"]), strict=True)) for table in (d0, d1))
-    if not margin["by"]:
-        groups0, groups1 = (Counter({(): len(next(iter(table.values())))}) for table in (d0, d1))
-    for groups in (groups0, groups1):
-        if margin["max_length"] is not None and max(groups.values(), default=0) > margin["max_length"]:
-            return False
-        if margin["max_groups"] is not None and len(groups) > margin["max_groups"]:
+    longest, most = (math.inf if margin[name] is None else margin[name] for name in ("max_length", "max_groups"))
+    groups = []
+    for table in (d0, d1):
+        rows = range(len(next(iter(table.values()))))
+        groups.append(Counter(tuple(table[name][row] for name in margin["by"]) for row in rows))
+        if max(groups[-1].values(), default=0) > longest or len(groups[-1]) > most:
             return False
     if margin["fixed_lengths"]:
-        return groups0 == groups1
-    return groups0.keys() == groups1.keys() if margin["public"] and margin["by"] else True
+        return groups[0] == groups[1]
+    return not (margin["public"] and margin["by"]) or groups[0].keys() == groups[1].keys()

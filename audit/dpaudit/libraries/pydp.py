@@ -19,8 +19,6 @@ from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, st
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import JsonObject
 
-_BOUNDS = (0.0, 10.0)  # bounds of the records if the algorithm needs no bounds
-
 
 def subject(algorithm: Any, *, pairs: Iterable[Pair] | None = None, name: str = "", **arguments: Any) -> Subject:
     """Read the claim and the pairs of an algorithm.
@@ -66,12 +64,13 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
             f"{facts['name']} without lower_bound and upper_bound estimates its bounds, which fails for few records; "
             "pass both bounds, or large datasets: subject(algorithm, pairs=[Pair(d0, d1)])"
         )
-    given = zip((facts.get("lower_bound"), facts.get("upper_bound")), _BOUNDS, strict=True)
-    low, high = (float(default if bound is None else bound) for bound, default in given)
+    bounds = facts.get("lower_bound"), facts.get("upper_bound")
+    low, high = (float(default if bound is None else bound) for bound, default in zip(bounds, (0, 10), strict=True))
     far = 1000 * (high - low)
     numbers = [low, (low + high) / 2, high, high + far, low - far]
     if facts["dtype"].startswith("int"):
         numbers = [math.floor(number) for number in numbers]
-    unusual = [("a value above the bounds", numbers[3]), ("a value below the bounds", numbers[4])]
-    cells = Cells(usual=numbers[:3], unusual=unusual, kind=facts["dtype"])
+    *usual, above, below = numbers
+    unusual = [("a value above the bounds", above), ("a value below the bounds", below)]
+    cells = Cells(usual=usual, unusual=unusual, kind=facts["dtype"])
     return neighbours.first_pairs(neighbours.added(cells, 1), "add_remove", most=8)

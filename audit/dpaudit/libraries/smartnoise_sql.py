@@ -62,7 +62,11 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
         thresholds=[_CROWD] if facts["censored"] else [],
         most_rows=_ROWS if facts["sampled"] else min(facts["max_ids"], 100),
     )
-    allowed = (pair for pair in found if _groups(pair[0], public) == _groups(pair[1], public))
+
+    def groups(table: Dataset) -> set[tuple[object, ...]]:
+        return set(zip(*(table[name] for name in public), strict=True))
+
+    allowed = (pair for pair in found if groups(pair[0]) == groups(pair[1]))
     pairs = neighbours.first_pairs(allowed, "unspecified", most=6)
     if not pairs:
         raise UnknownSubject(
@@ -81,16 +85,12 @@ def _grouping(query: str, columns: Sequence[str], user: str | None) -> list[str]
     select, _, rest = re.sub(r"\s+", " ", query.lower()).partition(" from ")
     if "group by " not in rest:
         return []
-    words = set(re.findall(r"\w+", rest))
-    named = [name for name in columns if name.lower() in words]
+    tokens = set(re.findall(r"\w+", rest))
+    named = [name for name in columns if name.lower() in tokens]
     aliases = set(re.findall(r"\bas \W?(\w+)", select))
-    if named and not words & aliases and not re.search(r"group by .*\b\d", rest):
+    if named and not tokens & aliases and not re.search(r"group by .*\b\d", rest):
         return named
     return [name for name in columns if name != user or re.search(rf"\b{re.escape(name.lower())}\b", select + rest)]
-
-
-def _groups(table: Dataset, names: Sequence[str]) -> set[tuple[object, ...]]:
-    return set(zip(*(table[name] for name in names), strict=True))
 
 
 def _cells(name: str, described: JsonObject, clamped: bool) -> Cells:

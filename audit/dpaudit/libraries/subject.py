@@ -98,10 +98,10 @@ def audit_subject(subject: Subject, **settings: Any) -> AuditResult:
             f"audit_subject takes a Subject, such as dpaudit.libraries.opendp.subject(measurement), got "
             f"{type(subject).__name__}"
         )
-    mechanism, given = subject.mechanism, {"name": subject.name, **settings}
-    if "failures" in given and hasattr(mechanism, "raising"):
-        mechanism = mechanism.raising(given["failures"] != "outcome")
-        if given["failures"] == "outcome":
-            given["failures"] = "stop"  # the generator itself returns the exceptions
-    result = audit(mechanism, subject.claim, subject.pairs, **given)
+    mechanism, settings = subject.mechanism, {"name": subject.name, **settings}
+    if "failures" in settings and hasattr(mechanism, "raising"):
+        mechanism = mechanism.raising(settings["failures"] != "outcome")
+        if settings["failures"] == "outcome":
+            settings["failures"] = "stop"  # the generator itself returns the exceptions
+    result = audit(mechanism, subject.claim, subject.pairs, **settings)
     return replace(result, provenance=replace(result.provenance, claim_stated_by=subject.claim_stated_by))

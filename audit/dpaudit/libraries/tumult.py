@@ -96,8 +96,8 @@ def pairs_of(facts: JsonObject, groups: int | None = None) -> list[Pair]:
         ) from None
     known: dict[str, Relation] = {"SymmetricDifference": "add_remove", "HammingDistance": "replace_one"}
     relation = known.get(facts["metric"]["kind"], "unspecified") if facts["d_in"] == 1 else "unspecified"
-    pairs: dict[object, Pair] = {}
     most = 4 if facts["domain"]["kind"] == "frame" else 10  # each run of Spark takes a large part of a second
+    pairs: dict[object, Pair] = {}  # unlike in `first_pairs`, both orders of two datasets count
     for d0, d1, label in found:
         if key(d0) != key(d1) and len(pairs) < most:
             pairs.setdefault((key(d0), key(d1)), Pair(d0, d1, relation, label))
@@ -117,10 +117,8 @@ def _candidates(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Ca
     except (ValueError, ZeroDivisionError):
         raise UnknownSubject(f"d_in must be a number or a text such as '1/2', got {facts['d_in']!r}") from None
     if domain["kind"] in ("integer", "float") and metric == "AbsoluteDifference":
-        found = neighbours.numbers(
-            _cells(domain, facts["hints"]), float(distance)
-        )  # a rounding error moves some pairs too far apart
-        return (pair for pair in found if abs(Fraction(pair[0]) - Fraction(pair[1])) <= distance)
+        candidates = neighbours.numbers(_cells(domain, facts["hints"]), float(distance))
+        return (pair for pair in candidates if neighbours.absolute(pair[0], pair[1]) <= distance)
     if domain["kind"] not in ("series", "frame"):
         raise LookupError(domain["kind"])
     if (records := math.floor(distance)) < 1:
@@ -158,11 +156,9 @@ def _of_frames(facts: JsonObject, groups: int | None) -> Iterator[neighbours.Can
 
 def _cells(described: JsonObject, hints: Sequence[float]) -> Cells:
     kind = _KINDS[described["kind"]]
-    near: list[Record] = [int(hint) if kind == "i64" else hint for hint in hints if kind != "String"]
-    cells = cells_of(Node("AtomDomain", (), {"T": kind, "nan": "true" if described["nan"] else "false"}), near)
-    unusual = [
-        (label, value)
-        for label, value in cells.unusual
-        if described["inf"] or not (isinstance(value, float) and math.isinf(value))
-    ]
-    return replace(cells, unusual=[*([("a null", None)] if described["null"] else []), *unusual])
+    cells = cells_of(Node("AtomDomain", (), {"T": kind, "nan": "true" if described["nan"] else "false"}), hints)
+    nulls: list[tuple[str, Record]] = [("a null", None)] if described["null"] else []
+    infinite = (math.inf, -math.inf)
+    return replace(
+        cells, unusual=nulls + [case for case in cells.unusual if described["inf"] or case[1] not in infinite]
+    )

@@ -52,15 +52,11 @@ def called(call: str, arguments: Any) -> Any:
 def facts(made: Any, d_in: Any = 1) -> JsonObject:
     found: JsonObject = {"version": metadata.version("diffprivlib")}
     if isinstance(made, functools.partial):
-        keywords = {name: _plain(value) for name, value in made.keywords.items()}
         epsilon = inspect.signature(made.func).parameters["epsilon"].default
-        return dict(found, kind="tool", name=made.func.__name__, **dict({"epsilon": epsilon, "delta": 0.0}, **keywords))
-    for name in _READ:
-        if hasattr(made, name):
-            found[name] = _plain(getattr(made, name))
-    found["name"] = type(made).__name__
-    found["kind"] = "mechanism" if hasattr(made, "randomise") else "model"
-    found.setdefault("delta", 0.0)
+        found.update(kind="tool", name=made.func.__name__, epsilon=epsilon, delta=0.0)
+        return dict(found, **{name: _plain(value) for name, value in made.keywords.items()})
+    found.update(name=type(made).__name__, kind="mechanism" if hasattr(made, "randomise") else "model", delta=0.0)
+    found.update({name: _plain(getattr(made, name)) for name in _READ if hasattr(made, name)})
     if hasattr(made, "value0"):
         found["values"] = [made.value0, made.value1]
     elif hasattr(made, "_domain_values"):
@@ -80,29 +76,20 @@ def sample(made: Any, dataset: Dataset, n: int) -> list[Output]:
     The random state of the library stays as the user set it.  Each run of a tool or a model gets a new budget
     accountant, because the default accountant sums the budgets of all runs.
     """
-    if isinstance(made, functools.partial):
-        run = _tool
-    elif not hasattr(made, "randomise"):
-        run = _model
-    elif hasattr(made, "utility"):
-        run = _selection
-    else:
-        run = _mechanism
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [run(made, dataset) for _ in range(n)]
-
-
-def _mechanism(made: Any, dataset: Dataset) -> Output:
-    """Randomise a number, a category or a matrix, which is a list of rows."""
-    matrix = isinstance(dataset, list)
-    return made.randomise(import_module("numpy").array(dataset, dtype=float) if matrix else dataset)
-
-
-def _selection(made: Any, dataset: Dataset) -> Output:
-    """Select a candidate; the dataset is the list of utilities, which the mechanism gets when it is made."""
-    names = [name for name in inspect.signature(type(made).__init__).parameters if name not in ("self", "utility")]
-    return type(made)(utility=list(dataset), **{name: getattr(made, name) for name in names}).randomise()
+        if isinstance(made, functools.partial):
+            return [_tool(made, dataset) for _ in range(n)]
+        if not hasattr(made, "randomise"):
+            return [_model(made, dataset) for _ in range(n)]
+        if hasattr(made, "utility"):  # the dataset is the list of utilities, which the mechanism gets when it is made
+            parameters = inspect.signature(type(made).__init__).parameters
+            given = {name: getattr(made, name) for name in parameters if name not in ("self", "utility")}
+            return [type(made)(utility=list(dataset), **given).randomise() for _ in range(n)]
+        if isinstance(dataset, list):  # the rows of a matrix
+            array = import_module("numpy").array
+            return [made.randomise(array(dataset, dtype=float)) for _ in range(n)]
+        return [made.randomise(dataset) for _ in range(n)]
 
 
 def _tool(made: Any, dataset: Dataset) -> Output:
@@ -122,6 +109,5 @@ def _model(made: Any, dataset: Dataset) -> Output:
     model.accountant = import_module("diffprivlib.accountant").BudgetAccountant()
     records = numpy.array(dataset, dtype=float)
     name = type(made).__name__
-    given = (records[:, :-1], records[:, -1]) if name in SUPERVISED else (records,)
-    model.fit(*given)
+    model.fit(*((records[:, :-1], records[:, -1]) if name in SUPERVISED else (records,)))
     return [numpy.asarray(getattr(model, part)) for part in _RELEASED[name] if hasattr(model, part)]

@@ -120,9 +120,7 @@ def facts(measurement: Any, d_in: Any) -> JsonObject:
 def _text(described: Any, kind: str) -> str:
     """Return the debug text of a domain, a metric or a measure; releases before 0.8 have it only as a function."""
     text = repr(described)
-    if text.startswith("<"):
-        text = getattr(import_module(f"opendp.{kind}s"), f"{kind}_debug")(described)
-    return text
+    return getattr(import_module(f"opendp.{kind}s"), f"{kind}_debug")(described) if text.startswith("<") else text
 
 
 def _distance(measurement: Any, metric: str, d_in: Any) -> Any:
@@ -231,26 +229,22 @@ def _facts_from_types(measurement: Any, d_in: Any) -> JsonObject:
             f"opendp {release} does not state domain and metric of its measurements, and dpaudit knows them for one "
             "bit only; write a class with the call, the claim and the pairs (see docs/mechanisms.md)"
         )
+    low, high = 0.0, measurement.map(d_in) if hasattr(measurement, "map") else 1.0
+    if not hasattr(measurement, "map"):  # it can only check a loss, so bisection finds the least loss that it accepts
+        while not measurement.check(d_in, high):
+            low, high = high, 2 * high
+            if high > 1e6:
+                raise LookupError(f"the measurement accepts no privacy loss up to {low:.0f} at distance {d_in}")
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if measurement.check(d_in, middle) else (middle, high)
     return {
         "domain": "AtomDomain(T=bool)",
         "metric": "DiscreteDistance()",
         "measure": "MaxDivergence",
         "d_in": d_in,
-        "d_out": measurement.map(d_in) if hasattr(measurement, "map") else _least_accepted(measurement, d_in),
+        "d_out": high,
         "hints": [],
         "of_population": False,
         "version": release,
     }
-
-
-def _least_accepted(measurement: Any, d_in: Any) -> float:
-    """Return the least privacy loss that the measurement accepts at a distance, up to rounding errors upwards."""
-    low, high = 0.0, 1.0
-    while not measurement.check(d_in, high):
-        low, high = high, 2 * high
-        if high > 1e6:
-            raise LookupError(f"the measurement accepts no privacy loss up to {low:.0f} at distance {d_in}")
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if measurement.check(d_in, middle) else (middle, high)
-    return high

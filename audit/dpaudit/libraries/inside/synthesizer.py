@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import hashlib
@@ -60,24 +61,22 @@ class Generator:
     def name(self) -> str:
         return str(getattr(self.make, "__name__", type(self.make).__name__))
 
-    def prepared(self, dataset: Dataset) -> Any:
-        """Return the rows of a dataset, which are dicts, in the form that `fit` takes."""
-        if self.table == "rows":
-            return [_own(dict(row)) for row in dataset]
-        columns = {name: [_own(row[name]) for row in dataset] for name in self.schema}
-        return columns if self.table == "columns" else import_module("pandas").DataFrame(columns)
-
     def run(self, dataset: Dataset) -> Output:
-        """Make a new object, fit it to a dataset, and return a synthetic table."""
-        made, table = self.make(**_own(self.arguments)), self.prepared(dataset)
-        further, asked = _own(self.fit_arguments), _own(self.sample_arguments)
+        """Make a new object, fit it to a dataset, which is a list of dicts, and return a synthetic table."""
+        made = self.make(**_own(self.arguments))
+        if self.table == "rows":
+            table: Any = [_own(dict(row)) for row in dataset]
+        else:
+            table = {name: [_own(row[name]) for row in dataset] for name in self.schema}
+        if self.table == "frame":
+            table = import_module("pandas").DataFrame(table)
         try:
             fit = functools.partial(self.fit, made) if callable(self.fit) else getattr(made, self.fit)
-            fitted = fit(table, **further)
+            fitted = fit(table, **_own(self.fit_arguments))
             # some libraries return a fitted copy
             model = fitted if fitted is not None and hasattr(fitted, str(self.sample)) else made
             sample = functools.partial(self.sample, model) if callable(self.sample) else getattr(model, self.sample)
-            return sample(self.rows, **asked)
+            return sample(self.rows, **_own(self.sample_arguments))
         except ImportError:  # the environment lacks a package, which says nothing about the dataset
             raise
         except BaseException as error:
@@ -233,12 +232,10 @@ def _version(module: str) -> str:
 
 
 def sample(made: Generator, dataset: Dataset, n: int) -> list[Output]:
-    return [_copied(made.run(dataset)) for _ in range(n)]
-
-
-def _copied(output: Output) -> Output:
-    """Return a copy of an output, as the next run may overwrite a buffer in which the output lies."""
-    try:
-        return copy.deepcopy(output)
-    except Exception:  # the caller refuses what cannot be copied, or detaches a tensor
-        return output
+    outputs = []
+    for _ in range(n):
+        output = made.run(dataset)
+        with contextlib.suppress(Exception):  # the caller refuses what cannot be copied, or detaches a tensor
+            output = copy.deepcopy(output)  # the next run may overwrite a buffer in which the output lies
+        outputs.append(output)
+    return outputs

@@ -54,7 +54,7 @@ def called(call: str, arguments: Any) -> Any:
 
 
 def _checked(text: str) -> str:
-    """Return a text from a config that is a name or a number."""
+    """Return a text from a config if it is a name or a number; refuse an expression."""
     if not _TEXT.fullmatch(text) or _HUGE.search(text.replace("_", "")):
         raise ValueError(
             f"the text {text[:60]!r} is not allowed, because Tumult Core may evaluate it: a text must be a name, or a "
@@ -165,8 +165,7 @@ def _carried(dataset: Dataset, domain: Any) -> Any:
         dtype = {"integer": "int64", "float": "float64"}.get(kind, "object")
         return import_module("pandas").Series(dataset, dtype=dtype)
     if described["kind"] == "frame":
-        names = list(described["columns"])
-        rows = [tuple(row) for row in zip(*(dataset[name] for name in names))]  # noqa: B905  (Python 3.8)
+        rows = list(zip(*(dataset[name] for name in described["columns"])))  # noqa: B905  (Python 3.8)
         return session().createDataFrame(rows, schema=domain.spark_schema)
     return dataset
 
@@ -197,9 +196,9 @@ def session() -> Any:
     try:
         return builder.getOrCreate()
     except Exception as error:
-        words = (str(error).strip() or type(error).__name__).splitlines()[0]
+        cause = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise RuntimeError(
-            f"data frames of Tumult Core need Spark, which did not start: {words}; "
+            f"data frames of Tumult Core need Spark, which did not start: {cause}; "
             "install Java 8, 11 or 17, and set JAVA_HOME"
         ) from error
 
@@ -207,9 +206,8 @@ def session() -> Any:
 def _output(release: Any) -> Output:
     """Return a release as plain values.  The rows of a data frame are sorted, as their order is not published."""
     if hasattr(release, "toPandas"):
-        names = list(release.columns)
         rows = sorted((tuple(row) for row in release.collect()), key=lambda row: tuple(map(_order, row)))
-        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        return {name: [row[place] for row in rows] for place, name in enumerate(release.columns)}
     return release.item() if hasattr(release, "item") else release
 
 
