@@ -41,7 +41,7 @@ from sample_efficiency import Response
 from dpaudit import Pair, audit
 from dpaudit.catalogue import Gaussian, Laplace
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.engine.late_bets import LateBetting
+from dpaudit.engine.sequential import LateBetting
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations
 from dpaudit.inference.grid import BINS

@@ -16,7 +16,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, Pair, Verdict, audit, audit_one_run, audit_scores, batched
-from dpaudit.engine.verdict import Facts, ruling
+from dpaudit.engine.result_parts import Facts, ruling
 from dpaudit.inference.grid import BINS
 from dpaudit.result.evidence import SequentialEvidence, disagreement
 from dpaudit.result.values import Curve

@@ -12,7 +12,7 @@ import pandas
 import polars
 import pytest
 
-from dpaudit.engine.seen import pool_words
+from dpaudit.engine.independence import pool_words
 from dpaudit.running.fingerprint import fingerprint
 from dpaudit.values import key
 

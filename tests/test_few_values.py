@@ -15,18 +15,10 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import new_collector
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.grid import bin_counts
+from dpaudit.learning import FewValues, Learner, scores_frequencies
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.blocks import as_outputs
-from dpaudit.learning.few_values import (
-    MAX_VALUES,
-    MIN_TRIALS,
-    MIN_VALUES,
-    FewValues,
-    beyond,
-    scores_frequencies,
-    shrunken_excess,
-)
-from dpaudit.learning.learner import Learner
+from dpaudit.learning.few_values import MAX_VALUES, MIN_TRIALS, MIN_VALUES, beyond, shrunken_excess
 from dpaudit.outputs import Outputs
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.running.runs import ExecutionSettings

@@ -12,7 +12,7 @@ from dpaudit import GaussianDP, Pair, audit
 from dpaudit.engine.collector import Progress
 from dpaudit.learning import Learner, fitting, learner, weights
 from dpaudit.learning.attack import Attack
-from dpaudit.learning.settings import MAX_TRIED, SETTLED
+from dpaudit.learning.blocks import SETTLED, TRIAL_PERIOD
 from dpaudit.learning.weights import ModelWeights
 from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
@@ -55,9 +55,9 @@ def fit_times(attacks: list[Any], until: int) -> tuple[Learner, list[list[int]]]
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a tenth of the trials count as many."""
-    for module, *names in ((fitting, "SETTLED"), (weights, "SETTLED", "MAX_TRIED"), (learner, "MAX_TRIED")):
+    for module, *names in ((fitting, "SETTLED"), (weights, "SETTLED", "TRIAL_PERIOD"), (learner, "TRIAL_PERIOD")):
         for name in names:
-            monkeypatch.setattr(module, name, {"SETTLED": SETTLED, "MAX_TRIED": MAX_TRIED}[name] // 10)
+            monkeypatch.setattr(module, name, {"SETTLED": SETTLED, "TRIAL_PERIOD": TRIAL_PERIOD}[name] // 10)
 
 
 @pytest.mark.usefixtures("soon")
@@ -93,10 +93,10 @@ def test_a_late_attack_is_tried_on_a_fixed_number_of_trials() -> None:
     assert weights.suspend([0, 1], 44_999) == []  # an eighth of 40,000 trials
     assert weights.suspend([0, 1], 45_000) == [1]
     assert not weights.on_trial(1, 40_001)
-    assert weights.on_trial(2, SETTLED + MAX_TRIED - 1)
-    assert weights.suspend([0, 2], SETTLED + MAX_TRIED - 1) == []
-    assert not weights.on_trial(2, SETTLED + MAX_TRIED)
-    assert weights.suspend([0, 2], SETTLED + MAX_TRIED) == [2]
+    assert weights.on_trial(2, SETTLED + TRIAL_PERIOD - 1)
+    assert weights.suspend([0, 2], SETTLED + TRIAL_PERIOD - 1) == []
+    assert not weights.on_trial(2, SETTLED + TRIAL_PERIOD)
+    assert weights.suspend([0, 2], SETTLED + TRIAL_PERIOD) == [2]
 
 
 @pytest.mark.usefixtures("soon")
@@ -116,8 +116,8 @@ def test_blocks_are_small_while_an_attack_is_on_trial() -> None:
     audit(Normal(), GaussianDP(1.0), Pair([0], [1]), trials=15_000, seed=1, attacks=attacks, progress=watch)
     joined = 13_422  # the first fit from 13,000 trials on
     sizes = dict(zip(seen, np.diff(seen), strict=False))
-    assert sizes[joined] == MAX_TRIED // 10 < joined // 32
-    assert sizes[joined + MAX_TRIED // 10] == (joined + MAX_TRIED // 10) // 32
+    assert sizes[joined] == TRIAL_PERIOD // 10 < joined // 32
+    assert sizes[joined + TRIAL_PERIOD // 10] == (joined + TRIAL_PERIOD // 10) // 32
 
 
 def test_attacks_share_the_views_of_the_latest_outputs(monkeypatch: pytest.MonkeyPatch) -> None:

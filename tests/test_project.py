@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import dpaudit
 from dpaudit.cli.app import app
-from dpaudit.engine import provenance
+from dpaudit.engine.result_parts import provenance_of
 
 from .unseeded import CONFIDENCE_OPTION
 
@@ -143,7 +143,7 @@ def _copy(to: Path) -> Path:
 def test_the_version_is_that_of_the_project() -> None:
     assert dpaudit.__version__ == VERSION
     assert "__version__" in dpaudit.__all__
-    assert (provenance.provenance_of(seed=1, mechanism="m").packages or {})["dpaudit"] == VERSION
+    assert (provenance_of(seed=1, mechanism="m").packages or {})["dpaudit"] == VERSION
 
 
 def test_importing_does_not_look_for_the_version() -> None:

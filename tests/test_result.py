@@ -15,8 +15,8 @@ import pytest
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.plan import Plan
-from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.replay_outcome import Replay
+from dpaudit.engine.result_parts import provenance_of
 from dpaudit.result.provenance import Provenance, SourceFile, key
 from dpaudit.running.sources import Source
 from dpaudit.settings import AuditSettings

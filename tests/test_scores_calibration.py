@@ -12,9 +12,8 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit import GaussianDP, PureDP, audit_scores, plan_scores
-from dpaudit.engine.learned_scores import learned_scores, split_outputs
-from dpaudit.engine.plan_scores import fewest_scores
-from dpaudit.engine.score_design import Coins, Inclusion, Independence, sorted_evidence
+from dpaudit.engine.read_scores import learned_scores, split_outputs
+from dpaudit.engine.score_design import Coins, Inclusion, Independence, fewest_scores, sorted_evidence
 from dpaudit.inference.one_run import half_by_chance
 
 from .scored import CHOICES, SURE, Arrays, Memory, of_canaries, of_runs, words_and_numbers

@@ -15,7 +15,7 @@ import pytest
 from dpaudit.cli import runner
 from dpaudit.cli.one_audit import End, EventLog, Outcome, Task, make
 from dpaudit.cli.options import RunOptions
-from dpaudit.engine.next_cell import FIRST_TRIALS, Round, Spent, next_round
+from dpaudit.engine.schedule import FIRST_TRIALS, Round, Spent, next_round
 from dpaudit.result.suite import Promise
 
 from .crashes.test_interruption_and_progress import alive, children, ends

@@ -20,8 +20,8 @@ from dpaudit.cli.app import app
 from dpaudit.cli.one_audit import EventLog, Task, make
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.sweep_cells import closes
-from dpaudit.engine import next_cell
-from dpaudit.engine.next_cell import Round
+from dpaudit.engine import schedule
+from dpaudit.engine.schedule import Round
 from dpaudit.running import MechanismError
 from dpaudit.running.store import OtherAudit, StoreError, StoreRefused
 from dpaudit.settings import AuditSettings
@@ -70,7 +70,7 @@ def test_one_answer_may_take_two_fair_shares_within_limits() -> None:
 @pytest.mark.skipif(find_spec("opendp") is None, reason="needs OpenDP")
 def test_a_few_cells_of_opendp_in_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6, by the confidence."""
-    monkeypatch.setattr(next_cell, "FIRST_TRIALS", 30)
+    monkeypatch.setattr(schedule, "FIRST_TRIALS", 30)
     line = ["sweep", "opendp", "--only", "make_randomized_response_bool", "--time", "60s", "--trials", "90"]
     done = CliRunner().invoke(app, [*line, "--no-pdf", "--jobs", "1", "-q", "-o", str(tmp_path), *CONFIDENCE_OPTION])
     assert done.exit_code in (0, 3), done.output

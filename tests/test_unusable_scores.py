@@ -12,7 +12,7 @@ import pytest
 from dpaudit import GaussianDP, Verdict, audit_scores
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.read_scores import order_doubts
-from dpaudit.engine.rows import observed_curve
+from dpaudit.engine.result_parts import observed_curve
 from dpaudit.inference.scores.rank_bounds import Path, RankTest
 from dpaudit.inference.scores.rank_laws import Independent
 from dpaudit.inference.scores.ranks import Blocks

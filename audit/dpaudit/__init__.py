@@ -23,12 +23,11 @@ if TYPE_CHECKING:
         parse_claim,
     )
     from dpaudit.engine.audit import ExecutionSettings, Progress, Replay, audit
-    from dpaudit.engine.one_run import audit_one_run
     from dpaudit.engine.online import OnlineAudit
     from dpaudit.engine.plan import Plan, plan
-    from dpaudit.engine.plan_scores import plan_scores
     from dpaudit.engine.replay import replay
-    from dpaudit.engine.scores import audit_scores
+    from dpaudit.engine.score_design import plan_scores
+    from dpaudit.engine.scores import audit_one_run, audit_scores
     from dpaudit.learning.attack import Attack
     from dpaudit.libraries.subject import Subject, audit_subject
     from dpaudit.outputs import Raised, Timed, register_encoder
@@ -71,14 +70,14 @@ _HOMES = {
     "Progress": "engine.collector",
     "ExecutionSettings": "running.runs",
     "audit": "engine.audit",
-    "audit_one_run": "engine.one_run",
+    "audit_one_run": "engine.scores",
     "audit_scores": "engine.scores",
     "audit_subject": "libraries.subject",
     "batched": "running",
     "compose": "claims",
     "parse_claim": "claims",
     "plan": "engine.plan",
-    "plan_scores": "engine.plan_scores",
+    "plan_scores": "engine.score_design",
     "register_encoder": "outputs",
     "replay": "engine.replay",
 }

@@ -17,7 +17,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.claims.comparison import violates
 from dpaudit.cli.lookup import convert
 from dpaudit.engine import plan as planning
-from dpaudit.engine import plan_scores as planning_scores
+from dpaudit.engine import score_design as planning_scores
 from dpaudit.engine.arguments import planned_of
 
 from .test_pld_library import k_ary_response

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, Verdict, audit, batched
-from dpaudit.engine.seen import pool_words
+from dpaudit.engine.independence import pool_words
 from dpaudit.inference.fixed import exact_binomial
 
 PAIR = Pair([0], [1])

@@ -133,7 +133,7 @@ def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(
     fault: str, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The claim is exactly true.  The faults begin after the fit, so only counted outputs are affected."""
-    monkeypatch.setattr(foreign, "_MAX_PROBES", 64)  # so that a large batch may be smaller, too
+    monkeypatch.setattr(foreign, "_PROBES", 64)  # so that a large batch may be smaller, too
     attack = FAULTY[fault]()
     result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=attack, trials=4_000, method=method, seed=1)
     assert result.verdict is Verdict.INCONCLUSIVE

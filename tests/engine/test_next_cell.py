@@ -13,8 +13,16 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import Pair, audit
-from dpaudit.engine.next_cell import FIRST_TRIALS, GROWTH, MIN_SHARE, Round, Spent, next_round
-from dpaudit.engine.release_search import most_audits, next_release
+from dpaudit.engine.schedule import (
+    FIRST_TRIALS,
+    GROWTH,
+    MIN_SHARE,
+    Round,
+    Spent,
+    most_audits,
+    next_release,
+    next_round,
+)
 from dpaudit.result.command_outcomes import State, changes, decided, stretches_of
 
 NEW = Spent(log_threshold=9.0, most=100_000)

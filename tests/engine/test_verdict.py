@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.engine.verdict import Facts, Ruling, ruling
+from dpaudit.engine.result_parts import Facts, Ruling, ruling
 from dpaudit.result.values import Verdict
 
 QUIET = Facts(fixed=False, trials=1000, allowed=1000, refuted=False)

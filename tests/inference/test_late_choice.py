@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.engine.late_bets import LateBetting
+from dpaudit.engine.sequential import LateBetting
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.power import growths, power_margin
 from dpaudit.inference.sequential.alternatives import (

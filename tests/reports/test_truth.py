@@ -14,7 +14,7 @@ import pypdf
 import pytest
 
 import dpaudit_reports
-from dpaudit.engine.one_run import audit_one_run
+from dpaudit.engine.scores import audit_one_run
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.suite import promised_together

@@ -1,4 +1,4 @@
-"""Selects releases of a package, and the policy that audits them in the order of `engine.release_search`."""
+"""Selects releases of a package, and the policy that audits them in the order of `engine.schedule`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder
 from dpaudit.cli.runner import Runner, loaded
 from dpaudit.cli.terminal import say
 from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
-from dpaudit.engine.release_search import most_audits, next_release
+from dpaudit.engine.schedule import most_audits, next_release
 from dpaudit.result.command_outcomes import Bisection, Release, State
 from dpaudit.result.values import Verdict
 from dpaudit.running import IsolatedMechanism, MechanismError
@@ -90,7 +90,7 @@ def _end(option: str, given: str | None, package: str, lists: Collection[Release
 
 
 class Search:
-    """The policy of `bisect`: all audits of one release after the other, as `engine.release_search` chooses them.
+    """The policy of `bisect`: all audits of one release after the other, as `engine.schedule` chooses them.
 
     Theorem:
         Let each audit have significance s / (K m), where K is `most`, m is the number of audits of a release, and s is

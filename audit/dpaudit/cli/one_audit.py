@@ -29,7 +29,7 @@ from dpaudit.cli.terminal import command_line, drawn_line, is_terminal, print_tr
 from dpaudit.config import PlannedAudit
 from dpaudit.engine import progress_line
 from dpaudit.engine.audit import Progress, audit
-from dpaudit.engine.next_cell import Round
+from dpaudit.engine.schedule import Round
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.running import IsolatedMechanism, MechanismError

@@ -1,4 +1,4 @@
-"""The policy of `sweep`: rounds of the cells that `engine.next_cell` chooses, and what DIR/sweep.json keeps of them."""
+"""The policy of `sweep`: rounds of the cells that `engine.schedule` chooses, and what DIR/sweep.json keeps of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpaudit.cli.runner import Runner, write_file
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit
 from dpaudit.config.sweeps import Cell, SweepPlan
-from dpaudit.engine.next_cell import Spent, next_round
+from dpaudit.engine.schedule import Spent, next_round
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.result.command_outcomes import CellState, Sweep, SweptCell
 from dpaudit.result.model import AuditResult

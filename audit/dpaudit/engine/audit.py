@@ -26,8 +26,8 @@ from dpaudit.engine.build_result import Asked, result_of
 from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.progress_line import shown
-from dpaudit.engine.provenance import provenance_of, with_training
 from dpaudit.engine.replay import Replay, replay
+from dpaudit.engine.result_parts import provenance_of, with_training
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.learning.attack import Attack, attack_classes

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.confirming import LEAST, Fresh, confirm
 from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.fresh_runs import LEAST, Fresh, confirm
+from dpaudit.engine.independence import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.plan import enough_trials, would_do
-from dpaudit.engine.provenance import with_costs
-from dpaudit.engine.rows import attack_rows, history, pair_rows
-from dpaudit.engine.rows import detectable as detectable_row
-from dpaudit.engine.seen import Judgement, judgement_of, nothing_varied
+from dpaudit.engine.result_parts import Facts, attack_rows, history, pair_rows, ruling, with_costs
+from dpaudit.engine.result_parts import detectable as detectable_row
 from dpaudit.engine.sequential import SequentialAudit
-from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
 from dpaudit.inference.power import (
     Law,

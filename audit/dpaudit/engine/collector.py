@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.seen import Seen
+from dpaudit.engine.independence import Seen
 from dpaudit.inference.independence.signs import (
     FIRST_SHARE,
     MIN_OUTPUTS,

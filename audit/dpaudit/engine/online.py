@@ -27,9 +27,7 @@ from dpaudit.engine.online_state import (
     saved,
 )
 from dpaudit.engine.plan import enough_trials, would_do
-from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.rows import attack_rows, detectable
-from dpaudit.engine.verdict import Facts, ruling
+from dpaudit.engine.result_parts import Facts, attack_rows, detectable, provenance_of, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import largest_epsilon, largest_violation, least_detectable, power_margin
 from dpaudit.inference.sequential.strategy import log_threshold, stream_strategy

@@ -33,8 +33,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn, new_collector
-from dpaudit.engine.confirming import LEAST
-from dpaudit.engine.fresh_runs import FreshRuns
+from dpaudit.engine.fresh_runs import LEAST, FreshRuns
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, contradictions, differs, level_of
 from dpaudit.inference.fixed.exact_binomial import runs_to_confirm

@@ -1,4 +1,4 @@
-"""Audits of given scores of independent runs, or of the canaries of one or several runs."""
+"""Audits of given scores: of independent runs, or of the canaries of one run or several runs."""
 
 from __future__ import annotations
 
@@ -6,38 +6,37 @@ import dataclasses
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.learned_scores import learned_scores
-from dpaudit.engine.plan_scores import scores_needed
-from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.read_scores import Given, copied, order_doubts, read_scores
-from dpaudit.engine.rows import detectable, observed_curve
+from dpaudit.engine.read_scores import Given, copied, learned_scores, order_doubts, read_scores
+from dpaudit.engine.result_parts import Facts, detectable, observed_curve, provenance_of, ruling
 from dpaudit.engine.score_design import (
     Coins,
+    Design,
     Inclusion,
     Independence,
+    Labels,
     check_design,
     check_independence,
     coins_of,
     number_of_runs,
-    order_matters,
     run_labels,
+    scores_needed,
     signs_of_dependence,
     sorted_evidence,
 )
-from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family
 from dpaudit.learning.attack import Attack
-from dpaudit.numerics import Array
+from dpaudit.numerics import AnyArray, Array
 from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.values import MEASUREMENT, AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.running.foreign import own_error_state
@@ -51,13 +50,8 @@ CHOSEN_SEED = (
     "ties between scores were broken with the given seed; the false-alarm guarantee is an average over random seeds, "
     "so omit the seed or draw it at random"
 )
-"""Warning if ties matter and the user chose the seed."""
-
-ATTAINED_IF = "scores are likelihood ratios, independent of each other"
-"""The condition, in words, of the stated power."""
-
-TESTED = "fixed"
-"""The only method: one test, because all scores are given at once."""
+TESTED = "fixed"  # the only method: one test, because all scores are given at once
+_BY_CHANCE = 1e-6  # runs that included the same canaries are called dependent if this coincidence is less probable
 
 
 def audit_scores(
@@ -125,9 +119,8 @@ def audit_scores(
     check_independence(independence)
     inclusion = check_design(independence, included_at_random)
     _check_method(method)
-    given = read_scores(scores0, scores1)
     return audit_given(
-        given,
+        read_scores(scores0, scores1),
         claim,
         Design(independence=independence, inclusion=inclusion, run=run),
         confidence=confidence,
@@ -139,14 +132,12 @@ def audit_scores(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
-    """The design of the experiment, as stated by the user; see `audit_scores`."""
-
-    independence: Independence
-    inclusion: Inclusion = "coins"
-    run: Any = None
-    own_coins: bool = False  # whether this program tossed the coins, so that no number was fixed beforehand
+def _check_method(given: str) -> None:
+    if given != TESTED:
+        raise ValueError(
+            f'method must be "{TESTED}", got {shown(given)}: all scores are given at once, so they are tested once; '
+            "for outputs that arrive one by one, use OnlineAudit"
+        )
 
 
 @own_error_state()
@@ -187,99 +178,94 @@ def audit_given(
         dependent = (*learned.dependent, *dependent)
     if design.independence == "canaries":
         dependent = (*dependent, *signs_of_dependence(values0, values1, labels, seed))
-    sizes = len(values0), len(values1)
-    coins = Coins(0.5, 1.0, "")
+    scores = values0, values1
+    evidence, note = _evidence(scores, given.sizes, labels, design, claimed, 1 - confidence, seed)
+    ties = chosen_seed and len(np.intersect1d(*scores)) > 0
+    notes = (CHOSEN_SEED if ties else "", note if design.independence is None else "")
+    facts = Facts(
+        fixed=True,
+        trials=evidence.trials,
+        allowed=evidence.trials,
+        refuted=evidence.p_value(claimed.symmetrized()) <= 1 - confidence,
+        dependent=dependent,
+        doubts=copied(given),
+        notes=tuple(filter(None, notes)),
+        ignored=ignored,
+    )
+    curve = observed_curve(*scores)
+    provenance = provenance_of(seed=seed, mechanism=name)
+    return _result(evidence, claimed, confidence, facts, given.sizes, curve, rows, provenance, name, began)
+
+
+def _evidence(
+    scores: tuple[Array, Array],
+    sizes: tuple[int, int],
+    labels: tuple[Labels, Labels] | None,
+    design: Design,
+    claim: TradeoffFunction,
+    significance: float,
+    seed: int,
+) -> tuple[ScoresEvidence, str]:
+    """Return the right guesses about the scores, and a note if the number of included canaries may have been fixed."""
+    counted = len(scores[0]), len(scores[1])
+    coins, runs = Coins(0.5, 1.0, ""), sum(counted)
     if design.independence != "runs":
-        part = sizes if sizes != given.sizes else None
-        coins = coins_of(labels, given.sizes, design.inclusion, counted=part, tossed=design.own_coins)
+        runs = 1 if labels is None else number_of_runs(labels)
+        part = counted if counted != sizes else None
+        coins = coins_of(labels, sizes, design.inclusion, counted=part, tossed=design.own_coins)
     if coins.divided and design.independence == "canaries":
         raise ValueError(
             "independent canaries of several runs must be included by coins, and not a fixed number, such as half, in "
             "each run; use independence=None, or audit each run by itself"
         )
-    evidence = sorted_evidence(
-        values0,
-        values1,
-        design.independence or "inclusion",
-        coins,
-        runs=sum(sizes) if design.independence == "runs" else 1 if labels is None else number_of_runs(labels),
-        claim=claimed,
-        significance=1 - confidence,
-        rng=stream(seed, "ties"),
-    )
-    notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1) else ()
-    if design.independence is None and coins.note:
-        notes = (*notes, coins.note)
-    alpha, beta = observed_curve(values0, values1)
-    counted = _Counted(evidence, given.sizes, alpha, beta, rows, dependent, copied(given), notes, ignored)
-    return _result(counted, claimed, confidence, provenance_of(seed=seed, mechanism=name), name, began)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Counted:
-    """Everything that `_result` needs from the scores."""
-
-    evidence: ScoresEvidence
-    sizes: tuple[int, int]  # numbers of all scores or outputs of each side, including those learned from
-    alpha: Array  # observed errors
-    beta: Array
-    rows: tuple[AttackRow, ...]
-    dependent: tuple[str, ...]  # why the runs or the learned scores support no guarantee
-    copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
-    notes: tuple[str, ...]
-    ignored: tuple[str, ...]  # why the runs seem to ignore their datasets
-
-
-def _check_method(given: str) -> None:
-    if given != TESTED:
-        raise ValueError(
-            f'method must be "{TESTED}", got {shown(given)}: all scores are given at once, so they are tested once; '
-            "for outputs that arrive one by one, use OnlineAudit"
-        )
+    line, rng = design.independence or "inclusion", stream(seed, "ties")
+    evidence = sorted_evidence(*scores, line, coins, runs=runs, claim=claim, significance=significance, rng=rng)
+    return evidence, coins.note
 
 
 def _result(
-    counted: _Counted, claim: TradeoffFunction, confidence: float, provenance: Any, name: str, began: float
+    evidence: ScoresEvidence,
+    claim: TradeoffFunction,
+    confidence: float,
+    facts: Facts,
+    sizes: tuple[int, int],  # numbers of all scores or outputs of each side, including those learned from
+    observed: tuple[Array, Array],
+    rows: tuple[AttackRow, ...],
+    provenance: Provenance,
+    name: str,
+    began: float,
 ) -> AuditResult:
-    evidence, n = counted.evidence, counted.evidence.trials
-    p_value = evidence.p_value(claim.symmetrized())
-    found_least = _detectable(evidence, claim)
+    least = _detectable(evidence, claim)
     mu_lower = evidence.lower(None, confidence=confidence)
-    few = f"{evidence.scores:,} scores are too few to see any violation of {claim.label}"
     inverted, hardly = "", ""
-    proven = p_value <= 1 - confidence or mu_lower > 0 or evidence.lower(evidence.delta, confidence=confidence)
-    if not proven and counted.rows == (GIVEN,):
-        observed = counted.alpha, counted.beta
-        inverted, hardly = order_doubts(*observed, counted.sizes, claim, runs=evidence.line == "runs")
-    if counted.dependent or counted.ignored:
-        hardly = ""
+    proven = facts.refuted or mu_lower > 0 or evidence.lower(evidence.delta, confidence=confidence)
+    if not proven and rows == (GIVEN,):
+        inverted, hardly = order_doubts(*observed, sizes, claim, runs=evidence.line == "runs")
+    few = f"{evidence.scores:,} scores are too few to see any violation of {claim.label}"
     found = ruling(
-        Facts(
-            fixed=True,
-            trials=n,
-            allowed=n,
-            refuted=p_value <= 1 - confidence,
-            dependent=counted.dependent,
-            doubts=(*counted.copied, *filter(None, [inverted])),
-            notes=(*counted.notes, *filter(None, [hardly])),
-            ignored=() if mu_lower > 0 else counted.ignored,
+        dataclasses.replace(
+            facts,
+            doubts=(*facts.doubts, *filter(None, [inverted])),
+            notes=(*facts.notes, *([hardly] if hardly and not facts.dependent and not facts.ignored else [])),
+            ignored=() if mu_lower > 0 else facts.ignored,
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
-            too_few="" if found_least.claim else Reason(few, WarningCode.TOO_FEW),
+            too_few="" if least.claim else Reason(few, WarningCode.TOO_FEW),
         )
     )
+    alpha, beta = observed
     return AuditResult(
         **concluded(evidence, claim, confidence=confidence, valid=found.bounds_valid, failed=False),
         name=name,
         verdict=found.verdict,
-        trials_used=n,
-        trials_allowed=n,
+        trials_used=facts.trials,
+        trials_allowed=facts.allowed,
         stopped_by=found.stopped_by,
-        curve=Curve(alpha=counted.alpha, beta=counted.beta, beta_upper=1 - counted.alpha),
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),
         witness=None if claim == NO_CLAIM else _witness(evidence),
-        detectable=found_least,
+        detectable=least,
         history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
         pairs=(),
-        attacks=counted.rows,
+        attacks=rows,
         warnings=found.reasons,
         provenance=provenance,
         elapsed_s=time.perf_counter() - began,
@@ -292,8 +278,9 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction) -> Detectable
     if claim != NO_CLAIM:
         least = least_in_family(claim, lambda truth: evidence.chance_to_refute(claim, truth) >= POWER)
         needed = scores_needed(evidence, claim)
+    attained_if = "scores are likelihood ratios, independent of each other"
     largest = evidence.most_epsilon(evidence.line)
-    found = detectable(least, "", ATTAINED_IF, shown=evidence.tries, largest_epsilon=largest)
+    found = detectable(least, "", attained_if, shown=evidence.tries, largest_epsilon=largest)
     return dataclasses.replace(found, needed=needed)
 
 
@@ -312,3 +299,95 @@ def _witness(evidence: ScoresEvidence) -> Witness:
         guesses=n1,
         right=right,
     )
+
+
+def audit_one_run(
+    scores: npt.ArrayLike,
+    included: npt.ArrayLike,
+    claim: TradeoffFunction | str | None = None,
+    *,
+    confidence: float = DEFAULTS.confidence,
+    included_at_random: Inclusion = "coins",
+    run: Any = None,
+    seed: int | None = DEFAULTS.seed,
+    name: str = "one run",
+) -> AuditResult:
+    """Try to refute a claim from one output of a mechanism whose data included each of m canaries at random.
+
+    The function equals `audit_scores` with `independence=None`: scores may depend on each other in any way.
+
+    Args:
+        scores: (m,), how strongly the output suggests that each canary was included.  Higher scores mean a stronger
+            suggestion; +-inf is allowed.
+        included: (m,), booleans: whether each canary was included.  The scores may depend on the inclusion only through
+            the output.
+        claim: The claim to test, or text for `parse_claim`; None to measure only.  The claim is about adding or
+            removing one canary; see `inference.one_run` for the theorems.
+        confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
+        included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
+            number of canaries was drawn at random, without replacement.
+        run: (m,), the name or number of each canary's run, if the canaries come from several independent runs.  Each
+            run must have fresh coins.
+        seed: Seed of the order of equal scores; see `audit_scores`.  If None, the result records a fresh seed.
+        name: Name of the audit in reports.
+
+    Returns:
+        The result, without a certified trade-off curve, because a single run bounds no curve.
+
+    Raises:
+        ValueError: If a score is NaN, no canary was included or all were, the arrays differ in length, or the
+            confidence is not allowed.
+    """
+    began = time.perf_counter()
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
+    if values.ndim != 1:
+        raise ValueError(f"scores must be one number for each canary, got an array of shape {values.shape}")
+    if np.any(np.isnan(values)):
+        raise ValueError(f"scores must be numbers, got nan for canary {int(np.argmax(np.isnan(values)))}")
+    if truth.shape != values.shape:
+        raise ValueError(f"included must be a boolean for each of {len(values)} canaries, got shape {truth.shape}")
+    if not np.all((truth == 0) | (truth == 1)):
+        raise ValueError("included must consist of booleans (or 0 and 1)")
+    if not len(values):
+        raise ValueError("scores must hold the score of at least one canary, got none")
+    into = truth.astype(bool)
+    dependent: tuple[str, ...] = ()
+    if run is not None:
+        labels = np.asarray(run)
+        if labels.shape != values.shape:
+            raise ValueError(f"run must name the run of each of {len(values)} canaries, got shape {labels.shape}")
+        dependent = _same_coins(labels, into, drawn=included_at_random == "fixed_number")
+        run = (labels[~into], labels[into])
+    return audit_given(
+        Given(([], []), (values[~into], values[into])),
+        claim,
+        Design(independence=None, inclusion=check_design(None, included_at_random), run=run),
+        confidence=confidence,
+        seed=seed,
+        name=name,
+        began=began,
+        chosen_seed=seed is not None,
+        dependent=dependent,
+    )
+
+
+def _same_coins(run: AnyArray, included: AnyArray, *, drawn: bool) -> tuple[str, ...]:
+    """Name two runs that included exactly the same canaries, if this coincidence is improbable (`_BY_CHANCE`).
+
+    A run whose canaries are sorted by inclusion is skipped, because their order carries no information.
+    """
+    names = np.unique(run)
+    seen: dict[bytes, Any] = {}
+    for label in names:
+        coins = included[run == label]
+        m, choices = len(coins), 2 ** len(coins)
+        if drawn:
+            choices = math.comb(m, int(coins.sum()))
+        if np.count_nonzero(coins[1:] != coins[:-1]) < 2 or len(names) ** 2 > _BY_CHANCE * choices:
+            continue
+        if (same := seen.setdefault(coins.tobytes(), label)) is not label:
+            return (
+                f"the runs {same} and {label} included exactly the same canaries: runs are independent only if each "
+                "run has fresh coins",
+            )
+    return ()

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.independence import MIN_OUTPUTS
 from dpaudit.engine.region import PROBES, describe_region, query_words
-from dpaudit.engine.seen import MIN_OUTPUTS
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.binomial import clopper_pearson
 from dpaudit.inference.fixed.regions import deviations, threshold_for_claim

@@ -1,11 +1,9 @@
 """Combines the scores of attacks into one estimate of the log-likelihood ratio, learned from past trials only."""
 
+from dpaudit.learning.blocks import FIRST_FIT, STREAM, Settings
 from dpaudit.learning.few_values import FewValues, scores_frequencies
-from dpaudit.learning.hindsight import Moment
-from dpaudit.learning.learner import Learner
+from dpaudit.learning.learner import Learner, Moment, symmetric_columns
 from dpaudit.learning.score import Score
-from dpaudit.learning.settings import FIRST_FIT, STREAM, Settings
-from dpaudit.learning.symmetric import symmetric_columns
 from dpaudit.learning.weights import Experts
 
 __all__ = [

@@ -125,19 +125,17 @@ def attack_classes() -> dict[str, AttackClass]:
                 places[_former_names(kind)[0] if _former_names(kind) else words] = kind
     found = [kind for _, kind in sorted(places.items())]
     found += [point.load() for point in entry_points(group=ENTRY_POINTS)]
-    return {kind.name: kind for kind in found if _needs_nothing(kind)}
+    optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return {
+        kind.name: kind
+        for kind in found
+        if all(p.default is not p.empty or p.kind in optional for p in inspect.signature(kind).parameters.values())
+    }
 
 
 def _former_names(kind: AttackClass) -> tuple[str, ...]:
     """Return the names that an attack had in earlier versions, oldest first.  Users may still pass a former name."""
     return tuple(getattr(kind, "former_names", ()))
-
-
-def _needs_nothing(kind: AttackClass) -> bool:
-    return all(
-        parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        for parameter in inspect.signature(kind).parameters.values()
-    )
 
 
 def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: bool = False) -> list[Attack]:

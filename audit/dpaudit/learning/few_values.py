@@ -125,6 +125,7 @@ class FewValues:
     claim: InitVar[TradeoffFunction]  # symmetrized
     _epsilon: float = field(init=False)  # privacy loss that the claim allows with a larger probability than `_delta`
     _delta: float = field(init=False)
+    _most: int = field(init=False)  # largest number of values
     trials: int = field(default=0, init=False)  # number of counted trials of the pair
     _shared: tuple[list[tuple[FewValues, int]], ...] = field(init=False)  # for d0 and d1: (pair with it, its side)
     _counts: tuple[Counter[Hashable], Counter[Hashable]] = field(init=False)  # outputs of d0 and of d1 with each value
@@ -137,6 +138,7 @@ class FewValues:
         self._counts = Counter(), Counter()
         self._delta = float(claim.delta(np.array([_FAR]))[0])
         self._epsilon = float(claim.epsilon(self._delta)) if self._delta < 1 else math.inf
+        self._most = MAX_VALUES_RARE if self._delta else MAX_VALUES
         self._useless = not self._epsilon < _FAR / 2
 
     @classmethod
@@ -161,40 +163,31 @@ class FewValues:
         self.trials += len(block[0])
         for counts, side in zip(self._counts, block, strict=True):
             distinct = side.distinct()
-            if len(distinct.index) <= self._most:
+            if few := len(distinct.index) <= self._most:
                 counts.update(dict(zip(distinct.value_keys(), np.bincount(distinct.places).tolist(), strict=True)))
-            if len(distinct.index) > self._most or len(self._values) > self._most:
+            if not few or len(self._counts[0].keys() | self._counts[1].keys()) > self._most:
                 self._useless, self._counts = True, (Counter(), Counter())
                 return
 
-    @property
-    def _most(self) -> int:
-        return MAX_VALUES_RARE if self._delta else MAX_VALUES
-
-    @property
-    def _values(self) -> list[Hashable]:
-        return list(self._counts[0] | self._counts[1])
-
     def score(self) -> ValueScores | None:
         """Return the scores of the values, learned from past outputs only; None if the attacks score the outputs."""
-        if self._score is None and self._enough:
-            values = self._values
-            sides = [[other._counts[side] for other, side in shared] for shared in self._shared]
-            counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
-            total0, total1 = (sum(one.total() for one in side) for side in sides)
-            ratios = shrunken_excess(counts[0], counts[1], (total0, total1), self._epsilon)
-            if self._delta:
-                ratios = beyond(ratios, counts[0] / total0, counts[1] / total1, self._epsilon)
-            self._used = True
-            self._score = ValueScores(dict(zip(values, ratios.tolist(), strict=True)))
-        return self._score
-
-    @property
-    def _enough(self) -> bool:
-        trials, values = (MIN_TRIALS_RARE, MIN_VALUES_RARE) if self._delta else (MIN_TRIALS, MIN_VALUES)
-        if self._delta and len(self._values) <= MAX_VALUES_EARLY and self._counts[0].keys() != self._counts[1].keys():
+        if self._score is not None or self._useless:
+            return self._score
+        values = list(self._counts[0] | self._counts[1])
+        trials, fewest = (MIN_TRIALS_RARE, MIN_VALUES_RARE) if self._delta else (MIN_TRIALS, MIN_VALUES)
+        if self._delta and len(values) <= MAX_VALUES_EARLY and self._counts[0].keys() != self._counts[1].keys():
             trials = MIN_TRIALS_EARLY
-        return not self._useless and self.trials >= trials and len(self._values) >= values
+        if self.trials < trials or len(values) < fewest:
+            return None
+        sides = [[other._counts[side] for other, side in shared] for shared in self._shared]
+        counts = [np.array([sum(one[key] for one in side) for key in values]) for side in sides]
+        total0, total1 = (sum(one.total() for one in side) for side in sides)
+        ratios = shrunken_excess(counts[0], counts[1], (total0, total1), self._epsilon)
+        if self._delta:
+            ratios = beyond(ratios, counts[0] / total0, counts[1] / total1, self._epsilon)
+        self._used = True
+        self._score = ValueScores(dict(zip(values, ratios.tolist(), strict=True)))
+        return self._score
 
     def in_hindsight(self) -> BinCounts | None:
         """Return how often the present score would have had each bin on all past outputs; None if there is no score."""
@@ -202,7 +195,5 @@ class FewValues:
         if score is None:
             return None
         bins = bin_of(np.array(list(score.ratios.values())))
-        found = np.zeros((2, BINS), dtype=np.int64)
-        for side, counts in zip(found, self._counts, strict=True):
-            np.add.at(side, bins, [counts[key] for key in score.ratios])
-        return found
+        times = [[counts[key] for key in score.ratios] for counts in self._counts]
+        return np.array([np.bincount(bins, side, minlength=BINS) for side in times]).astype(np.int64)

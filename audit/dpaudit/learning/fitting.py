@@ -1,20 +1,36 @@
-"""Fits the attacks of one pair: schedules the fits, selects their data, and handles their failures."""
+"""Fits the attacks of one pair: schedules the fits, selects their data, and handles their failures.
+
+At the end of the pilot of a fixed audit, attacks with a method `fit_second_stage` are fitted a last time, to far more
+outputs.  Outputs that are held out of these fits determine the weights (`score.stacked`).  The score is then final.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from dpaudit.learning.attack import Attack, Scorer, sees
-from dpaudit.learning.blocks import Block, PastOutputs, alike, encoding_of, view_of
-from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread, pointwise
-from dpaudit.learning.score import Clock, KnownScores, Score
-from dpaudit.learning.settings import FIRST_FIT, SETTLED, Settings
-from dpaudit.learning.weights import Mixing
+from dpaudit.learning.blocks import (
+    FIRST_FIT,
+    SETTLED,
+    Block,
+    PastOutputs,
+    Settings,
+    alike,
+    encoding_of,
+    joined,
+    plain,
+    view_of,
+)
+from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_thread, pieces, pointwise, protected
+from dpaudit.learning.score import Clock, KnownScores, Score, Stacked, stacked
+from dpaudit.learning.weights import ModelWeights
 from dpaudit.numerics import Array, fit_logistic, linear, out_of_fold
 from dpaudit.outputs import VIEWS, Encoding, Targets, View
 from dpaudit.running.streams import stream
@@ -22,10 +38,19 @@ from dpaudit.running.streams import stream
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:
     """Calibrate a scorer by a logistic curve (Platt 1999) that is fitted to out-of-fold scores from three folds."""
-    held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
+
+    def held_scores(fold_scorer: Scorer, view: View) -> Array:
+        found = np.asarray(fold_scorer(view) if len(view) else [], dtype=np.float64)
+        if found.shape != (len(view),) or np.isnan(found).any():
+            raise ValueError(f"scores must be {len(view)} numbers without nan, got shape {found.shape}")
+        return found
+
+    held = np.concatenate(out_of_fold(lambda a, b: partial(held_scores, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]
-    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-    centre, spread = (float(np.median(finite)), float(np.std(finite)) or 1.0) if len(finite) else (0.0, 1.0)
+    low, high, centre, spread = 0.0, 0.0, 0.0, 1.0
+    if len(finite):
+        low, high, centre = float(finite.min()), float(finite.max()), float(np.median(finite))
+        spread = float(np.std(finite)) or 1.0
 
     def design(scores: Array) -> Array:
         """Return an array (n, 3): the standardised scores, the indicators of +inf, and the indicators of -inf."""
@@ -45,18 +70,6 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
     return scores
 
 
-def _numbers(scorer: Scorer, view: View) -> Array:
-    """Return the scores of held-out outputs.  Raise ValueError if their shape is not (n,) or a score is NaN."""
-    if not len(view):
-        return np.zeros(0)
-    found = np.asarray(scorer(view), dtype=np.float64)
-    if found.shape != (len(view),):
-        raise ValueError(f"scores must have shape ({len(view)},), got {found.shape}")
-    if np.isnan(found).any():
-        raise ValueError("scores must be numbers, got nan")
-    return found
-
-
 @dataclass(eq=False)
 class Fitting:
     """The attacks of one pair, together with the scorers that they have learned so far."""
@@ -65,8 +78,8 @@ class Fitting:
     seed: int
     pair: int
     settings: Settings
-    mixing: Mixing
-    targets: Targets = (None, None)  # the rows in which the datasets of the pair differ
+    mixing: ModelWeights
+    targets: Targets  # the rows in which the datasets of the pair differ
     trials: int = field(default=0, init=False)
     last_fit: int = field(default=0, init=False)  # number of trials at the last fit
     next_full_fit: int = field(default=FIRST_FIT, init=False)  # number of trials at the next fit of all attacks
@@ -115,7 +128,7 @@ class Fitting:
                 del self.scorers[index]
 
     def refit(self, memory: PastOutputs) -> None:
-        self.mixing.model_weights.fade(self.last_fit / self.trials)
+        self.mixing.fade(self.last_fit / self.trials)
         self.last_fit = self.trials
         seen = memory.gather(self.encoding)
         changed = self._encode(seen)
@@ -136,7 +149,7 @@ class Fitting:
 
     def drop(self, index: int, why: str) -> None:
         self.dropped.add(index)
-        self.mixing.model_weights.leave(index)
+        self.mixing.leave(index)
         self.scorers.pop(index, None)
         self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
 
@@ -146,7 +159,7 @@ class Fitting:
             return "dropped after a failure, see the warnings"
         if index in self.negligible:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
-        if self.mixing.model_weights.away(index):
+        if self.mixing.away(index):
             return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, getattr(self.attacks[index], "from_trials", 0)):
             return "not used: too few outputs"
@@ -178,7 +191,7 @@ class Fitting:
 
     def _due(self, index: int, attack: Attack) -> bool:
         """Return whether to fit an attack now."""
-        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
+        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.suspended(index, self.trials)):
             return False
         first: int = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
         if self.trials < first:
@@ -205,7 +218,7 @@ class Fitting:
                 recent[most] = seen[0].latest(most), seen[1].latest(most)
             view0, view1 = (view_of(side, self.encoding, view) for side in recent[most])
             if not self.suits(attack, view0, view1):
-                self.mixing.model_weights.leave(index)
+                self.mixing.leave(index)
                 return
             scorer = fit(attack, view0, view1, rng)
             with one_thread():  # the fit may have loaded another library that uses threads
@@ -226,4 +239,87 @@ class Fitting:
             )
             return
         self.scorers[index] = scorer
-        self.mixing.model_weights.join(index, self.trials)
+        self.mixing.join(index, self.trials)
+
+    def students(self, memory: PastOutputs) -> list[int]:
+        """Return the indices of the attacks whose second stage is applicable to the stored outputs."""
+        assert self.encoding is not None
+        if not (some := plain(memory.blocks)[-1:]):
+            return []
+        views = [view_of(side.latest(self.settings.max_vocabulary), self.encoding, "features") for side in some[0]]
+        able = [i for i, one in enumerate(self.attacks) if hasattr(one, "fit_second_stage") and i not in self.dropped]
+        return [i for i in able if self._surely_suits(i, *views)]
+
+    def second_stage(self, memory: PastOutputs, blocks: list[Block]) -> tuple[Stacked, tuple[Array, Array]] | None:
+        """Fit attacks to two thirds of all outputs, and weights to the others, which are new; return their scores.
+
+        The list of blocks is emptied.  The result is None if too few outputs can be held out.
+        """
+        numbers = plain([*memory.blocks, *blocks])
+        new = sum(len(block[0]) for block in numbers if block in blocks)
+        held = min(new, round(self.settings.held_share * sum(len(block[0]) for block in numbers)))
+        if held < self.settings.min_fit_rows:
+            return None
+        seen0, seen1 = joined(numbers)
+        del numbers
+        blocks.clear()
+        fitted = seen0.first(len(seen0) - held), seen1.first(len(seen1) - held)
+        unseen = seen0.latest(held), seen1.latest(held)
+        students = self.students(memory)
+        for index, weight in self.mixing.weights(self.scorers).items():
+            if weight < self.settings.min_weight:  # it would slow down the scoring of all later outputs
+                del self.scorers[index]
+                self.negligible.add(index)
+        mixture = self.score()
+        columns = [[np.concatenate([mixture.mixed(piece) for piece in pieces(side)])] for side in unseen]
+        refitted: dict[int, Scorer] = {}
+        for index in students:
+            with self.clock.running(index):
+                scorer = self._student(index, fitted)
+            if scorer is None:
+                continue
+            answers = [[mixture.ask(index, scorer, "features", piece) for piece in pieces(side)] for side in unseen]
+            if failure := next((words for side in answers for _, words in side if words), ""):
+                self._warn_of_student(index, failure)
+                continue
+            refitted[index] = scorer
+            for column, side in zip(columns, answers, strict=True):
+                column.append(np.concatenate([scores for scores, _ in side]))
+        columns0, columns1 = (np.column_stack(side) for side in columns)
+        final = stacked(refitted, columns0, columns1, self.mixing.experts)
+        most = self.settings.max_judged_outputs
+        memory.blocks, memory.whole = [(unseen[0].latest(most), unseen[1].latest(most))], []
+        return final, (final(columns0), final(columns1))
+
+    def _surely_suits(self, index: int, view0: View, view1: View) -> bool:
+        with suppress(Exception):  # an exception in an attack must not end the audit
+            return self.suits(self.attacks[index], view0, view1)
+        return False
+
+    def _student(self, index: int, seen: Block) -> Scorer | None:
+        """Fit one attack in the second stage; return its scorer, or None if the attack fails or returns None."""
+        assert self.encoding is not None
+        attack, encoding = cast(Any, self.attacks[index]), self.encoding
+        view0, view1 = (view_of(side, encoding, "features") for side in seen)
+        if not self._surely_suits(index, view0, view1):
+            return None
+        try:
+            rng, foreign = stream(self.seed, "study", self.pair, index), is_foreign(attack)
+            if foreign:
+                view0, view1 = copied(view0), copied(view1)
+            scorer = attack.fit_second_stage(view0, view1, rng)
+            if scorer is None:
+                return None
+            scorer = protected(scorer) if foreign else scorer
+            probes = (view_of(side.latest(self.settings.max_vocabulary), encoding, "features") for side in seen)
+            others = stream(self.seed, "company", self.pair, index)
+            if pointwise(scorer, next(probes), next(probes), others, thorough=foreign):
+                return cast(Scorer, scorer)
+            self._warn_of_student(index, "gave the same output different scores in different blocks")
+        except Exception as error:  # an exception in an attack must not end the audit
+            self._warn_of_student(index, f"raised {type(error).__name__}: {error}")
+        return None
+
+    def _warn_of_student(self, index: int, why: str) -> None:
+        name = self.attacks[index].name
+        self.warnings.append(f"attack {name} {why} in its second stage; its earlier score is used")

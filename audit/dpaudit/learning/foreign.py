@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,41 +22,33 @@ from dpaudit.outputs import Outputs, View
 from dpaudit.running.streams import kept_global_randomness
 from dpaudit.values import Output
 
+_LARGEST_SCORE = 60.0  # nats; larger absolute scores, including infinite ones, are clipped to it
+_PIECE = 65_536  # number of outputs that are scored in one call
+_PROBES = 256  # number of past outputs by which a new scorer is tested
+RECHECKED = 64  # largest number of outputs of a block that are scored again in another block
+_PROBES_ALONE = 3  # number of these outputs that are scored again one at a time
 _BRINGS_THREADS = ("scipy.linalg", "sklearn", "sklearn.ensemble", "torch", "xgboost", "lightgbm", "jaxlib", "faiss")
-# controllers by loaded libraries, cached because their construction is slow
-_known: dict[tuple[bool, ...], ThreadpoolController] = {}
+_known: dict[tuple[bool, ...], ThreadpoolController] = {}  # by loaded libraries, because their construction is slow
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit all loaded native thread pools (BLAS, OpenMP) to one thread."""
     loaded = tuple(name in sys.modules for name in _BRINGS_THREADS)
-    controller = _known.get(loaded)
-    if controller is None:
+    if loaded not in _known:
         _known.clear()
-        controller = _known[loaded] = ThreadpoolController()
-    # this check is faster than setting the limit again
-    if all(pool.get_num_threads() == 1 for pool in controller.lib_controllers):
+        _known[loaded] = ThreadpoolController()
+    controller = _known[loaded]
+    limited = all(pool.get_num_threads() == 1 for pool in controller.lib_controllers)  # faster than a limit
+    with nullcontext() if limited else controller.limit(limits=1):
         yield
-        return
-    with controller.limit(limits=1):
-        yield
-
-
-_OWN = "dpaudit_attacks"  # the package of built-in attacks
 
 
 def is_foreign(attack: Attack) -> bool:
     """Return whether an attack runs third-party code: code of its own class, or a user's function in its settings."""
-    if type(attack).__module__.partition(".")[0] != _OWN:
+    if type(attack).__module__.partition(".")[0] != "dpaudit_attacks" or not is_dataclass(attack):
         return True
-    settings = _settings_of(type(attack))
-    return settings is None or not all(_plain(getattr(attack, name)) for name in settings)
-
-
-@cache
-def _settings_of(kind: type) -> tuple[str, ...] | None:
-    return tuple(setting.name for setting in fields(kind)) if is_dataclass(kind) else None
+    return not all(_plain(getattr(attack, setting.name)) for setting in fields(attack))
 
 
 def _plain(value: object) -> bool:
@@ -107,13 +98,6 @@ def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
         yield
 
 
-_MAX_SCORE = 60.0  # maximum absolute score in nats; larger scores, including infinite ones, are clipped to it
-_MAX_PIECE = 65_536  # maximum number of outputs that are scored in one call, to limit the memory for their views
-_MAX_PROBES = 256  # maximum number of past outputs by which a new scorer is tested
-MAX_AGAIN = 64  # maximum number of outputs of a block that are scored again in another block
-_PROBES_ALONE = 3  # number of these outputs that are scored again one at a time
-
-
 def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
     """Compute the scores of n outputs by a scorer, and handle exceptions that the scorer raises.
 
@@ -136,7 +120,7 @@ def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
     elif np.isnan(values).any():
         failure = "returned NaN"
         values = np.where(np.isnan(values), 0.0, values)
-    return np.clip(values, -_MAX_SCORE, _MAX_SCORE), failure
+    return np.clip(values, -_LARGEST_SCORE, _LARGEST_SCORE), failure
 
 
 def same(scores: Array, again: Array) -> bool:
@@ -147,11 +131,11 @@ def same(scores: Array, again: Array) -> bool:
 def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator, *, thorough: bool) -> bool:
     """Test whether the score of an output depends on this output only."""
     if thorough:
-        half = _MAX_PROBES // 2
+        half = _PROBES // 2
         ends = [view[max(0, len(view) - half) :] for view in (view0, view1)]
         past: View = np.concatenate(ends) if isinstance(ends[0], np.ndarray) else [*ends[0], *ends[1]]
         n = len(past)
-        others = rng.permutation(n)[: rng.integers(1, min(MAX_AGAIN, n) + 1)]
+        others = rng.permutation(n)[: rng.integers(1, min(RECHECKED, n) + 1)]
         chosen = [others, *rng.integers(n, size=(_PROBES_ALONE, 1))]
     else:
         past = _picked(view0, np.arange(0, len(view0), max(1, len(view0) // 3)))
@@ -164,10 +148,7 @@ def _picked(view: View, at: npt.NDArray[np.intp]) -> View:
     return view[at] if isinstance(view, np.ndarray) else [view[i] for i in at]
 
 
-def in_pieces(
-    compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs, *, size: int = _MAX_PIECE
-) -> tuple[Array, str]:
-    """Compute scores and the first failure, "" if none, of many outputs in pieces, to limit the memory for views."""
-    starts = range(0, len(outputs), size)
-    found = [compute(outputs.take(np.arange(i, min(i + size, len(outputs))))) for i in starts]
-    return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")
+def pieces(outputs: Outputs, size: int = _PIECE) -> Iterator[Outputs]:
+    """Yield many outputs in pieces that are scored one after another, to limit the memory for their views."""
+    for start in range(0, len(outputs), size):
+        yield outputs.take(np.arange(start, min(start + size, len(outputs))))

@@ -1,37 +1,66 @@
 """Learns to distinguish outputs of the two datasets of one pair.
 
 A learner scores fresh outputs, judges its attacks by these scores, stores the outputs, and refits the attacks at
-certain numbers of trials.  Each of these steps is implemented in a separate module.
-
-At the end of the pilot of a fixed audit, attacks with a method `fit_second_stage` are fitted a last time, to far more
-outputs.  Outputs that are held out of these fits determine the weights (`score.stacked`).  The score is then final.
+certain numbers of trials.  It also freezes scores, and applies them to later outputs, to find a region for the witness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, cast
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack, Scorer, sees
-from dpaudit.learning.blocks import Block, PastOutputs, as_outputs, joined, plain, view_of
+from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.learning.attack import Attack, sees
+from dpaudit.learning.blocks import TRIAL_PERIOD, Block, PastOutputs, Settings, as_outputs, encoding_of, view_of
 from dpaudit.learning.few_values import FewValues
 from dpaudit.learning.fitting import Fitting
-from dpaudit.learning.foreign import as_it_was, copied, guarded, in_pieces, is_foreign, pointwise, protected
-from dpaudit.learning.hindsight import Hindsight, Moment
-from dpaudit.learning.score import Rechecks, Score, Stacked, stacked
-from dpaudit.learning.settings import MAX_TRIED, Settings
-from dpaudit.learning.weights import Experts, Mixing
+from dpaudit.learning.foreign import as_it_was, fit, guarded, is_foreign, pieces, same
+from dpaudit.learning.score import Rechecks, Score, Stacked
+from dpaudit.learning.weights import BinCounts, Experts, ModelWeights
 from dpaudit.numerics import Array
-from dpaudit.outputs import Encoding, Outputs, PlainEncoding, Targets, View
-from dpaudit.running.streams import stream
-from dpaudit.values import RawOutputs
+from dpaudit.outputs import Encoding, Outputs, PlainEncoding, Targets
+from dpaudit.values import Output, RawOutputs
 
 _SURE = 0.98  # weight of attacks with a tested model in the mixture from which on frequencies do not replace it
+_PIECE = 8_192  # number of outputs that are scored at once; their features fit into the processor's cache
+_PROBES = 32  # number of outputs of each dataset that are scored again to verify that a frozen score has not changed
+_COLUMNS = 8  # number of columns with numbers, and number of other columns, that tests of independence use at most
+
+Columns = tuple[Array, Array]  # the k columns of n outputs of d0, (n, k), and the k columns of m outputs of d1, (m, k)
+
+
+def _no_counts() -> BinCounts:
+    return np.zeros((2, BINS), dtype=np.int64)
+
+
+@dataclass(kw_only=True, eq=False)
+class Moment:
+    """A score that was frozen during an audit, with the histogram of its values on later outputs.
+
+    The attributes `score`, `number` and `before` are fixed before the first output counted in `after` is sampled.
+    """
+
+    score: Score
+    chosen_expert: int | None  # attack whose scores alone were bet on when the score was frozen; None for the mixture
+    number: int  # 1 for the score that was frozen first, 2 for the next score, and so on
+    before: BinCounts  # (2, BINS), counts of the scores that were bet on since the previous score was frozen
+    after: BinCounts = field(default_factory=_no_counts)  # (2, BINS), counts of the values on later outputs
+    trials: int  # number of trials of the learner up to which outputs were counted in `after`
+    closed: bool = False  # whether counting has stopped because the memory dropped outputs before they were counted
+    probes: Block | None = None  # outputs that verify a third-party score when they are scored again
+    probed: tuple[Array, ...] = ()  # scores of the outputs in `probes`, computed when the score was frozen
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the score has not changed.  A refit of a third-party attack may modify its earlier scorer."""
+        return self.probes is None or all(map(same, _asked_now(self.score, self.probes), self.probed))
+
+
+def _asked_now(score: Score, sides: Block) -> tuple[Array, ...]:
+    with guarded(score.attacks):
+        return tuple(score.anew(side) for side in sides)
 
 
 @dataclass(eq=False)
@@ -47,15 +76,16 @@ class Learner:
     few_values: FewValues | None = field(default=None, init=False)  # replaces scores of the attacks for few values
     untouched: list[Attack | None] = field(init=False)  # copies from before any fit; None if there is no copy
     _stacked: Stacked | None = field(default=None, init=False)  # the stacked score after the second stage
+    _moments: list[Moment] = field(default_factory=list, init=False)  # the two scores frozen last, oldest first
+    _since: BinCounts = field(default_factory=_no_counts, init=False)  # counts of scores bet on since the last of them
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.untouched = [as_it_was(attack) for attack in self.attacks]
         self._ahead: dict[int, float] = {i: getattr(one, "head_start", 0.0) for i, one in enumerate(self.attacks)}
-        self._mixing = Mixing(self.experts, settings.choice_growth, self._ahead)
+        self._mixing = ModelWeights(self._ahead, self.experts, settings.choice_growth)
         self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing, self.targets)
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
-        self._hindsight = Hindsight(settings.first_moment)
         self._rechecks = Rechecks(self.seed, self.pair)
 
     @property
@@ -71,8 +101,8 @@ class Learner:
     @property
     def max_block_trials(self) -> int | None:
         """The maximum number of trials in a block, because attacks on trial may be slow; None if there is none."""
-        weights, attacks = self._mixing.model_weights, self._fitting.scorers
-        return MAX_TRIED if any(weights.on_trial(index, self.trials) for index in attacks) else None
+        on_trial = any(self._mixing.on_trial(index, self.trials) for index in self._fitting.scorers)
+        return TRIAL_PERIOD if on_trial else None
 
     @property
     def trials_since_fit(self) -> int:
@@ -122,7 +152,7 @@ class Learner:
 
     def mean_loss(self, attack: int) -> float:
         """Return the mean log-loss of an attack on unseen outputs, in nats; NaN if there are no unseen outputs."""
-        return self._mixing.model_weights.mean_loss(attack)
+        return self._mixing.mean_loss(attack)
 
     def absence(self, attack: int) -> str:
         """Return a description of the reason why an attack is not in use."""
@@ -158,14 +188,17 @@ class Learner:
         (parts0, parts1), (scores0, scores1), failures = self._rechecks.of_each(sides, score)
         most = self.settings.max_judged_outputs
         judged0, judged1 = ({i: scores[:most] for i, scores in part.items()} for part in (parts0, parts1))
-        self._mixing.judge(judged0, judged1, alone=len(self.attacks) == 1)
+        self._mixing.judge(judged0, judged1)
         for i, failure in failures.items():
             self._fitting.drop(i, failure)
-        self._hindsight.count(scores0, scores1)
+        self._since += [bin_counts(scores0), bin_counts(scores1)]
         return scores0, scores1
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
-        """Store as many outputs of d0 as of d1, and refit the attacks if enough were stored since the last fit."""
+        """Store as many outputs of d0 as of d1, and refit the attacks if enough were stored since the last fit.
+
+        Each time the number of trials has doubled, the score is frozen for `hindsight`.
+        """
         assert self._stacked is None, "a stacked score learns no more"
         block = as_outputs(outputs0), as_outputs(outputs1)
         if self.few_values is not None:
@@ -175,9 +208,24 @@ class Learner:
         if self.trials < self.next_fit:
             return
         self._fitting.refit(self._memory)
-        if self._hindsight.due(self.trials):
-            score = replace(self.current(), known={}).without_light_attacks(self.settings.min_frozen_weight)
-            self._hindsight.freeze(score, self._mixing.chosen_expert, self._memory.latest)
+        frozen_at = self._moments[-1].score.trials if self._moments else self.settings.first_moment // 2
+        if self.trials >= 2 * frozen_at and self._since.any(axis=1).all():
+            self._freeze()
+
+    def _freeze(self) -> None:
+        score = replace(self.current(), known={}).without_light_attacks(self.settings.min_frozen_weight)
+        moment = Moment(
+            score=score,
+            chosen_expert=self._mixing.chosen_expert,
+            number=self._moments[-1].number + 1 if self._moments else 1,
+            before=self._since,
+            trials=score.trials,
+        )
+        if any(is_foreign(score.attacks[i]) for i in score.scorers):
+            moment.probes = self.latest(_PROBES)
+            moment.probed = _asked_now(score, moment.probes)
+        self._moments = [*self._moments[-1:], moment]
+        self._since = _no_counts()
 
     def hindsight(self) -> list[Moment]:
         """Return the scores that were frozen earlier, oldest first, with the counts of their values on later outputs.
@@ -186,14 +234,33 @@ class Learner:
         alone, the scores that were frozen before this decision are omitted.
         """
         self._catch_up()
-        return self._hindsight.moments(self._mixing.chosen_expert)
+        chosen = self._mixing.chosen_expert
+        counted = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
+        return [moment for moment in counted if moment.frozen and (chosen is None or moment.chosen_expert == chosen)]
+
+    def _catch_up(self) -> None:
+        """Count the values of the frozen scores on all outputs that came later and are still stored."""
+        for moment in self._moments:
+            due = self.trials - moment.trials
+            if not due or moment.closed:
+                continue
+            sides = self.latest(due)
+            if len(sides[0]) < due:
+                moment.closed = True
+                continue
+            with guarded(moment.score.attacks):
+                moment.after += [
+                    bin_counts(np.concatenate([moment.score.unguarded(piece) for piece in pieces(side, _PIECE)]))
+                    for side in sides
+                ]
+            moment.trials = self.trials
 
     @property
     def max_second_stage_trials(self) -> int:
         """The maximum number of outputs of each dataset in the second stage; 0 if no attack has a second stage."""
         encoding, settings = self.encoding, self.settings
         with guarded(self.attacks):
-            if not self.ready or not isinstance(encoding, PlainEncoding) or not _students(self._fitting, self._memory):
+            if not self.ready or not isinstance(encoding, PlainEncoding) or not self._fitting.students(self._memory):
                 return 0
         by_numbers = settings.max_second_stage_numbers // encoding.columns
         return min(settings.max_second_stage_rows, by_numbers, self._memory.max_rows_by_size)
@@ -205,103 +272,79 @@ class Learner:
         outputs are plain numbers.
         """
         with guarded(self.attacks):
-            found = _last_fit(self._fitting, self._memory, blocks)
+            found = self._fitting.second_stage(self._memory, blocks)
         if found is None:
             return None
         self._stacked, scores = found
         self._fitting.known.clear()
         return scores
 
-    def _catch_up(self) -> None:
-        self._hindsight.catch_up(self.trials, self._memory.latest)
+
+def symmetric_columns(
+    learner: Learner, outputs0: Sequence[Output], outputs1: Sequence[Output], rng: np.random.Generator, *, refit: bool
+) -> tuple[Columns, Columns]:
+    """Compute columns of features and a column of scores that do not depend on the order of the outputs.
+
+    Tests of exchangeability need them, because the scores of an audit were learned from earlier outputs.  The attack
+    with the largest weight is fitted to these outputs, and then computes the scores of the same outputs.  An attack may
+    remember the order of earlier outputs, so a copy of the attack from before the audit is used.
+
+    Theorem:
+        If the outputs of a dataset are exchangeable, then the rows of its columns are exchangeable, given the attack.
+
+    Proof:
+        The encoding and the attack receive the outputs in a uniformly random order.  Given the outputs as a multiset,
+        this random order is independent of the order of the runs.  So the fitted function is also independent of the
+        order of the runs.  This function maps each output to its row.
+
+    The column of scores has shape (n, 0) if `refit` is false or if the attack fails.
+    """
+    orders = [rng.permutation(len(outputs)) for outputs in (outputs0, outputs1)]
+    sides = [
+        Outputs.read([outputs[i] for i in order]) for outputs, order in zip((outputs0, outputs1), orders, strict=True)
+    ]
+    encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary, learner.targets)
+    columns: list[Array] = [np.asarray(view_of(side, encoding, "features")) for side in sides]
+    nothing = [np.zeros((len(order), 0)) for order in orders]
+    if any(len(matrix) < len(order) for matrix, order in zip(columns, orders, strict=True)):
+        columns = nothing  # the encoding cannot represent some outputs
+    if total := columns[0].shape[1]:
+        numeric = encoding.numeric
+        chosen = [*_spaced(0, numeric), *_spaced(numeric, total)]
+        selected = [matrix[:, chosen] for matrix in columns]
+        if numeric > 1:  # the sum of several numbers is a column, too
+            with np.errstate(all="ignore"):
+                sums = [matrix[:, :numeric].sum(axis=1) for matrix in columns]
+            selected = [np.column_stack(both) for both in zip(selected, sums, strict=True)]
+        columns = selected
+    scores = (_refitted_scores(learner, sides, encoding, rng) if refit else None) or nothing
+    (a, b), (c, d) = (
+        [matrix[np.argsort(order)] for matrix, order in zip(found, orders, strict=True)] for found in (columns, scores)
+    )
+    return (a, b), (c, d)
 
 
-def _last_fit(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Stacked, tuple[Array, Array]] | None:
-    """Fit attacks to two thirds of all outputs, and the weights to the others, which are new; return their scores."""
-    if (parts := _split(fitting, memory, blocks)) is None:
+def _spaced(start: int, stop: int) -> list[int]:
+    """Return at most `_COLUMNS` evenly spaced integers in the range [start, stop)."""
+    return sorted({int(i) for i in np.linspace(start, stop - 1, max(0, min(_COLUMNS, stop - start)))})
+
+
+def _refitted_scores(
+    learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.random.Generator
+) -> list[Array] | None:
+    """Fit the strongest attack to the outputs, and return their scores as a column of each side; None if it fails."""
+    weights = learner.weights()
+    strongest = learner.untouched[max(weights, key=lambda i: weights[i])] if weights else None
+    attack = as_it_was(strongest)  # the copy protects `untouched` against changes by the fit
+    if attack is None:
         return None
-    (fitted, unseen), students = parts, _students(fitting, memory)
-    for index, weight in fitting.mixing.weights(fitting.scorers).items():
-        if weight < fitting.settings.min_weight:  # it would slow down the scoring of all later outputs
-            del fitting.scorers[index]
-            fitting.negligible.add(index)
-    mixture = fitting.score()
-    columns = [[in_pieces(lambda some: (mixture.mixed(some), ""), side)[0]] for side in unseen]
-    refitted: dict[int, Scorer] = {}
-    for index in students:
-        with fitting.clock.running(index):
-            scorer = _student(fitting, index, fitted)
-        if scorer is None:
-            continue
-        found = [in_pieces(partial(mixture.ask, index, scorer, "features"), side) for side in unseen]
-        if failure := found[0][1] or found[1][1]:
-            _warn(fitting, index, failure)
-            continue
-        refitted[index] = scorer
-        for side, (scores, _) in zip(columns, found, strict=True):
-            side.append(scores)
-    columns0, columns1 = (np.column_stack(side) for side in columns)
-    final = stacked(refitted, columns0, columns1, fitting.mixing.experts)
-    most = fitting.settings.max_judged_outputs
-    memory.blocks, memory.whole = [(unseen[0].latest(most), unseen[1].latest(most))], []
-    return final, (final(columns0), final(columns1))
-
-
-def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:
-    """Divide the outputs into those for the fits and held-out new ones; return None if too few can be held out."""
-    numbers = plain([*memory.blocks, *blocks])
-    new = sum(len(block[0]) for block in numbers if block in blocks)
-    held = min(new, round(fitting.settings.held_share * sum(len(block[0]) for block in numbers)))
-    if held < fitting.settings.min_fit_rows:
+    with guarded(learner.attacks):
+        try:
+            views = [view_of(side, encoding, sees(attack)) for side in sides]
+            scorer = fit(attack, views[0], views[1], rng)
+            found = [np.array(scorer(view), dtype=np.float64) for view in views]
+        except (Exception, SystemExit):  # an exception in an attack must not end the audit
+            return None
+    if any(scores.shape != (len(side),) for scores, side in zip(found, sides, strict=True)):
         return None
-    seen0, seen1 = joined(numbers)
-    del numbers
-    blocks.clear()
-    fitted = seen0.first(len(seen0) - held), seen1.first(len(seen1) - held)
-    return fitted, (seen0.latest(held), seen1.latest(held))
-
-
-def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
-    """Return the indices of the attacks whose second stage is applicable to the stored outputs."""
-    assert fitting.encoding is not None
-    able = [i for i, one in enumerate(fitting.attacks) if hasattr(one, "fit_second_stage") and i not in fitting.dropped]
-    if not (some := plain(memory.blocks)[-1:]):
-        return []
-    views = [view_of(side.latest(fitting.settings.max_vocabulary), fitting.encoding, "features") for side in some[0]]
-    return [i for i in able if _suits(fitting, i, *views)]
-
-
-def _suits(fitting: Fitting, index: int, view0: View, view1: View) -> bool:
-    with suppress(Exception):  # an exception in an attack must not end the audit
-        return fitting.suits(fitting.attacks[index], view0, view1)
-    return False
-
-
-def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
-    """Fit one attack in the second stage; return its scorer, or None if the attack fails or returns None."""
-    assert fitting.encoding is not None
-    attack, encoding = cast(Any, fitting.attacks[index]), fitting.encoding
-    view0, view1 = (view_of(side, encoding, "features") for side in seen)
-    try:
-        if not _suits(fitting, index, view0, view1):
-            return None
-        rng, foreign = stream(fitting.seed, "study", fitting.pair, index), is_foreign(attack)
-        if foreign:
-            view0, view1 = copied(view0), copied(view1)
-        scorer = attack.fit_second_stage(view0, view1, rng)
-        if scorer is None:
-            return None
-        scorer = protected(scorer) if foreign else scorer
-        probes = (view_of(side.latest(fitting.settings.max_vocabulary), encoding, "features") for side in seen)
-        others = stream(fitting.seed, "company", fitting.pair, index)
-        if pointwise(scorer, next(probes), next(probes), others, thorough=foreign):
-            return scorer
-        _warn(fitting, index, "gave the same output different scores in different blocks")
-    except Exception as error:  # an exception in an attack must not end the audit
-        _warn(fitting, index, f"raised {type(error).__name__}: {error}")
-    return None
-
-
-def _warn(fitting: Fitting, index: int, why: str) -> None:
-    name = fitting.attacks[index].name
-    fitting.warnings.append(f"attack {name} {why} in its second stage; its earlier score is used")
+    return [np.round(scores, 9)[:, None] for scores in found]

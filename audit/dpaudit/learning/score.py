@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dpaudit.learning.attack import Attack, Scorer, sees
 from dpaudit.learning.blocks import Block, as_outputs
 from dpaudit.learning.few_values import ValueScores
-from dpaudit.learning.foreign import MAX_AGAIN, asked, guarded, is_foreign, same
+from dpaudit.learning.foreign import RECHECKED, asked, guarded, is_foreign, same
 from dpaudit.learning.weights import DIGITS, Experts, weighted_mean
 from dpaudit.numerics import Array, fit_logistic, linear
 from dpaudit.outputs import Encoding, OutputError, Outputs
@@ -80,7 +80,7 @@ def stacked(refitted: Mapping[int, Scorer], columns0: Array, columns1: Array, ex
 _STACKED = -1  # key of the stacked score in the cache `KnownScores`
 KnownScores = dict[int, dict[Hashable, float]]
 """A cache of the scores of recurring values by their keys, for each attack index and for `_STACKED`."""
-_MAX_KNOWN = 512  # maximum number of values in a block whose scores are cached
+_KNOWN = 512  # values of a block whose scores are cached, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +138,7 @@ class Score:
         """Compute the scores of outputs as `__call__` does, but without `foreign.guarded`, which the caller applies."""
         if self.stacked is None:
             return self.mixed(outputs)
-        return self._by_value(_STACKED, outputs, lambda some: (self._stacked(some, self.mixed), ""))[0]
+        return self._by_value(_STACKED, outputs, lambda some: (self._stacked(some, self.mixed(some)), ""))[0]
 
     def mixed(self, outputs: Outputs) -> Array:
         """Combine the scores that the attacks give to n outputs; shape (n,)."""
@@ -158,7 +158,8 @@ class Score:
 
     def anew(self, outputs: Outputs) -> Array:
         """Compute the scores of n outputs without the cache, in order to verify earlier scores; shape (n,)."""
-        return self._mixed_anew(outputs) if self.stacked is None else self._stacked(outputs, self._mixed_anew)
+        mixed = self.combined({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, outputs)
+        return mixed if self.stacked is None else self._stacked(outputs, mixed)
 
     def of_attack_anew(self, index: int, outputs: Outputs) -> tuple[Array, str]:
         """Compute the same scores and description as `of_attack`, but without the cache."""
@@ -177,19 +178,16 @@ class Score:
                 values[~unknown_outputs], failure = asked(scorer, fitting.view(self.encoding, view))
             return values, failure
 
-    def _mixed_anew(self, outputs: Outputs) -> Array:
-        return self.combined({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, outputs)
-
-    def _stacked(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
+    def _stacked(self, outputs: Outputs, mixed: Array) -> Array:
         assert self.stacked is not None
         found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
-        return self.stacked(np.column_stack([mixed(outputs), *found]))
+        return self.stacked(np.column_stack([mixed, *found]))
 
     def _by_value(
         self, index: int, outputs: Outputs, compute: Callable[[Outputs], tuple[Array, str]]
     ) -> tuple[Array, str]:
         """Apply a function to n outputs, but only once to each value if values recur, which saves time only."""
-        if not outputs.recurs or len((distinct := outputs.distinct()).index) > _MAX_KNOWN:
+        if not outputs.recurs or len((distinct := outputs.distinct()).index) > _KNOWN:
             return compute(outputs)
         known, keys, failure = self.known.setdefault(index, {}), distinct.value_keys(), ""
         if new := [at for at, key in enumerate(keys) if key not in known]:
@@ -255,13 +253,23 @@ class Rechecks:
         return first, 1 - first
 
     def _again(self, sides: Block) -> list[tuple[Outputs, npt.NDArray[np.intp]]]:
-        """Select some outputs of a block, read them again from the raw outputs, and return them with their indices."""
+        """Read a few random outputs of a block again; return them in random order, with their places in d0, then d1."""
         self._checks += 1
+        rng = stream(self.seed, "check", self.pair, self._checks)
+        n0, n = len(sides[0]), len(sides[0]) + len(sides[1])
+        size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(RECHECKED, n) + 1))
+        at = rng.permutation(n)[:size] if n < 10 * RECHECKED else rng.choice(n, size, replace=False)
+        places = at[at < n0], at[at >= n0]
         try:
-            return list(again(sides, stream(self.seed, "check", self.pair, self._checks)))
+            found = [(sides[0].read_again(places[0]), places[0]), (sides[1].read_again(places[1] - n0), places[1])]
+            if len(places[0]) and len(places[1]):
+                order = rng.permutation(size)
+                both = Outputs.join([some for some, _ in found])
+                return [(both.read_again(order), np.concatenate(places)[order])]
         except OutputError as error:  # a user's encoder may raise an exception when it reads an output again
             self.void = self.void or f"an output could not be read a second time ({error})"
             return []
+        return [(some, there) for some, there in found if len(there)]
 
     def _accuse(self, attacks: Sequence[Attack], suspects: list[int]) -> None:
         """Declare the counted scores invalid, because the score of an output may depend on more than this output."""
@@ -271,19 +279,3 @@ class Rechecks:
             f"attack {names} gave the same output different scores in different blocks or at different times; "
             "a score may depend on a single output only"
         )
-
-
-def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
-    """Select a few outputs at random, and yield them in random order with their places among those of d0, then d1."""
-    n0 = len(sides[0])
-    n = n0 + len(sides[1])
-    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(MAX_AGAIN, n) + 1))
-    at = rng.permutation(n)[:size] if n < 10 * MAX_AGAIN else rng.choice(n, size, replace=False)
-    of_d0 = at < n0
-    found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
-    found = [(some, places) for some, places in found if len(places)]
-    if len(found) == 2:
-        order = rng.permutation(size)
-        both, places = Outputs.join([found[0][0], found[1][0]]), np.concatenate([found[0][1], found[1][1]])
-        found = [(both.read_again(order), places[order])]
-    yield from found

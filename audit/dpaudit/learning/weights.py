@@ -27,25 +27,20 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.grid import BINS, rows_of_bin_counts
-from dpaudit.learning.settings import FIRST_FIT, MAX_TRIED, SETTLED
+from dpaudit.learning.blocks import FIRST_FIT, SETTLED, TRIAL_PERIOD
 from dpaudit.numerics import Array
 
-# exponent of the discount: losses are multiplied by (trials at the last fit / trials now) to this power
-_FADING_POWER = 2.0
-_MAX_BEHIND = 10.0  # nats above the least loss at which an attack is suspended
+_FADING_POWER = 2.0  # losses are multiplied by (trials at the last fit / trials now) to this power
+_TOO_FAR_BEHIND = 10.0  # nats above the least loss at which an attack is suspended
 _BEHIND_ON_RETURN = 3.0  # nats above the least loss to which the loss of an attack is set after a suspension
-# minimum number of trials of an attack before its suspension; fewer trials would miss violations in few outputs
-_MIN_TRIALS_BEFORE = 400
+_TRIALS_BEFORE_SUSPENSION = 400  # fewer trials of an attack would miss violations in few outputs
 _BEHIND_ON_JOINING = 2.0  # nats above the loss of the mixture at which the loss of a late attack starts
-
-
 DIGITS = 9  # number of decimals of a score; further decimals might depend on the position of an output in its block
 BinCounts = npt.NDArray[np.int64]
 """The number of scores in each bin, for outputs of d0 and for outputs of d1; shape (2, BINS)."""
 
-_MIN_LEAD_ALONE = 1.0  # minimum lead in log-wealth (nats) at which an attack replaces the mixture
-# lead in log-wealth (nats): an attack that leads the mixture by more is not suspended (`learning.weights`)
-_MIN_LEAD_SPARED = 0.3
+_LEAD_ALONE = 1.0  # lead in log-wealth (nats) from which on an attack replaces the mixture
+_LEAD_SPARED = 0.3  # lead in log-wealth (nats) from which on an attack is not suspended
 _MIXTURE = -1  # key of the mixture in dicts with attack indices as keys
 
 
@@ -57,10 +52,9 @@ class Experts:
     chosen_expert: int | None = field(default=None, init=False)  # attack used alone; None for the mixture
     # indices of the attacks that must not be suspended, because they lead the mixture
     ahead: frozenset[int] = field(default=frozenset(), init=False)
-    _counts: dict[int, BinCounts] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
+    _counts: dict[int, BinCounts] = field(
+        default_factory=lambda: {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}, init=False
+    )
 
     def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
         """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts."""
@@ -74,9 +68,9 @@ class Experts:
         """Select one of the given attacks or the mixture, and update `chosen_expert` and `ahead`."""
         mixture = self.worth(self._counts[_MIXTURE])
         won = {attack: self.worth(self._counts[attack]) for attack in attacks if attack in self._counts}
-        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _MIN_LEAD_SPARED)
+        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _LEAD_SPARED)
         best = max(self.ahead, key=lambda attack: won[attack], default=None)
-        clear = best is not None and won[best] > max(mixture, 0.0) + _MIN_LEAD_ALONE
+        clear = best is not None and won[best] > max(mixture, 0.0) + _LEAD_ALONE
         self.chosen_expert = best if clear else None
 
     def forget(self, attack: int) -> None:
@@ -96,24 +90,32 @@ def log_loss(scores0: Array, scores1: Array) -> float:
 
 @dataclass
 class ModelWeights:
-    """The discounted losses and weights of the attacks in use, and the suspensions of other attacks."""
+    """How well each attack has predicted unseen outputs: weights, suspensions, and the choice of one attack alone."""
 
     head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
-    _losses: dict[int, float] = field(default_factory=dict)  # attack index -> discounted loss in nats
-    _since: dict[int, int] = field(default_factory=dict)  # attack -> trials when it joined or returned
-    _suspended_until: dict[int, int] = field(default_factory=dict)  # attack -> trials at the end
-    _true: dict[int, tuple[float, int]] = field(default_factory=dict)  # attack -> undiscounted loss, outputs
-    _combined: float = 0.0  # discounted loss of the mixture, in nats
-    _scored: int = 0  # number of trials whose outputs have been scored
+    experts: Experts | None = None  # may select one attack to be used alone; None to always use the mixture
+    choice_growth: float = 1.1  # factor by which the number of trials must grow before this selection is revised
+    _losses: dict[int, float] = field(default_factory=dict, init=False)  # attack index -> discounted loss in nats
+    _since: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials when it joined or returned
+    _suspended_until: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials at the end
+    _true: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)  # attack -> whole loss, outputs
+    _combined: float = field(default=0.0, init=False)  # discounted loss of the mixture, in nats
+    _scored: int = field(default=0, init=False)  # number of trials whose outputs have been scored
+    _next_choice: int = field(default=FIRST_FIT, init=False)
+
+    @property
+    def chosen_expert(self) -> int | None:
+        """The index of the attack whose scores alone are bet on; None if bets use the mixture."""
+        return None if self.experts is None else self.experts.chosen_expert
 
     def join(self, attack: int, trials: int) -> None:
         """Add a new attack, or end the suspension of an attack.  An attack in use is not changed."""
-        if attack in self._losses and attack not in self._suspended_until:
-            return
-        if attack in self._losses:  # the attack was suspended
+        if self.away(attack):
             self._losses[attack] = self._best() + _BEHIND_ON_RETURN
-        else:
+        elif attack not in self._losses:
             self._losses[attack] = self._combined + (_BEHIND_ON_JOINING if self._scored else 0.0)
+        else:
+            return
         self._suspended_until.pop(attack, None)
         self._since[attack] = trials
 
@@ -129,14 +131,27 @@ class ModelWeights:
         """Return whether an attack has been suspended and has not returned, even if its suspension has ended."""
         return attack in self._suspended_until
 
-    def weights(self, attacks: list[int]) -> dict[int, float]:
+    def weights(self, attacks: Collection[int], *, mixture: bool = False) -> dict[int, float]:
+        """Return the weights of the given attacks, which sum to 1; those in the mixture even if one is used alone."""
+        if self.chosen_expert in attacks and not mixture:
+            return {i: float(i == self.chosen_expert) for i in attacks}
         losses = {i: self._losses[i] - self.head_starts.get(i, 0.0) for i in attacks}
         least = min(losses.values(), default=0.0)
         raw = {i: math.exp(least - loss) for i, loss in losses.items()}
         total = sum(raw.values())
         return {i: value / total for i, value in raw.items()}
 
-    def count(self, losses: dict[int, float], combined: float, n: int) -> None:
+    def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array]) -> None:
+        """Record how well the scores of fresh outputs of d0 and d1, by each attack, predict the dataset."""
+        weights = self.weights(parts0, mixture=True)
+        n = len(next(iter(parts0.values())))
+        mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
+        self.count({i: log_loss(parts0[i], parts1[i]) for i in parts0}, log_loss(*mixture), n)
+        if self.experts is not None:
+            self.experts.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
+
+    def count(self, losses: Mapping[int, float], combined: float, n: int) -> None:
+        """Add the losses of the attacks and of the mixture on n fresh outputs of each dataset."""
         for attack, loss in losses.items():
             self._losses[attack] += loss
             total, scored = self._true.get(attack, (0.0, 0))
@@ -144,14 +159,27 @@ class ModelWeights:
         self._combined += combined
         self._scored += n
 
-    def suspend(self, attacks: list[int], trials: int, spared: Collection[int] = ()) -> list[int]:
+    def choose(self, attacks: Collection[int], trials: int) -> list[int]:
+        """Select the mixture or one attack for the next bets; suspend attacks with large losses, and return them."""
+        if self.experts is None:
+            return self.suspend(attacks, trials)
+        if trials >= self._next_choice:
+            self.experts.judge(attacks)
+            self._next_choice = math.ceil(trials * self.choice_growth)
+        behind = self.suspend(attacks, trials, spared=self.experts.ahead)
+        for attack in behind:
+            self.experts.forget(attack)
+        return behind
+
+    def suspend(self, attacks: Collection[int], trials: int, spared: Collection[int] = ()) -> list[int]:
         """Suspend the attacks whose loss exceeds the least loss by too much, and return them."""
         best = min((self._losses[i] for i in attacks), default=0.0)
-        behind = []
-        for attack in attacks:
-            if attack not in spared and self._tried(attack, trials) and self._losses[attack] - best > _MAX_BEHIND:
-                self._suspended_until[attack] = 2 * trials
-                behind.append(attack)
+        behind = [
+            i
+            for i in attacks
+            if i not in spared and self._tried(i, trials) and self._losses[i] - best > _TOO_FAR_BEHIND
+        ]
+        self._suspended_until |= dict.fromkeys(behind, 2 * trials)
         return behind
 
     def on_trial(self, attack: int, trials: int) -> bool:
@@ -159,6 +187,7 @@ class ModelWeights:
         return self._since.get(attack, 0) >= SETTLED and not self._tried(attack, trials)
 
     def fade(self, share: float) -> None:
+        """Discount all losses, when the last fit was at this share of the trials."""
         best, kept = self._best(), share**_FADING_POWER
         self._losses = {attack: best + kept * (loss - best) for attack, loss in self._losses.items()}
         self._combined = best + kept * (self._combined - best)
@@ -171,53 +200,7 @@ class ModelWeights:
     def _tried(self, attack: int, trials: int) -> bool:
         """Return whether enough fresh outputs have been scored to judge an attack that joined or returned."""
         since = self._since[attack]
-        return trials - since >= (max(_MIN_TRIALS_BEFORE, since // 8) if since < SETTLED else MAX_TRIED)
+        return trials - since >= (max(_TRIALS_BEFORE_SUSPENSION, since // 8) if since < SETTLED else TRIAL_PERIOD)
 
     def _best(self) -> float:
         return min((loss for i, loss in self._losses.items() if i not in self._suspended_until), default=self._combined)
-
-
-@dataclass(eq=False)
-class Mixing:
-    """The record of how well each attack has predicted the datasets of unseen outputs."""
-
-    experts: Experts | None  # object that may select one attack to be used alone; None to always use the mixture
-    choice_growth: float  # factor by which the number of trials must grow before the selection is revised
-    head_starts: Mapping[int, float] = field(default_factory=dict)  # attack index -> head start in nats; 0 by default
-    model_weights: ModelWeights = field(init=False)
-    _next_choice: int = field(default=FIRST_FIT, init=False)
-
-    def __post_init__(self) -> None:
-        self.model_weights = ModelWeights(self.head_starts)
-
-    @property
-    def chosen_expert(self) -> int | None:
-        """The index of the attack whose scores alone are bet on; None if bets use the mixture."""
-        return None if self.experts is None else self.experts.chosen_expert
-
-    def weights(self, attacks: Collection[int]) -> dict[int, float]:
-        """Return the weights of the given attacks; the weights sum to 1."""
-        if self.chosen_expert in attacks:
-            return {i: float(i == self.chosen_expert) for i in attacks}
-        return self.model_weights.weights(list(attacks))
-
-    def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
-        weights = self.model_weights.weights(list(parts0))
-        n = len(next(iter(parts0.values())))
-        mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
-        losses = {i: log_loss(parts0[i], parts1[i]) for i in parts0}
-        self.model_weights.count(losses, log_loss(*mixture), n)
-        if self.experts is not None and not alone:
-            self.experts.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
-
-    def choose(self, attacks: Collection[int], trials: int) -> list[int]:
-        """Select the mixture or one attack for the next bets; suspend attacks with large losses, and return them."""
-        if self.experts is not None and trials >= self._next_choice:
-            self.experts.judge(attacks)
-            self._next_choice = math.ceil(trials * self.choice_growth)
-        ahead = self.experts.ahead if self.experts is not None else frozenset()
-        suspended = self.model_weights.suspend(list(attacks), trials, spared=ahead)
-        for attack in suspended:
-            if self.experts is not None:
-                self.experts.forget(attack)
-        return suspended

@@ -240,7 +240,7 @@ class Sweep:
     """The outcome of `dpaudit sweep`.
 
     If all claims are true, the probability that the command reports any violation is at most `false_alarm`; see
-    `engine.next_cell`.
+    `engine.schedule`.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT

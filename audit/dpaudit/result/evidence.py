@@ -219,7 +219,7 @@ def concluded(
 
 
 def disagreement(verdict: Verdict, p_value: float, *, confidence: float, valid: bool) -> str:
-    """Say that a verdict does not follow from a p-value; "" if it may.  See the table of `engine.verdict.ruling`."""
+    """Say that a verdict does not follow from a p-value; "" if it may; see `engine.result_parts.ruling`."""
     significance = 1 - confidence
     refuted = valid and p_value <= significance * (1 + (_NEARLY if verdict is Verdict.VIOLATION else -_NEARLY))
     if (verdict is Verdict.VIOLATION) == refuted and (valid or verdict is Verdict.INCONCLUSIVE):

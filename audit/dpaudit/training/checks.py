@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.plan_scores import fewest_scores
-from dpaudit.engine.provenance import training_words
-from dpaudit.engine.score_design import Independence
-from dpaudit.engine.seen import not_whole, pool_words, shown
+from dpaudit.engine.independence import not_whole, pool_words, shown
+from dpaudit.engine.result_parts import training_words
+from dpaudit.engine.score_design import Independence, fewest_scores
 from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.inference.independence.signs import KEPT, SUSPICIOUS, coupling, dependence
 from dpaudit.numerics import AnyArray, Array
@@ -117,7 +116,7 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
     """Return the sign that runs take their seeds from a common pool; if they do, no guarantee holds.
 
     Independent continuous scores never repeat.  Others, such as an accuracy, usually lie on a grid if they repeat, or
-    occur on both datasets.  The sign is a strong suspicion (`engine.seen`), not a test with a level.
+    occur on both datasets.  The sign is a strong suspicion (`engine.independence`), not a test with a level.
     """
     found = pool_words([list(side[:KEPT]) for side in (outputs0, outputs1)], (pair.d0, pair.d1))
     words = (

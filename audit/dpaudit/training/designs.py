@@ -23,9 +23,9 @@ from dpaudit.claims.comparison import violates
 from dpaudit.engine.arguments import EQUAL, check_mechanism, check_neighbours, claim_of
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.engine.read_scores import order_doubts, read_scores
-from dpaudit.engine.rows import observed_curve
-from dpaudit.engine.score_design import Independence, check_independence
-from dpaudit.engine.scores import Design, audit_given
+from dpaudit.engine.result_parts import observed_curve
+from dpaudit.engine.score_design import Design, Independence, check_independence
+from dpaudit.engine.scores import audit_given
 from dpaudit.learning.attack import Attack
 from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.pair import Pair, check_relation

@@ -1,4 +1,8 @@
-"""Records whether the outputs on a dataset ever varied.  If not: no noise, a fixed seed, or a cache."""
+"""What outputs show about the independence of their runs: whether they vary, repeat values, or depend on their order.
+
+A test of exchangeability requires columns of numbers that do not depend on the order of the outputs.  The scores of an
+audit depend on this order, because the score of a later output was learned from earlier outputs.
+"""
 
 from __future__ import annotations
 
