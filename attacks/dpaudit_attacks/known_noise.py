@@ -1,6 +1,6 @@
 """Additive noise of a known law, and randomised responses, whose parameters are maximum-likelihood estimates.
 
-The laws are those of `noise_laws`, `vector_laws` and `responses`.  The attack suits outputs only if a law fits the
+The laws are those of `noise_laws` and `responses`.  The attack suits outputs only if a law fits the
 outputs of both datasets.  A law has few parameters and is recognised after some fifty outputs.  Other attacks learn the
 whole shape of the ratio.
 """
@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import chdtri, softmax
 
 from dpaudit.numerics import Array
-from dpaudit_attacks.noise_laws import CONTINUOUS, DISCRETE, Fit, Fitted
+from dpaudit_attacks.noise_laws import CONTINUOUS, DISCRETE, VECTORS, Fit, Fitted
+from dpaudit_attacks.ratios import LEVEL, FittedLaw, RowLaw
 from dpaudit_attacks.responses import KARY, RESPONSES
-from dpaudit_attacks.vector_laws import VECTORS, FittedLaw, RowLaw
 
 Laws = Mapping[str, RowLaw]
 
@@ -28,7 +28,6 @@ _SAMPLE = 2_000  # number of outputs of each dataset by which laws are compared 
 _MAX_ROWS = 50_000  # maximum number of outputs of each dataset in a fit
 _MAX_NUMBERS = 2**21  # maximum number of numbers of each dataset in a fit, beyond the sample
 _CELLS = 10  # number of cells of the test of a law
-_LEVEL = 1e-4  # probability that the test rejects a law that is right
 _MIN_VALUES = 3  # minimum number of different integers; attacks on frequencies suit fewer values
 _MAX_INTEGER = 2.0**40  # integers are not told apart from their neighbours by the laws beyond this magnitude
 _BEHIND = 12.0  # nats by which a law may be less likely than the best law and still be tested
@@ -163,4 +162,4 @@ def _agrees(law: Fitted, x0: Array, x1: Array) -> bool:
         counted = np.bincount(np.searchsorted(edges, x, side="left"), minlength=len(edges) + 1)
         expected = len(x) * np.diff(np.concatenate([[0.0], cdf(edges), [1.0]]))
         statistic += float(np.sum((counted - expected) ** 2 / np.maximum(expected, 1.0)))
-    return statistic <= float(chdtri(max(1, 2 * len(edges) - 3), _LEVEL))
+    return statistic <= float(chdtri(max(1, 2 * len(edges) - 3), LEVEL))

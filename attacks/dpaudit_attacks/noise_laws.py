@@ -1,7 +1,13 @@
 """Laws of additive noise with maximum-likelihood estimates, for use by `known_noise`.  This file contains no attack.
 
-A law is fitted to outputs x0 of d0, (n0,), and x1 of d1, (n1,).  `CONTINUOUS` laws expect numbers of order one, and
-`DISCRETE` laws expect integers.  A law has one location for each dataset, and one scale for both or one for each.
+**Numbers.**  A law is fitted to outputs x0 of d0, (n0,), and x1 of d1, (n1,).  `CONTINUOUS` laws expect numbers of
+order one, and `DISCRETE` laws expect integers.  A law has one location for each dataset, and one scale for both or one
+for each.
+
+**Vectors.**  The noise of all coordinates is independent, with one scale for all coordinates or one for each.  Often
+the locations differ in few coordinates.  So each difference is replaced by its posterior mean under a prior: it is 0
+with probability 1 - share, and otherwise normal around 0.  Share and variance are averaged over a grid, weighted by the
+likelihood of all differences (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
 """
 
 from __future__ import annotations
@@ -12,11 +18,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import chdtri, logsumexp, ndtr
 
-from dpaudit.numerics import Array
+from dpaudit.numerics import Array, linear
+from dpaudit_attacks.ratios import LEVEL, FittedLaw, RowLaw, independent
 
-Function = Callable[[Array], Array]
 _LEAST = 1e-9  # smallest scale of continuous noise, for numbers of order one
 _REACH = 40.0  # outputs further than this number of scales from a location count as this far away
 _STEPS = np.linspace(0.05, 0.95, 10)  # shares of a step of the staircase that belong to its upper part
@@ -35,10 +41,9 @@ _APART = 0.5
 class Fitted:
     """A law that was fitted to the outputs of both datasets."""
 
-    # of all outputs, in nats, minus half of log n for each parameter (Schwarz 1978), minus a penalty for the law
-    log_likelihood: float
-    ratio: Function  # maps finite numbers (n,) to log-likelihood ratios (n,) in nats
-    cdf: tuple[Function, Function]  # cumulative distribution functions under d0 and under d1
+    log_likelihood: float  # as in `FittedLaw`, and minus a penalty for the law
+    ratio: Callable[[Array], Array]  # maps finite numbers (n,) to log-likelihood ratios (n,) in nats
+    cdf: tuple[Callable[[Array], Array], Callable[[Array], Array]]  # cumulative distribution functions for d0 and d1
 
 
 Parts = tuple[
@@ -79,10 +84,6 @@ def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted |
     )
 
 
-def _gaussian(rest: Array, s: float) -> Array:
-    return np.asarray(-0.5 * (rest / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi))
-
-
 def _linear(x: Array, m0: float, m1: float, s: float) -> Array:
     """Return the ratios of Gaussian noise, which are linear; at most those of outputs 40 scales beyond a location."""
     low, high = min(m0, m1) - _REACH * s, max(m0, m1) + _REACH * s
@@ -100,11 +101,7 @@ def _clipped(x: Array, m0: float, m1: float, s: float) -> Array:
     return ratios
 
 
-def _laplace(rest: Array, s: float) -> Array:
-    return -np.abs(rest) / s - math.log(2 * s)
-
-
-def laplace_cdf(rest: Array, s: float) -> Array:
+def _laplace_cdf(rest: Array, s: float) -> Array:
     tail = np.exp(-np.abs(rest) / s) / 2
     return np.where(rest > 0, 1 - tail, tail)
 
@@ -112,13 +109,7 @@ def laplace_cdf(rest: Array, s: float) -> Array:
 def _decay(rest: Array) -> float:
     """Return the scale -1 / log a of geometric noise, whose probabilities are proportional to a^|k|."""
     distance = float(np.mean(np.abs(rest)))  # equals 2 a / (1 - a^2) at the maximum of the likelihood
-    if distance <= 0:
-        return 0.0
-    return -1 / math.log((math.hypot(1, distance) - 1) / distance)
-
-
-def _geometric(rest: Array, s: float) -> Array:
-    return -np.abs(rest) / s + math.log(math.tanh(0.5 / s))
+    return -1 / math.log((math.hypot(1, distance) - 1) / distance) if distance > 0 else 0.0
 
 
 def _geometric_cdf(rest: Array, s: float) -> Array:
@@ -138,9 +129,7 @@ _VARIANCES = (_MASSES * _LATTICE**2).sum(axis=1) / _MASSES.sum(axis=1)
 
 def _sigma(rest: Array) -> float:
     variance = float(np.mean(rest**2))
-    if variance <= 0:
-        return 0.0
-    return float(np.interp(variance, _VARIANCES, _SIGMAS)) if variance < _VARIANCES[-1] else math.sqrt(variance)
+    return float(np.interp(variance, _VARIANCES, _SIGMAS)) if 0 < variance < _VARIANCES[-1] else math.sqrt(variance)
 
 
 def _discrete_gaussian(rest: Array, s: float) -> Array:
@@ -176,7 +165,7 @@ def _uniform(x0: Array, x1: Array, *, gap: float) -> Fitted | None:
     def ratio(x: Array) -> Array:
         return signs * np.where(x < left, -max(only_low, 0.0), np.where(x > right, max(only_high, 0.0), 0.0))
 
-    def rising(x: Array) -> Function:
+    def rising(x: Array) -> Callable[[Array], Array]:
         start = float(x.min())
         return lambda at: np.clip((np.floor(at) - start + 1 if gap else at - start) / width, 0.0, 1.0)
 
@@ -224,7 +213,7 @@ def _staircase(x0: Array, x1: Array) -> Fitted | None:
 _NORMAL: Parts = (
     lambda x: float(np.mean(x)),
     lambda rest: float(np.sqrt(np.mean(rest**2))),
-    _gaussian,
+    lambda rest, s: np.asarray(-0.5 * (rest / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi)),
     lambda rest, s: np.asarray(ndtr(rest / s)),
     _linear,
     0.0,
@@ -232,16 +221,24 @@ _NORMAL: Parts = (
 _DOUBLE_EXPONENTIAL: Parts = (
     lambda x: float(np.median(x)),
     lambda rest: float(np.mean(np.abs(rest))),
-    _laplace,
-    laplace_cdf,
+    lambda rest, s: -np.abs(rest) / s - math.log(2 * s),
+    _laplace_cdf,
     _clipped,
     _APART,
 )
 _INTEGER_NORMAL: Parts = (_integer_mean, _sigma, _discrete_gaussian, _discrete_gaussian_cdf, _linear, 0.0)
-_TWO_SIDED_GEOMETRIC: Parts = (lambda x: math.floor(np.median(x)), _decay, _geometric, _geometric_cdf, _clipped, 0.0)
+_TWO_SIDED_GEOMETRIC: Parts = (
+    lambda x: math.floor(np.median(x)),
+    _decay,
+    lambda rest, s: -np.abs(rest) / s + math.log(math.tanh(0.5 / s)),
+    _geometric_cdf,
+    _clipped,
+    0.0,
+)
 
 Fit = Callable[[Array, Array], Fitted | None]
 
+# laws of numbers, of integers and of vectors by name
 CONTINUOUS: Mapping[str, Fit] = {
     "gaussian": partial(_located, parts=_NORMAL, one_scale=True),
     "gaussian, two scales": partial(_located, parts=_NORMAL, one_scale=False),
@@ -250,8 +247,6 @@ CONTINUOUS: Mapping[str, Fit] = {
     "uniform": partial(_uniform, gap=0.0),
     "staircase": _staircase,
 }
-"""Laws of continuous noise by name."""
-
 DISCRETE: Mapping[str, Fit] = {
     "gaussian": partial(_located, parts=_INTEGER_NORMAL, one_scale=True),
     "gaussian, two scales": partial(_located, parts=_INTEGER_NORMAL, one_scale=False),
@@ -259,4 +254,108 @@ DISCRETE: Mapping[str, Fit] = {
     "laplace, two scales": partial(_located, parts=_TWO_SIDED_GEOMETRIC, one_scale=False),
     "uniform": partial(_uniform, gap=1.0),
 }
-"""Laws of noise on the integers by name."""
+
+
+_MAX_COLUMNS = 256  # of vectors that are fitted, and that are tested for independence
+_CELLS = 10  # number of cells of each column in the test of a law
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    location: Callable[[Array], Array]  # of each column of outputs (n, d)
+    size: Callable[[Array], Array]  # of outputs minus their locations, elementwise; the scale is a power mean of it
+    scale: Callable[[Array], Array]  # mean size -> scale
+    lost: int  # degrees of freedom that the two locations of a column take from the mean size
+    log_density: Callable[[Array, Array], Array]  # of outputs minus their locations, by scales
+    cdf: Callable[[Array], Array]  # cumulative distribution function for scale 1
+    ratio: Callable[[Array, Array], Array]  # of outputs minus middles, by differences of locations, for scale 1; (n,)
+
+
+def _clipped_rows(rest: Array, differences: Array) -> Array:
+    half = np.abs(differences) / 2
+    return linear(np.clip(rest, -half, half), 2 * np.sign(differences))
+
+
+_GAUSSIAN = _Noise(
+    location=lambda x: np.asarray(x.mean(axis=0)),
+    size=lambda rest: rest**2,
+    scale=np.sqrt,
+    lost=2,
+    log_density=lambda rest, s: -0.5 * (rest / s) ** 2 - np.log(s) - 0.5 * math.log(2 * math.pi),
+    cdf=ndtr,
+    ratio=lambda rest, differences: linear(np.clip(rest, -_REACH, _REACH), differences),
+)
+_LAPLACE = _Noise(
+    location=lambda x: np.asarray(np.median(x, axis=0)),
+    size=np.abs,
+    scale=lambda size: size,
+    lost=1,
+    log_density=lambda rest, s: -np.abs(rest) / s - np.log(2 * s),
+    cdf=lambda x: _laplace_cdf(x, 1.0),
+    ratio=_clipped_rows,
+)
+
+
+def shrunken(z: Array) -> Array:
+    """Return the factors by which estimated differences are multiplied, so that they become posterior means."""
+    d = len(z)
+    shares = np.minimum(1.0, 2.0 ** np.arange(0, math.ceil(math.log2(d)) + 1) / d)[:, None, None]
+    variances = np.geomspace(0.25, max(4.0, 4 * float(np.max(z**2))), 24)[:, None]
+    with np.errstate(divide="ignore"):
+        differ = np.log(shares) - 0.5 * np.log1p(variances) + 0.5 * z**2 * variances / (1 + variances)
+        either = np.logaddexp(np.log1p(-shares), differ)  # log-likelihoods, relative to no difference at all
+    weights = either.sum(axis=2)
+    weights = np.exp(weights - logsumexp(weights))
+    factors = np.exp(differ - either) * variances / (1 + variances)
+    return np.asarray(np.einsum("sv,svj->j", weights, factors))
+
+
+def _fit_rows(outputs0: Array, outputs1: Array, *, noise: _Noise, one_scale: bool) -> FittedLaw | None:
+    """Fit noise to vectors (n0, d) and (n1, d), d >= 2; return None if a column does not vary."""
+    n0, n1, d = len(outputs0), len(outputs1), outputs0.shape[1]
+    if not 2 <= d <= _MAX_COLUMNS:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        m0, m1 = noise.location(outputs0), noise.location(outputs1)
+        rest0, rest1 = outputs0 - m0, outputs1 - m1
+        sizes = (noise.size(rest0).sum(axis=0) + noise.size(rest1).sum(axis=0)) / (n0 + n1 - noise.lost)
+        scales = noise.scale(np.full(d, sizes.mean()) if one_scale else sizes)
+        differences, middles = m1 - m0, m0 / 2 + m1 / 2
+        if not (np.isfinite(differences).all() and np.isfinite(scales).all() and np.all(sizes > 0)):
+            return None
+        found = float(noise.log_density(rest0, scales).sum() + noise.log_density(rest1, scales).sum())
+        differences = differences / scales
+        differences = differences * shrunken(differences / math.sqrt(1 / n0 + 1 / n1))
+    parameters = 2 * d + (1 if one_scale else d)
+
+    def ratio(outputs: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest = (outputs - middles) / scales
+        if np.isnan(rest).any():
+            rest[np.isnan(rest)] = 0.0
+        return noise.ratio(rest, differences)
+
+    return FittedLaw(
+        found - parameters / 2 * math.log(n0 + n1),
+        ratio,
+        lambda: _rows_agree((rest0 / scales, rest1 / scales), noise.cdf),
+    )
+
+
+def _rows_agree(sides: tuple[Array, Array], cdf: Callable[[Array], Array]) -> bool:
+    """Test scaled noise (n0, d) and (n1, d) by the numbers of outputs in cells of equal probability."""
+    statistic, d = 0.0, sides[0].shape[1]
+    for rest in sides:
+        cells = np.minimum((cdf(rest) * _CELLS).astype(np.intp), _CELLS - 1) + _CELLS * np.arange(d)
+        counted, expected = np.bincount(cells.ravel(), minlength=_CELLS * d), len(rest) / _CELLS
+        statistic += float(np.sum((counted - expected) ** 2) / expected)
+    tail0, tail1 = (rest[-2_000:] for rest in sides)
+    return statistic <= float(chdtri(2 * (_CELLS - 1) * d, LEVEL)) and independent(tail0, tail1)
+
+
+VECTORS: Mapping[str, RowLaw] = {
+    "gaussian": partial(_fit_rows, noise=_GAUSSIAN, one_scale=True),
+    "gaussian, own scales": partial(_fit_rows, noise=_GAUSSIAN, one_scale=False),
+    "laplace": partial(_fit_rows, noise=_LAPLACE, one_scale=True),
+    "laplace, own scales": partial(_fit_rows, noise=_LAPLACE, one_scale=False),
+}

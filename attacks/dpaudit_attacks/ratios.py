@@ -1,12 +1,15 @@
-"""Shrunken likelihood ratios of labels, for use by several attacks.  This file contains no attack."""
+"""Likelihood ratios of labels, and fitted laws of outputs, for use by several attacks.  This file has no attack."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtri, ndtri
 
 from dpaudit.numerics import Array, fit_logistic, linear, out_of_fold
 
@@ -84,3 +87,36 @@ def ratios_of_labels(
     all_places, n0 = places(seen), len(outputs0)
     ratios = label_ratios(all_places[:n0], all_places[n0:], [len(known[j]) for j in used])
     return lambda outputs: ratios(places(labels(outputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLaw:
+    """A law that was fitted to the outputs of both datasets."""
+
+    log_likelihood: float  # of all outputs, in nats, minus a penalty for what was estimated (Schwarz 1978)
+    ratio: Callable[[Array], Array]  # maps outputs (n, d) to log-likelihood ratios (n,) in nats
+    agrees: Callable[[], bool]  # tests the law by the outputs to which it was fitted
+
+
+RowLaw = Callable[[Array, Array], FittedLaw | None]
+"""A function that fits a law to outputs (n0, d) of d0 and (n1, d) of d1; None if they cannot come from such a law."""
+
+LEVEL = 1e-4  # probability that a test rejects a law that is right
+
+
+def independent(rest0: Array, rest1: Array) -> bool:
+    """Test by correlations whether the columns of outputs minus their locations, (n0, d) and (n1, d), are independent.
+
+    One test uses the sum of the squared correlations of all pairs of columns (chi-square), and the other uses the
+    largest correlation (Fisher 1915, with the correction of Bonferroni).
+    """
+    rest = np.concatenate([rest0[:, :256], rest1[:, :256]])
+    n, d = rest.shape
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = rest / np.sqrt(np.mean(rest**2, axis=0))
+    correlations = np.nan_to_num(rest.T @ rest / n)[np.triu_indices(d, 1)]
+    largest = math.atanh(min(float(np.max(np.abs(correlations), initial=0.0)), 1 - 1e-12))
+    return bool(
+        n * float(correlations @ correlations) <= chdtri(max(1, len(correlations)), LEVEL)
+        and largest * math.sqrt(max(n - 5, 1)) <= -ndtri(LEVEL / 2 / max(1, len(correlations)))
+    )

@@ -23,11 +23,10 @@ import numpy as np
 from scipy.special import chdtri, gammaln, logsumexp
 
 from dpaudit.numerics import Array, linear
-from dpaudit_attacks.ratios import located
-from dpaudit_attacks.vector_laws import FittedLaw, RowLaw, independent
+from dpaudit_attacks.ratios import LEVEL, FittedLaw, RowLaw, independent, located
 
-_LEVEL = 1e-4  # probability that a test rejects a law that is right
-# the same for categories; a lower level would accept shifted uniform noise for too long
+# probability that the test of categories rejects a law that is right; with a lower one, it would accept shifted uniform
+# noise for too long
 _CATEGORIES_LEVEL = 1e-2
 _SAMPLE = 2_000  # number of outputs of each dataset in the test of independence
 _MAX_CATEGORIES = 256
@@ -106,7 +105,10 @@ def unary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
         best = best_places(counts0, counts1, sign)
         p, q = best.shown / n, (total - best.shown) / (n * (d - 1))
         if 0 < p < 1 and 0 < q < 1:
-            found.append((_of_bits(best.shown, n, p) + _of_bits(total - best.shown, n * (d - 1), q), p, q, best))
+            others = total - best.shown  # ones of the other bits
+            log_likelihood = best.shown * math.log(p) + (n - best.shown) * math.log1p(-p)
+            log_likelihood += others * math.log(q) + (n * (d - 1) - others) * math.log1p(-q)
+            found.append((log_likelihood, p, q, best))
     if not found:
         return None
     log_likelihood, p, q, best = max(found, key=lambda one: one[0])
@@ -130,17 +132,12 @@ def unary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
             chances[at] = p
             variances = len(side) * chances * (1 - chances)
             statistic += float(np.sum((counts - len(side) * chances) ** 2 / np.maximum(variances, 0.5)))
-        return statistic <= float(chdtri(max(1, 2 * d - 2), _LEVEL)) and independent(
+        return statistic <= float(chdtri(max(1, 2 * d - 2), LEVEL)) and independent(
             *(side[-_SAMPLE:] - side[-_SAMPLE:].mean(axis=0) for side in (outputs0, outputs1))
         )
 
     penalty = math.log(n) + math.log(d * (d - 1))
     return FittedLaw(log_likelihood - penalty, ratio, agrees)
-
-
-def _of_bits(ones: float, n: float, chance: float) -> float:
-    """Return the log-likelihood of n bits with this number of ones, of which each has this chance, in (0, 1)."""
-    return ones * math.log(chance) + (n - ones) * math.log1p(-chance)
 
 
 def _predicted(

@@ -10,7 +10,8 @@ from scipy import stats
 
 from dpaudit.numerics import Array
 from dpaudit_attacks.known_noise import KnownNoise
-from dpaudit_attacks.vector_laws import VECTORS, FittedLaw, shrunken
+from dpaudit_attacks.noise_laws import VECTORS, shrunken
+from dpaudit_attacks.ratios import FittedLaw
 
 Rng = np.random.Generator
 ONE, ALL = np.r_[1.2, np.zeros(9)], np.full(10, 1.2 / np.sqrt(10))

@@ -17,8 +17,16 @@ from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
 from dpaudit.outputs.parts import parts_of
-from dpaudit.outputs.queries import Queries, Targets
-from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, count_association, of_row, proposed
+from dpaudit.outputs.queries import (
+    Condition,
+    Nearness,
+    Queries,
+    Targets,
+    chosen_queries,
+    count_association,
+    of_row,
+    proposed,
+)
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness
@@ -140,7 +148,7 @@ def test_the_distance_to_a_record_is_that_of_gower() -> None:
     assert np.allclose(near.of_table(TABLE), [0.5, 0.5, 0.5])  # ages of the range 10: 1, 0, missing; cities 0, 1, 0
     assert near.near(table([{"city": "Ulm", "age": 40}, {"city": "Ulm", "age": 38}, {"age": 40}])) == [1, 2, 2, 0]
     assert near.names("rows")[0] == "rows equal to the record"
-    assert np.isnan(near.nothing[-1])
+    assert np.isnan(near.near(None)[-1])
 
 
 def test_a_difference_of_all_outputs_is_stronger_than_chance() -> None:

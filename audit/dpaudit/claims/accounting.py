@@ -1,20 +1,17 @@
 """Composes arbitrary claims by privacy-loss distributions, with Google's dp-accounting (the extra `accounting`).
 
-The privacy loss log q/p of two independent outputs is the sum of their privacy losses.  So the law of the total loss is
-a convolution (Koskela, Jälkö & Honkela 2020; dp-accounting's "Privacy Loss Distributions").  The loss of each claim is
-discretised on a common grid by the method "connect the dots" (Doroshenko et al. 2022, Algorithm 1).  This method
-regards the profile delta as a function of e^epsilon, and replaces the profile between grid points by a chord above it.
-dp-accounting convolves the mass functions.  The value of the total profile at each grid point defines a line of the
-trade-off function f.
+The privacy loss log q/p of two independent outputs is the sum of their privacy losses, so the law of the total loss is
+a convolution (Koskela, Jälkö & Honkela 2020).  The loss of each claim is discretised on a common grid by "connect the
+dots" (Doroshenko et al. 2022, Algorithm 1): the profile delta, as a function of e^epsilon, is replaced between grid
+points by a chord above it.  dp-accounting convolves the mass functions.  The value of the total profile at each grid
+point defines a line of the trade-off function f.
 
-**Direction of numerical errors.**  Chords lie above the profile.  Losses larger than the last grid point are counted as
-infinite.  A convolution of pessimistic estimates is a pessimistic estimate.  Omitting lines lowers f.  `with_slack`
-adds more than the remaining rounding errors.  Where delta is so small that the slack would dominate it, Chernoff's
-bound on the same distributions is used.
+**Direction of numerical errors.**  Chords lie above the profile, losses beyond the last grid point are counted as
+infinite, and omitting lines lowers f.  `with_slack` adds more than the remaining rounding errors.  Where delta is so
+small that the slack would dominate it, Chernoff's bound on the same distributions is used.
 
 **Private attributes.**  Any release of dp-accounting may rename them or change their meaning, and a claim computed from
-misread numbers could cause a false verdict.  So a small distribution is built first, and its attributes are compared
-with known values.
+misread numbers could cause a false verdict.  So the attributes of a small distribution are compared with known values.
 """
 
 from __future__ import annotations
@@ -55,8 +52,8 @@ def pld_pmf() -> Any:
         from dp_accounting.pld import pld_pmf
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "dp_accounting":
-            words = f"composing these claims needs dp-accounting, which is not installed: {_INSTALL}"
-            raise ImportError(words) from None
+            message = f"composing these claims needs dp-accounting, which is not installed: {_INSTALL}"
+            raise ImportError(message) from None
         if (error.name or "").split(".")[0] == "dp_accounting":
             raise unknown_release(str(error)) from error
         raise ImportError(f"dp-accounting cannot be imported: {error}; {_INSTALL}") from error
@@ -143,19 +140,18 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
     if never == 1:
         return SupportingLines(np.zeros(1), np.ones(1))
     bound = sum(part.count * part.forward.max_privacy_loss for part in parts)
-    ends = [(bound, never)] if bound < math.inf else []
+    end_slope, end_gap = ([bound], [never]) if bound < math.inf else ([], [])
     # a mechanism of tiny total variation is not convolved, but adds this variation to delta
     tiny = [part.count * _at(part.forward, 0.0) < _NOTHING for part in parts]
     added = math.fsum(part.count * _at(part.forward, 0.0) for part, is_tiny in zip(parts, tiny, strict=True) if is_tiny)
     parts = [part for part, is_tiny in zip(parts, tiny, strict=True) if not is_tiny]
     if not parts:
-        ends.append((0.0, added))
-        return SupportingLines.hull(np.array([s for s, _ in ends]), np.array([gap for _, gap in ends]))
+        return SupportingLines.hull(np.array([*end_slope, 0.0]), np.array([*end_gap, added]))
     total, step = _fine_total(parts)
     main, tail = _tangents(total).thinned(_MAX_LINES), _chernoff(parts, step)
     return SupportingLines.hull(
-        np.concatenate([main.slope, tail.slope, [s for s, _ in ends]]),
-        np.concatenate([main.gap + added, tail.gap + added, [gap for _, gap in ends]]),
+        np.concatenate([main.slope, tail.slope, end_slope]),
+        np.concatenate([main.gap + added, tail.gap + added, end_gap]),
     )
 
 
@@ -176,9 +172,8 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     if spread > 3e-6 * reach * math.sqrt(times):
         step = max(min(spread * math.sqrt(8e-4 / times), step), reach / _MAX_POINTS_OF_ONE)
     step = max(step, least)
-    losses = [
-        (part.count * o.max_privacy_loss, o.max_privacy_loss) for part in parts for o in (part.forward, part.backward)
-    ]
+    directions = [(part.count, side) for part in parts for side in (part.forward, part.backward)]
+    losses = [(n * side.max_privacy_loss, side.max_privacy_loss) for n, side in directions]
     _, atom = max((loss for loss in losses if loss[0] < math.inf), default=(0.0, 0.0))
     if atom > step:
         step = atom / math.ceil(atom / step)

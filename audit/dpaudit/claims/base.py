@@ -1,17 +1,14 @@
 """Defines the base class of privacy claims.  A claim has a trade-off function f and a privacy profile delta(epsilon).
 
-A claim covers ALL pairs of neighbouring datasets (d0, d1), in both directions.  The claim states that every attack on
-one output with type I error `alpha` has a type II error of at least `f(alpha)`.  See Dong, Roth & Su 2022, "Gaussian
-differential privacy", JRSS-B 84(1), section 2.
+A claim covers ALL pairs of neighbouring datasets (d0, d1), in both directions: every attack on one output with type I
+error `alpha` has a type II error of at least `f(alpha)` (Dong, Roth & Su 2022, "Gaussian differential privacy", JRSS-B
+84(1), section 2).  So f may always be replaced by max(f, f inverse); see `symmetrized`.
 
 **Conventions.**  The type I error `alpha` is the probability that the attack answers "d1" for an output of d0.  The
 type II error `beta` is the probability that the attack answers "d0" for an output of d1.  Epsilon is measured in nats.
 With P the law of M(d0) and Q the law of M(d1), the privacy profile satisfies
 
     Q(S) <= exp(epsilon) P(S) + delta(epsilon)    for every event S.
-
-A claim covers both directions of a pair, so its trade-off function f may always be replaced by max(f, f inverse); see
-`symmetrized`.
 
 **Direction of numerical errors.**  Formulas are evaluated in double precision, with errors of about 1e-15.  Every other
 approximation of a claim (by a grid, a search, a Fourier transform or finitely many orders) gives a LOWER f and a LARGER
@@ -34,39 +31,7 @@ import numpy.typing as npt
 from dpaudit.numerics import Array, bisect_each
 from dpaudit.values import Parameters
 
-
-def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
-    """Return the least x > 0 with profile(x) <= delta for each delta, rounded up; inf if there is no such x."""
-    high = np.ones_like(delta)
-    while np.any(short := (profile(high) > delta) & (high < 1e300)):
-        high[short] *= 2
-    found = bisect_each(
-        lambda x: profile(x) <= delta, inside=high, outside=np.zeros_like(delta), close=lambda x, y: x - y <= 1e-14 * x
-    ).inside
-    return np.where(found < 1e300, found, math.inf)
-
-
 Operation = TypeVar("Operation", bound="Callable[..., TradeoffFunction]")
-
-
-def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a constructor so that its TypeErrors show the correct call of the constructor."""
-    signature = inspect.signature(init)
-    names = [f"{p.name}=..." for p in list(signature.parameters.values())[1:] if p.default is p.empty]
-
-    @functools.wraps(init)
-    def checked(self: object, *values: object, **named: object) -> None:
-        try:
-            init(self, *values, **named)
-        except TypeError:
-            try:  # bind arguments only after a failure, because binding takes as long as constructing the claim
-                signature.bind(self, *values, **named)
-            except TypeError as error:
-                raise TypeError(f"write {type(self).__name__}({', '.join(names)}): {error}") from None
-            raise
-
-    return checked
-
 
 _OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {}
 
@@ -99,8 +64,24 @@ class TradeoffFunction(ABC):
     def __init_subclass__(cls, **settings: object) -> None:
         """Make wrong calls of the constructor, such as `ApproxDP(1.0)`, raise an error that shows the correct call."""
         super().__init_subclass__(**settings)
-        if "__init__" in cls.__dict__:
-            cls.__init__ = _named_arguments(cls.__init__)  # type: ignore[method-assign]
+        if "__init__" not in cls.__dict__:
+            return
+        init: Callable[..., None] = cls.__init__
+        signature = inspect.signature(init)
+        names = [f"{p.name}=..." for p in list(signature.parameters.values())[1:] if p.default is p.empty]
+
+        @functools.wraps(init)
+        def checked(self: object, *values: object, **named: object) -> None:
+            try:
+                init(self, *values, **named)
+            except TypeError:
+                try:  # bind arguments only after a failure, because binding takes as long as constructing the claim
+                    signature.bind(self, *values, **named)
+                except TypeError as error:
+                    raise TypeError(f"write {type(self).__name__}({', '.join(names)}): {error}") from None
+                raise
+
+        cls.__init__ = checked  # type: ignore[method-assign]
 
     # --- Methods that every subclass must define.  `_curve` and `_profile` map float arrays (n,) to float arrays (n,).
 
@@ -144,7 +125,7 @@ class TradeoffFunction(ABC):
 
     def _directions(self) -> tuple[OneDirection, OneDirection]:
         """Return the promises for (d0, d1) and (d1, d0); a dataset with an additional record is d1."""
-        forward, backward = (OneDirection(one.delta, one.max_privacy_loss()) for one in (self, self.inverse()))
+        forward, backward = (OneDirection(claim.delta, claim.max_privacy_loss()) for claim in (self, self.inverse()))
         return forward, backward
 
     def _repeated(self, n: int) -> TradeoffFunction | None:
@@ -185,9 +166,7 @@ class TradeoffFunction(ABC):
         Raises:
             ValueError: If an alpha is outside [0, 1].
         """
-        values = np.asarray(alpha, dtype=np.float64)
-        if not np.all(legal := (values >= 0) & (values <= 1)):
-            raise ValueError(f"alpha must lie in [0, 1], got {_first(values, ~legal)}")
+        values = _in_unit_interval("alpha", alpha)
         return _like(alpha, np.clip(self._curve(values.ravel()).reshape(values.shape), 0.0, 1.0 - values))
 
     @overload
@@ -223,7 +202,7 @@ class TradeoffFunction(ABC):
     def epsilon(self, delta: npt.ArrayLike) -> Array | float:
         """Return the least epsilon >= 0 with `self.delta(epsilon) <= delta`, rounded up.
 
-        Bisection computes epsilon with a relative precision of 1e-14.
+        The relative precision is 1e-14.
 
         Args:
             delta: Probability in [0, 1], or an array (...) of probabilities.
@@ -234,20 +213,24 @@ class TradeoffFunction(ABC):
         Raises:
             ValueError: If a delta is outside [0, 1].
         """
-        values = np.asarray(delta, dtype=np.float64)
-        if not np.all(legal := (values >= 0) & (values <= 1)):
-            raise ValueError(f"delta must lie in [0, 1], got {_first(values, ~legal)}")
+        values = _in_unit_interval("delta", delta)
         wanted = np.ravel(values)
-        least = float(self.delta(math.inf))
+        least, largest = float(self.delta(math.inf)), self.max_privacy_loss()
         # Underflow may make the profile reach its minimum delta(inf) at too small an epsilon.  For delta(inf), the
         # correct epsilon is the maximum privacy loss.
-        largest = self.max_privacy_loss()
-        found = np.where(wanted < least, math.inf, largest)
-        found[wanted >= float(self.delta(0.0))] = 0.0
-        search = (wanted > least) & (found != 0.0)
+        epsilon = np.where(wanted < least, math.inf, largest)
+        epsilon[wanted >= float(self.delta(0.0))] = 0.0
+        search = (wanted > least) & (epsilon != 0.0)
         if np.any(search):
-            found[search] = np.minimum(least_below(self.delta, wanted[search]), largest)
-        return _like(delta, found.reshape(values.shape))
+            sought = wanted[search]
+            high = np.ones_like(sought)
+            while np.any(short := (self.delta(high) > sought) & (high < 1e300)):
+                high[short] *= 2
+            enough = bisect_each(
+                lambda x: self.delta(x) <= sought, high, np.zeros_like(high), close=lambda x, y: x - y <= 1e-14 * x
+            ).inside
+            epsilon[search] = np.minimum(np.where(enough < 1e300, enough, math.inf), largest)
+        return _like(delta, epsilon.reshape(values.shape))
 
     def inverse(self) -> TradeoffFunction:
         """Return the inverse of f, which is the promise for the direction (d1, d0) and exchanges the two errors."""
@@ -285,6 +268,21 @@ class TradeoffFunction(ABC):
         """Return the claim as text that `parse_claim` reads."""
         return self._text(brief=False)
 
+    def _text(self, *, brief: bool) -> str:
+        def written(value: object) -> str:
+            if isinstance(value, tuple):
+                long = brief and len(value) > 8
+                entries = f"{', '.join(map(written, value))}{',' * (len(value) == 1)}"
+                return f"<{len(value)} values>" if long else f"({entries})"
+            short = f"{value:g}" if isinstance(value, float) else str(value)
+            return short if not isinstance(value, float) or float(short) == value else str(value)
+
+        arguments = [
+            value._text(brief=brief) if isinstance(value, TradeoffFunction) else f"{name}={written(value)}"
+            for name, value in self.parameters.items()
+        ]
+        return f"{self.name}({', '.join(arguments)})"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.parameters.items())})"
 
@@ -297,11 +295,7 @@ class TradeoffFunction(ABC):
         color: str | None = None,
         legend: bool = True,
     ) -> Any:
-        """Draw the claim on matplotlib axes; see `dpaudit_reports.plot_claim`.
-
-        Returns:
-            The axes.
-        """
+        """Draw the claim on matplotlib axes, and return the axes; see `dpaudit_reports.plot_claim`."""
         from dpaudit_reports import plot_claim
 
         return plot_claim(self, kind, ax, label=label, color=color, legend=legend)
@@ -312,9 +306,6 @@ class TradeoffFunction(ABC):
 
         return claim_fragment(self)
 
-    def _text(self, *, brief: bool) -> str:
-        return f"{self.name}({', '.join(_argument(k, v, brief=brief) for k, v in self.parameters.items())})"
-
 
 # pairs (level of delta relative to delta(0), number of tangents between the previous level and this one)
 _TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))
@@ -324,23 +315,11 @@ def _like(given: npt.ArrayLike, values: Array) -> Array | float:
     return float(values) if np.ndim(given) == 0 else values
 
 
-def _first(values: Array, bad: npt.NDArray[np.bool_]) -> float:
-    return float(np.atleast_1d(values)[np.atleast_1d(bad)][0])
-
-
-def _argument(name: str, value: object, *, brief: bool) -> str:
-    if isinstance(value, TradeoffFunction):
-        return value._text(brief=brief)
-    if isinstance(value, tuple):
-        if brief and len(value) > 8:
-            return f"{name}=<{len(value)} values>"
-        return f"{name}=({', '.join(map(_show, value))}{',' * (len(value) == 1)})"
-    return f"{name}={_show(value)}"
-
-
-def _show(value: object) -> str:
-    """Return the shortest text from which a number can be read back exactly."""
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+def _in_unit_interval(name: str, given: npt.ArrayLike) -> Array:
+    values = np.asarray(given, dtype=np.float64)
+    if not np.all(legal := (values >= 0) & (values <= 1)):
+        raise ValueError(f"{name} must lie in [0, 1], got {np.atleast_1d(values)[np.atleast_1d(~legal)][0]}")
+    return values
 
 
 def nonnegative(name: str, value: object) -> float:
@@ -351,7 +330,6 @@ def nonnegative(name: str, value: object) -> float:
 
 
 def probability(name: str, value: object) -> float:
-    """Convert a probability to a float."""
     number = _number(value)
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
@@ -359,7 +337,6 @@ def probability(name: str, value: object) -> float:
 
 
 def count(name: str, value: object) -> int:
-    """Convert a whole number >= 1 to an integer.  Floats with integer values, such as 1e4, are allowed."""
     number = _number(value)
     if not (1 <= number < math.inf and number == math.floor(number)):
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")

@@ -294,14 +294,11 @@ def _iterated(envelope: Envelope, k: int) -> SupportingLines:
 
 
 class PolygonalClaim(TradeoffFunction):
-    """A claim whose trade-off function is the polygon `_make_envelope()`; the privacy profile is its exact dual."""
+    """A claim whose trade-off function is the polygon `_envelope`; the privacy profile is its exact dual."""
 
+    @property
     @abstractmethod
-    def _make_envelope(self) -> Envelope: ...
-
-    @cached_property
-    def _envelope(self) -> Envelope:
-        return self._make_envelope()
+    def _envelope(self) -> Envelope: ...
 
     def _curve(self, alpha: Array) -> Array:
         return self._envelope.beta(alpha)

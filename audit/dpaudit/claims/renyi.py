@@ -23,7 +23,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -166,7 +166,8 @@ class ZeroConcentratedDP(PolygonalClaim):
 
     symmetric = True
 
-    def _make_envelope(self) -> Envelope:
+    @cached_property
+    def _envelope(self) -> Envelope:
         return all_orders(self._rho)
 
     def _repeated(self, n: int) -> TradeoffFunction:
@@ -219,7 +220,8 @@ class RenyiDP(PolygonalClaim):
 
     symmetric = True
 
-    def _make_envelope(self) -> Envelope:
+    @cached_property
+    def _envelope(self) -> Envelope:
         return fixed_orders(np.array(self._order), np.array(self._epsilon))
 
     def _repeated(self, n: int) -> TradeoffFunction:

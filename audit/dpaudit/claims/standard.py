@@ -23,9 +23,6 @@ class PureDP(TradeoffFunction):
 
     Args:
         epsilon: Privacy parameter in nats.  Must be finite and >= 0.
-
-    Raises:
-        ValueError: If `epsilon` is out of range.
     """
 
     name: ClassVar[str] = "pure"
@@ -69,9 +66,6 @@ class ApproxDP(TradeoffFunction):
     Args:
         epsilon: Privacy parameter in nats.  Must be finite and >= 0.
         delta: Probability in [0, 1).
-
-    Raises:
-        ValueError: If a parameter is out of range.
     """
 
     name: ClassVar[str] = "approximate"
@@ -120,9 +114,6 @@ class GaussianDP(TradeoffFunction):
 
     Args:
         mu: Distance between the two means in standard deviations.  Must be finite and >= 0.
-
-    Raises:
-        ValueError: If `mu` is out of range.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -190,9 +181,6 @@ class LaplaceDP(TradeoffFunction):
     Args:
         epsilon: Distance between the two means in units of the scale, equal to the maximum privacy loss in nats.  Must
             be finite and >= 0.
-
-    Raises:
-        ValueError: If `epsilon` is out of range.
     """
 
     name: ClassVar[str] = "laplace"

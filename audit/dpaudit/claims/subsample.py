@@ -63,7 +63,8 @@ class Symmetrized(PolygonalClaim):
 
     symmetric = True
 
-    def _make_envelope(self) -> Envelope:
+    @cached_property
+    def _envelope(self) -> Envelope:
         return Envelope.of(self._claim).maximum(Envelope.of(self._claim.inverse()))
 
     def _curve(self, alpha: Array) -> Array:
@@ -252,7 +253,8 @@ class Group(PolygonalClaim):
         """Return the claim for the chain of neighbours in reverse order."""
         return self if self.symmetric else Group(self._claim.inverse(), self._k)
 
-    def _make_envelope(self) -> Envelope:
+    @cached_property
+    def _envelope(self) -> Envelope:
         iterated, other = Envelope.of(self._claim).iterated(self._k), self._claim._group_bound(self._k)
         return iterated if other is None else iterated.maximum(Envelope.of(other))
 

@@ -69,7 +69,8 @@ class PrivacyLoss(PolygonalClaim):
 
     symmetric = True
 
-    def _make_envelope(self) -> Envelope:
+    @cached_property
+    def _envelope(self) -> Envelope:
         supporting = SupportingLines.hull(np.array(self._epsilon), np.array(self._delta))
         return Envelope(supporting, supporting)
 
@@ -182,7 +183,8 @@ class TabulatedTradeoff(PolygonalClaim):
         """The corners of the lower convex hull of the table, as (alpha, beta)."""
         return lower_hull(np.array(self._alpha), np.array(self._beta), straight=True)
 
-    def _make_envelope(self) -> Envelope:
+    @cached_property
+    def _envelope(self) -> Envelope:
         return Envelope(_steep(*self._corners), _steep(*_mirrored(*self._corners)))
 
     def _curve(self, alpha: Array) -> Array:

@@ -27,9 +27,6 @@ from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
 from dpaudit.rounding import FUNCTIONS, number_of, read_number, upper
 from dpaudit.text import nearest
 
-_EXACT_DIGITS = 6  # significant digits of numbers that people write, such as 1.00004
-_ROUNDING_ERROR = 1e-9  # relative error of numbers that accounting libraries compute
-
 CLAIMS: dict[str, type[TradeoffFunction]] = {
     kind.name: kind
     for kind in (PureDP, ApproxDP, GaussianDP, LaplaceDP, ZeroConcentratedDP, RenyiDP, TabulatedTradeoff, PrivacyLoss)
@@ -51,7 +48,8 @@ OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {
 }
 
 
-_SHOWN = 80  # maximum number of characters that an error message quotes from the text of a claim
+_KNOWN: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
+
 _OTHER_NAMES = {
     "renyi": ("rdp",),
     "pure": ("dp", "puredp"),
@@ -101,134 +99,103 @@ def parse_claim(text: str) -> TradeoffFunction:
 
 
 def _claim(node: ast.expr) -> TradeoffFunction:
-    known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known):
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KNOWN):
         raise _not_a_claim(ast.unparse(node), node)
-    name = node.func.id
-    form = _form(name, known[name])
-    _check_parameters(node, name, known[name])
-    read = _value if name in CLAIMS else _argument
+    name, kind, form = node.func.id, _KNOWN[node.func.id], _form(node.func.id)
+    allowed = [p.name for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    keywords: dict[str, ast.expr] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise ValueError(f"claim must have the form {form}, got {_brief(node)}")
+        usual = ALSO.get(keyword.arg, keyword.arg)
+        parameter = usual if usual in allowed else keyword.arg
+        if parameter in keywords:
+            raise ValueError(f"{name} has the parameter {parameter} twice in {_brief(node)}  (write {form})")
+        keywords[parameter] = keyword.value
+        if parameter not in allowed:
+            other = _OTHER_PARAMETERS.get(parameter)
+            meant = other if other in allowed else nearest(parameter, allowed)
+            hint = f"did you mean {meant}?" if meant else f"allowed are {', '.join(allowed) or 'none'}"
+            if parameter in ("sigma", "std", "scale"):
+                hint = f"a claim states the promise, not the noise; {_FROM_NOISE.get(name, _FROM_NOISE['gaussian'])}"
+            raise ValueError(f"{name} has no parameter {parameter}; {hint}  (write {form})")
+    read = _argument_of_claim if name in CLAIMS else _argument_of_operation
     try:
-        positional = [read(a) for a in node.args]
-        named = {_parameter(k.arg, known[name]): _named(k, read) for k in node.keywords if k.arg is not None}
-        bound = inspect.signature(known[name]).bind(*positional, **named)
+        positional = [read(argument) for argument in node.args]
+        named = {
+            parameter: value.id if parameter == "relation" and isinstance(value, ast.Name) else read(value)
+            for parameter, value in keywords.items()
+        }
+        bound = inspect.signature(kind).bind(*positional, **named)
         if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
             raise TypeError(f"{bound.arguments['claim']} is not a claim")
     except TypeError as error:
-        raise ValueError(f"claim must have the form {form}, got {_brief(ast.unparse(node))} ({error})") from None
-    return known[name](*bound.args, **bound.kwargs)
+        raise ValueError(f"claim must have the form {form}, got {_brief(node)} ({error})") from None
+    return kind(*bound.args, **bound.kwargs)
 
 
-def _named(keyword: ast.keyword, read: Callable[[ast.expr], object]) -> object:
-    relation = keyword.arg == "relation" and isinstance(keyword.value, ast.Name)
-    return ast.unparse(keyword.value) if relation else read(keyword.value)
-
-
-def _parameters(kind: Callable[..., TradeoffFunction]) -> list[str]:
-    return [p.name for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL]
-
-
-def _parameter(given: str, kind: Callable[..., TradeoffFunction]) -> str:
-    other = ALSO.get(given, given)
-    return other if other in _parameters(kind) else given
-
-
-def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFunction]) -> None:
-    allowed, form = _parameters(kind), _form(name, kind)
-    seen: set[str] = set()
-    for keyword in node.keywords:
-        if keyword.arg is None:
-            raise ValueError(f"claim must have the form {form}, got {_brief(ast.unparse(node))}")
-        given = _parameter(keyword.arg, kind)
-        if given in seen:
-            raise ValueError(f"{name} has the parameter {given} twice in {_brief(ast.unparse(node))}  (write {form})")
-        seen.add(given)
-        if given in allowed:
-            continue
-        other = _OTHER_PARAMETERS.get(given)
-        meant = other if other in allowed else nearest(given, allowed)
-        hint = f"did you mean {meant}?" if meant else f"allowed are {', '.join(allowed) or 'none'}"
-        if given in ("sigma", "std", "scale"):
-            hint = f"a claim states the promise, not the noise; {_FROM_NOISE.get(name, _FROM_NOISE['gaussian'])}"
-        raise ValueError(f"{name} has no parameter {given}; {hint}  (write {form})")
-
-
-def _argument(node: ast.expr) -> object:
+def _argument_of_operation(node: ast.expr) -> object:
     if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
         return _claim(node)
     if isinstance(node, ast.Name) and node.id in RELATIONS:
         return node.id
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    return _value(node)
+    return _argument_of_claim(node)
 
 
-def _value(node: ast.expr) -> object:
-    if isinstance(node, ast.Tuple | ast.List):
-        return [_number(element) for element in node.elts]
-    return _number(node)
-
-
-def _number(node: ast.expr) -> float:
-    value = number_of(node)
-    if value is None:
-        power = "; a power is written 10**-5" if any(isinstance(n, ast.BitXor) for n in ast.walk(node)) else ""
-        raise TypeError(f"{_brief(ast.unparse(node))} is not a number{power}")
-    return value
+def _argument_of_claim(node: ast.expr) -> object:
+    numbers = []
+    for number in node.elts if isinstance(node, ast.Tuple | ast.List) else [node]:
+        value = number_of(number)
+        if value is None:
+            power = "; a power is written 10**-5" if any(isinstance(n, ast.BitXor) for n in ast.walk(number)) else ""
+            raise TypeError(f"{_brief(number)} is not a number{power}")
+        numbers.append(value)
+    return numbers if isinstance(node, ast.Tuple | ast.List) else numbers[0]
 
 
 def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
     """Return the error for a text that is not a claim.  The error suggests a correction if there is an obvious one."""
-    shown = _brief(text)
+    quoted = _brief(text)
     missing = text.count("(") - text.count(")")
     if node is None and missing:
-        return ValueError(f"claim {shown} {'lacks a' if missing > 0 else 'has a superfluous'} )")
+        return ValueError(f"claim {quoted} {'lacks a' if missing > 0 else 'has a superfluous'} )")
     if instead := _meant(text):
-        return ValueError(f"{shown} is not a claim; did you mean {instead}?")
-    if several := _several(node):
-        return ValueError(f"{shown} is not a claim; did you mean compose({', '.join(several)})?")
-    known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
+        return ValueError(f"{quoted} is not a claim; did you mean {instead}?")
+    parts = node.elts if isinstance(node, ast.Tuple) else []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = [node.left, node.right]
+    if parts and all(isinstance(p, ast.Call) and isinstance(p.func, ast.Name) and p.func.id in CLAIMS for p in parts):
+        return ValueError(f"{quoted} is not a claim; did you mean compose({', '.join(map(ast.unparse, parts))})?")
     name = re.match(r"\s*([A-Za-z_]\w*)", text)
-    if name and name[1] not in known:
+    if name and name[1] not in _KNOWN:
         other = next((right for right, others in _OTHER_NAMES.items() if name[1].lower() in others), None)
-        if near := other or nearest(name[1], known):
-            form = _form(near, known[near])
-            return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  Write {form}")
-    if name and name[1] in known and "(" not in text:
-        return ValueError(f"{shown} has no parameters; write {_form(name[1], known[name[1]])}")
+        if near := other or nearest(name[1], _KNOWN):
+            return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  Write {_form(near)}")
+    if name and name[1] in _KNOWN and "(" not in text:
+        return ValueError(f"{quoted} has no parameters; write {_form(name[1])}")
     return ValueError(
-        f"claim must be one of {', '.join(known)}, e.g. pure(epsilon=1); got {shown}.  "
+        f"claim must be one of {', '.join(_KNOWN)}, e.g. pure(epsilon=1); got {quoted}.  "
         "`dpaudit list claims` explains them"
     )
 
 
-def _several(node: ast.expr | None) -> list[str]:
-    """Return the claims of a text such as "gaussian(mu=1) + pure(epsilon=1)".  Return [] for other texts."""
-    match node:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            parts = [left, right]
-        case ast.Tuple(elts=parts):
-            pass
-        case _:
-            return []
-    calls = all(isinstance(p, ast.Call) and isinstance(p.func, ast.Name) and p.func.id in CLAIMS for p in parts)
-    return [ast.unparse(part) for part in parts] if calls else []
+def _brief(claim: str | ast.expr) -> str:
+    text = claim if isinstance(claim, str) else ast.unparse(claim)
+    return repr(text if len(text) <= 80 else f"{text[:80]}…")
 
 
-def _brief(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
-
-
-def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
-    shown = []
-    for parameter in inspect.signature(kind).parameters.values():
+def _form(name: str) -> str:
+    arguments = []
+    for parameter in inspect.signature(_KNOWN[name]).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            shown.append("CLAIM, CLAIM, ...")
+            arguments.append("CLAIM, CLAIM, ...")
         elif parameter.name == "claim":
-            shown.append("CLAIM")
+            arguments.append("CLAIM")
         elif parameter.default is inspect.Parameter.empty:
-            shown.append(f"{parameter.name}=...")
-    return f"{name}({', '.join(shown)})"
+            arguments.append(f"{parameter.name}=...")
+    return f"{name}({', '.join(arguments)})"
 
 
 _WEAKER_IF_LARGER = frozenset({"mu", "epsilon", "delta", "rho"})
@@ -246,15 +213,15 @@ def rounded(text: str) -> str:
         four or more decimals has four significant digits and the sign "≈".  Numbers that make a claim weaker if they
         are larger, such as mu, are then rounded up.
     """
-    return _DECIMAL.sub(_shortened, text)
 
+    def shortened(found: re.Match[str]) -> str:
+        name, value = found[1], float(found[2])
+        near = f"{value:.6g}"  # people write at most six digits, and accounting libraries make relative errors of 1e-9
+        if math.isclose(float(near), value, rel_tol=1e-9):
+            return f"{name}={near}" if name else near
+        return f"{name or ''}≈{upper(value, 4) if name in _WEAKER_IF_LARGER else f'{value:.4g}'}"
 
-def _shortened(found: re.Match[str]) -> str:
-    name, value = found[1], float(found[2])
-    near = f"{value:.{_EXACT_DIGITS}g}"
-    if math.isclose(float(near), value, rel_tol=_ROUNDING_ERROR):
-        return f"{name}={near}" if name else near
-    return f"{name or ''}≈{upper(value, 4) if name in _WEAKER_IF_LARGER else f'{value:.4g}'}"
+    return _DECIMAL.sub(shortened, text)
 
 
 ALSO = {"eps": "epsilon", "ε": "epsilon", "δ": "delta", "μ": "mu", "ρ": "rho"}

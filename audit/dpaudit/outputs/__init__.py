@@ -8,8 +8,8 @@ from dpaudit.outputs.block import VIEWS, Outputs, View
 from dpaudit.outputs.derived import Scale, derived, derived_names
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
 from dpaudit.outputs.entries import OutputError, Raised, Timed, register_encoder
+from dpaudit.outputs.plain import as_alone, refuse_mixed_types, types_of
 from dpaudit.outputs.queries import Queries, Targets
-from dpaudit.outputs.shared_calls import as_alone, refuse_mixed_types, types_of
 
 __all__ = [
     "VIEWS",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Literal, overload
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ from dpaudit.outputs.encoding import Encoding, PlainEncoding
 from dpaudit.outputs.entries import OutputError, Timed
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import (
+    WIDE,
     Distinct,
     Plain,
     array_of,
+    as_alone,
     distinct_keys,
     distinct_rows,
     key_of,
@@ -25,7 +27,6 @@ from dpaudit.outputs.plain import (
     row_key,
     size_of,
 )
-from dpaudit.outputs.shared_calls import WIDE, as_alone
 from dpaudit.outputs.tables import Parts
 from dpaudit.values import Output, RawOutputs
 
@@ -33,8 +34,7 @@ View = RawOutputs
 """The form in which an attack receives n outputs: an array of n rows, or a list of n outputs."""
 
 _MAX_NUMBERS_OF_VIEW = 2**22  # maximum size of a view that joined blocks keep; a larger view is computed when needed
-_LOOK = 256  # number of outputs in a preliminary count of distinct values
-_COPIES = ("features", "natural")  # views of plain numbers that contain nothing else
+VIEWS = ("features", "derived", "bits", "queries", "natural", "timed")
 
 
 class Outputs:
@@ -71,7 +71,14 @@ class Outputs:
             seconds = np.array([output.seconds if type(output) is Timed else np.nan for output in outputs])
             outputs = [output.output if type(output) is Timed else output for output in outputs]
         kind, array = plain_array(outputs)
-        return cls(outputs, kind, array if kind else None, seconds, None if kind else _read_all(list(outputs)))
+        if kind:
+            return cls(outputs, kind, array, seconds)
+        try:
+            return cls(outputs, "", None, seconds, list(map(parts_of, list(outputs))))
+        except OutputError:
+            raise
+        except Exception as error:  # a registered encoder or the class of an output may raise any exception
+            raise OutputError(f"an output could not be read: {type(error).__name__}: {error}") from error
 
     def __len__(self) -> int:
         if self.array is not None:
@@ -127,8 +134,9 @@ class Outputs:
     def recurs(self) -> bool:
         """Whether most outputs seem to have few values, so that scoring each value once saves time."""
         if self._recurs is None:
-            some = np.zeros(0) if self.seconds is not None or self.array is None else self.array[-_LOOK:]
-            self._recurs = len(some) > 1 and len(distinct_rows("", some).index) <= len(some) // 2
+            # the latest 256 outputs show whether values recur
+            latest = np.zeros(0) if self.seconds is not None or self.array is None else self.array[-256:]
+            self._recurs = len(latest) > 1 and len(distinct_rows("", latest).index) <= len(latest) // 2
         return self._recurs
 
     @overload
@@ -141,37 +149,54 @@ class Outputs:
         """Return the outputs, which the encoding must know, in one of the forms `VIEWS`, which an attack requests."""
         known = self._views.get(sees)
         if known is None or known[0] is not encoding:
-            known = encoding, _VIEWS[sees](self, encoding)
+            known = encoding, self._computed(encoding, sees)
             self._views[sees] = known
         return known[1]
 
+    def _computed(self, encoding: Encoding, sees: str) -> View:
+        if sees == "derived":
+            features = self.view(encoding, "features")
+            return np.hstack([features, derived(features[:, : encoding.numeric])])
+        if sees == "timed":
+            seconds = self.seconds if self.seconds is not None else np.full(len(self), np.nan)
+            return np.column_stack([seconds, self.view(encoding, "features")])
+        if not isinstance(encoding, PlainEncoding):
+            if sees == "natural":
+                return list(self.listed())
+            columns = {"features": encoding.features, "bits": encoding.bits, "queries": encoding.queries}
+            return columns[sees](self.parts())
+        if sees == "queries":
+            return np.zeros((len(self), 0))
+        array = self.array
+        if array is None:
+            listed = list(self.listed())
+            array = array_of(listed) if listed else np.zeros((0, encoding.columns))
+        if sees == "natural":
+            return array.reshape(-1) if encoding.single else array.reshape(len(array), -1)
+        return encoding.bits(array) if sees == "bits" else encoding.features(array)
+
     def take(self, index: npt.NDArray[np.intp]) -> Outputs:
         """Return a block of the outputs at the positions `index`, with their cached views."""
-        raw = self.raw
-        some = raw if raw is None else raw[index] if isinstance(raw, np.ndarray) else [raw[i] for i in index]
+        raw = None if self.raw is None else _at(self.raw, index)
         kind, array = self.kind, None if self.array is None else self.array[index]
-        if array is None and some is not None:  # some of the outputs may have a kind in common
-            kind, array = plain_array(some)
+        if array is None and raw is not None:  # some of the outputs may have a kind in common
+            kind, array = plain_array(raw)
         chosen = Outputs(
-            some,
+            raw,
             kind,
             array if kind else None,
             None if self.seconds is None else self.seconds[index],
-            None if self._parts is None else [self._parts[i] for i in index],
+            None if self._parts is None else _at(self._parts, index),
         )
-        if self._keys is not None:
-            chosen._keys = [self._keys[i] for i in index]
-        for sees, (encoding, view) in self._views.items():
-            part = view[index] if isinstance(view, np.ndarray) else [view[i] for i in index]
-            chosen._views[sees] = encoding, part
+        chosen._keys = None if self._keys is None else _at(self._keys, index)
+        chosen._views = {sees: (encoding, _at(view, index)) for sees, (encoding, view) in self._views.items()}
         return chosen
 
     def read_again(self, index: npt.NDArray[np.intp]) -> Outputs:
         """Return a block of the outputs at the positions `index`, without cached views if the raw outputs were kept."""
         if self.raw is None:
             return self.take(index)
-        raw = self.raw[index] if isinstance(self.raw, np.ndarray) else [self.raw[i] for i in index]
-        again = Outputs.read(raw)
+        again = Outputs.read(_at(self.raw, index))
         again.seconds = None if self.seconds is None else self.seconds[index]
         return again
 
@@ -202,9 +227,8 @@ class Outputs:
         if self.array is not None:
             return self
         plain = [output if plain_kind(output) else None for output in self.listed()]
-        slim = Outputs(
-            plain if any(output is not None for output in plain) else None, "", None, self.seconds, self._parts
-        )
+        kept = plain if any(output is not None for output in plain) else None
+        slim = Outputs(kept, "", None, self.seconds, self._parts)
         slim._keys = self._keys or [object() for _ in plain]  # without its raw form, an output is like no other
         slim._views = {sees: view for sees, view in self._views.items() if sees != "natural"}
         return slim
@@ -243,71 +267,15 @@ class Outputs:
         for sees, (encoding, view) in blocks[-1]._views.items():
             views = [block._views.get(sees, (None, None)) for block in blocks]
             if isinstance(view, np.ndarray) and all(known is encoding for known, _ in views):
-                copies = plain and sees in _COPIES and isinstance(encoding, PlainEncoding)
+                copies = plain and sees in ("features", "natural") and isinstance(encoding, PlainEncoding)
                 if copies or len(whole) * view[:1].size > _MAX_NUMBERS_OF_VIEW:
                     continue
                 whole._views[sees] = encoding, np.concatenate([part for _, part in views])
         return whole
 
 
-def _read_all(outputs: Sequence[Output]) -> list[Parts]:
-    try:
-        return list(map(parts_of, outputs))
-    except OutputError:
-        raise
-    except Exception as error:  # a registered encoder or the class of an output may raise any exception
-        raise OutputError(f"an output could not be read: {type(error).__name__}: {error}") from error
+Rows = TypeVar("Rows", bound="Sequence[Any] | npt.NDArray[Any]")
 
 
-def _features(outputs: Outputs, encoding: Encoding) -> Array:
-    if isinstance(encoding, PlainEncoding):
-        return encoding.features(_plain(outputs, encoding))
-    return encoding.features(outputs.parts())
-
-
-def _derived(outputs: Outputs, encoding: Encoding) -> Array:
-    features = outputs.view(encoding, "features")
-    return np.hstack([features, derived(features[:, : encoding.numeric])])
-
-
-def _bits(outputs: Outputs, encoding: Encoding) -> Array:
-    if isinstance(encoding, PlainEncoding):
-        return encoding.bits(_plain(outputs, encoding))
-    return encoding.bits(outputs.parts())
-
-
-def _queries(outputs: Outputs, encoding: Encoding) -> Array:
-    if isinstance(encoding, PlainEncoding):
-        return np.zeros((len(outputs), 0))
-    return encoding.queries(outputs.parts())
-
-
-def _natural(outputs: Outputs, encoding: Encoding) -> View:
-    if isinstance(encoding, PlainEncoding):
-        array = _plain(outputs, encoding)
-        return array.reshape(-1) if encoding.single else array.reshape(len(array), -1)
-    return list(outputs.listed())
-
-
-def _timed(outputs: Outputs, encoding: Encoding) -> Array:
-    seconds = outputs.seconds if outputs.seconds is not None else np.full(len(outputs), np.nan)
-    return np.column_stack([seconds, outputs.view(encoding, "features")])
-
-
-def _plain(outputs: Outputs, encoding: PlainEncoding) -> Plain:
-    """Return outputs that the encoding knows as one array."""
-    if outputs.array is not None:
-        return outputs.array
-    listed = list(outputs.listed())
-    return array_of(listed) if listed else np.zeros((0, encoding.columns))
-
-
-_VIEWS: dict[str, Callable[[Outputs, Encoding], View]] = {
-    "features": _features,
-    "derived": _derived,
-    "bits": _bits,
-    "queries": _queries,
-    "natural": _natural,
-    "timed": _timed,
-}
-VIEWS = tuple(_VIEWS)
+def _at(rows: Rows, index: npt.NDArray[np.intp]) -> Rows:
+    return rows[index] if isinstance(rows, np.ndarray) else [rows[i] for i in index]  # type: ignore[return-value]

@@ -20,7 +20,6 @@ from dpaudit.numerics import Array
 from dpaudit.outputs.derived import PER_NUMBER, bits
 from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
-from dpaudit.outputs.query_choice import association
 from dpaudit.outputs.tables import Parts
 from dpaudit.values import OUTPUT, Feature, Label
 
@@ -144,7 +143,7 @@ class PartsEncoding:
                 seen.add(key)
                 keep.append(j)
         if len(keep) > _MAX_COLUMNS:
-            strength = association(matrix[:, keep], side)
+            strength = _association(matrix[:, keep], side)
             keep = sorted(keep[i] for i in np.argsort(-strength, kind="stable")[:_MAX_COLUMNS])
         n, m = len(self.numbers), len(self.labels)
         kept = [j for j in keep if j < n]
@@ -211,19 +210,17 @@ class PartsEncoding:
             except OverflowError:  # an integer that exceeds the largest float
                 pass
         return [
-            _float(_centred(value, centre) if centre else value)
+            _float(value if not centre else value - (centre if isinstance(value, int) else _float(centre)))
             for value, centre in zip(found, self.centre, strict=True)
         ]
 
     def _unknown(self, parts: Parts) -> int:
         """Return the number of parts of an output that this encoding does not know."""
-        known = self.known_parts
-        labels = parts.labels.items()
-        return (
-            (0 if self.known_labels.issuperset(labels) else len(labels - self.known_labels))
-            + (0 if known.issuperset(parts.numbers) else len(parts.numbers.keys() - known))
-            + (0 if known.issuperset(parts.counts) else len(parts.counts.keys() - known))
-        )
+        labels, known = parts.labels.items(), self.known_parts
+        unknown = 0 if self.known_labels.issuperset(labels) else len(labels - self.known_labels)
+        for names in (parts.numbers, parts.counts):
+            unknown += 0 if known.issuperset(names) else len(names.keys() - known)
+        return unknown
 
     def queries(self, outputs: Sequence[Parts]) -> Array:
         """Return the answers to the queries of tables for n outputs, (n, queries)."""
@@ -238,10 +235,6 @@ class PartsEncoding:
 Encoding = PlainEncoding | PartsEncoding
 
 
-def _centred(value: int | float, centre: int) -> int | float:
-    return value - centre if isinstance(value, int) else value - _float(centre)
-
-
 def _float(value: int | float) -> float:
     try:
         return float(value)
@@ -253,3 +246,28 @@ def _centre(values: Any) -> int:
     """Return the median of integers if at least one absolute value exceeds 2**53, and 0 otherwise."""
     known = sorted(value for value in values if isinstance(value, int))
     return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0
+
+
+def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
+    """Return the standardised difference of each column between the outputs on d0 and the outputs on d1.
+
+    The difference of a column is the maximum of the difference of its means and the difference of its rates of missing
+    values.
+    """
+    strength = np.zeros(matrix.shape[1])
+    with np.errstate(all="ignore"):
+        missing = np.isnan(matrix)
+        some = np.flatnonzero(missing.any(axis=0))  # indices of the columns with at least one missing value
+        strength[some] = _gap(missing[:, some].astype(float), side)
+        strength = np.maximum(strength, _gap(np.nan_to_num(matrix, posinf=1e300, neginf=-1e300), side))
+    return strength
+
+
+def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:
+    """Return the difference between the clipped column means on d0 and d1, in standard deviations of each column."""
+    low, high = np.quantile(columns.T.copy(), [0.02, 0.98], axis=1)
+    clipped = np.where(low < high, np.clip(columns, low, high), np.sign(columns - low))
+    difference = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)
+    error = clipped.std(axis=0) + 1e-300
+    gap: Array = np.nan_to_num(np.abs(difference) / error)
+    return gap

@@ -36,7 +36,7 @@ import math
 import pathlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -55,8 +55,21 @@ from dpaudit.outputs.entries import (
     row_names,
     some_elements,
 )
-from dpaudit.outputs.summaries import ENTRIES, floats, summary, table, text, vector
-from dpaudit.outputs.tables import Parts, Table, are_rows, array_columns, frame_columns, mapping_columns, row_columns
+from dpaudit.outputs.tables import (
+    ENTRIES,
+    MAX_COLUMNS,
+    Parts,
+    Table,
+    are_rows,
+    frame_columns,
+    mapping_columns,
+    read_column,
+    row_columns,
+    summary,
+    table,
+    text,
+    vector,
+)
 from dpaudit.values import OUTPUT, Feature, Label, Output, words
 
 Reader = Callable[[Parts, Feature, Any, int], None]
@@ -77,7 +90,7 @@ def parts_of(output: Output) -> Parts:
 def _add(parts: Parts, name: Feature, value: object, depth: int) -> None:
     encoder = encoder_of(value)
     if type(value) is float and encoder is None:  # floats are handled first, because they are the most frequent outputs
-        _float(parts, name, value, depth)
+        _scalar(parts, name, value, depth)
         return
     if depth > _MAX_DEPTH:
         raise OutputError(
@@ -89,7 +102,17 @@ def _add(parts: Parts, name: Feature, value: object, depth: int) -> None:
         return
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64 | np.void):
         value = value.item()
-    reader = _READERS_OF_TYPES.get(type(value)) or _reader_of(value)
+    reader = _READERS_OF_TYPES.get(type(value))
+    if reader is None:
+        reader = next((read for kinds, read in _READERS if isinstance(value, kinds)), None)
+    if reader is None and is_missing(value):
+        reader = _scalar
+    elif reader is None and dataclasses.is_dataclass(value) and not isinstance(value, type):
+        reader = _dataclass
+    elif reader is None and is_frame(value):
+        reader = _frame
+    elif reader is None and hasattr(value, "__array__") and not isinstance(value, type):
+        reader = _series
     if reader is None:
         raise OutputError(
             f"{words(name)} is of type {type(value).__module__}.{type(value).__qualname__}, which dpaudit cannot read; "
@@ -99,70 +122,45 @@ def _add(parts: Parts, name: Feature, value: object, depth: int) -> None:
     reader(parts, name, value, depth)
 
 
-def _reader_of(value: object) -> Reader | None:
-    """Return the reader for the class of a value or for its nearest ancestor, or None if there is no reader."""
-    if is_missing(value):
-        return _missing
-    for kinds, reader in _READERS:
-        if isinstance(value, kinds):
-            return reader
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _dataclass
-    if is_frame(value):
-        return _frame
-    return _series if hasattr(value, "__array__") and not isinstance(value, type) else None
-
-
-def _missing(parts: Parts, name: Feature, value: object, depth: int) -> None:
-    parts.labels[("type of {}", name)] = ("None" if value is None else "missing",)
-
-
-def _enum(parts: Parts, name: Feature, value: enum.Enum, depth: int) -> None:
-    parts.labels[("type of {}", name)] = (type(value).__name__,)
-    parts.labels[name] = (value.name or str(value.value),)
-
-
-def _numbered(word: str, number: Callable[[Any], int | float]) -> Reader:
-    """Return a function that reads a value of a type equivalent to a single number, such as a date."""
-
-    def read(parts: Parts, name: Feature, value: Any, depth: int) -> None:
-        parts.labels[("type of {}", name)], parts.numbers[name] = (word,), number(value)
-
-    return read
-
-
-def _float(parts: Parts, name: Feature, value: float, depth: int) -> None:
-    parts.labels[("type of {}", name)] = ("number" if math.isfinite(value) else str(value),)
-    parts.numbers[name] = value
-
-
-def _complex(parts: Parts, name: Feature, value: complex, depth: int) -> None:
-    parts.labels[("type of {}", name)] = ("complex number",)
-    parts.numbers[("real part of {}", name)], parts.numbers[("imaginary part of {}", name)] = value.real, value.imag
-
-
-def _exact(parts: Parts, name: Feature, value: decimal.Decimal | fractions.Fraction, depth: int) -> None:
-    parts.labels[("type of {}", name)] = (type(value).__name__,)
-    parts.labels[name] = (str(value),)
-    parts.numbers[name] = math.nan if isinstance(value, decimal.Decimal) and value.is_nan() else float(value)
-
-
-def _numpy_time(parts: Parts, name: Feature, value: np.datetime64 | np.timedelta64, depth: int) -> None:
-    parts.labels[("type of {}", name)], parts.numbers[name] = (value.dtype.name,), int(value.astype(np.int64))
-
-
-def _written(parts: Parts, name: Feature, value: object, depth: int) -> None:
-    """Add the parts of a text, a path or a UUID."""
-    parts.labels[("type of {}", name)] = ("text" if isinstance(value, str) else type(value).__name__,)
-    text(parts, name, str(value))
-
-
-def _raised(parts: Parts, name: Feature, value: Raised | BaseException, depth: int) -> None:
-    if isinstance(value, BaseException):
-        _add(parts, name, Raised.of(value), depth)
+def _scalar(parts: Parts, name: Feature, value: Any, depth: int) -> None:
+    """Add the parts of a value that contains no other values."""
+    kind = ("type of {}", name)
+    if isinstance(value, float) and not isinstance(value, enum.Enum):
+        parts.labels[kind] = ("number" if math.isfinite(value) else str(value),)
+        parts.numbers[name] = value
         return
-    parts.labels[("type of {}", name)] = ("raised {}", (value.type,))
-    text(parts, ("message of {}", name), value.message)
+    match value:
+        case enum.Enum():
+            parts.labels[kind], parts.labels[name] = (type(value).__name__,), (value.name or str(value.value),)
+        case bool():
+            parts.labels[kind], parts.numbers[name] = ("boolean",), int(value)
+        case int():
+            parts.labels[kind], parts.numbers[name] = ("integer",), value
+        case str() | pathlib.PurePath() | uuid.UUID():
+            parts.labels[kind] = ("text" if isinstance(value, str) else type(value).__name__,)
+            text(parts, name, str(value))
+        case complex():
+            parts.labels[kind] = ("complex number",)
+            parts.numbers[("real part of {}", name)] = value.real
+            parts.numbers[("imaginary part of {}", name)] = value.imag
+        case decimal.Decimal() | fractions.Fraction():
+            parts.labels[kind], parts.labels[name] = (type(value).__name__,), (str(value),)
+            parts.numbers[name] = math.nan if isinstance(value, decimal.Decimal) and value.is_nan() else float(value)
+        case _ if is_missing(value):
+            parts.labels[kind] = ("None" if value is None else "missing",)
+        case np.datetime64() | np.timedelta64():
+            parts.labels[kind], parts.numbers[name] = (value.dtype.name,), int(value.astype(np.int64))
+        case datetime.datetime():
+            parts.labels[kind], parts.numbers[name] = ("time",), value.timestamp()
+        case datetime.date():
+            parts.labels[kind], parts.numbers[name] = ("date",), value.toordinal()
+        case datetime.timedelta():
+            parts.labels[kind], parts.numbers[name] = ("duration",), value.total_seconds()
+        case Raised():
+            parts.labels[kind] = ("raised {}", (value.type,))
+            text(parts, ("message of {}", name), value.message)
+        case BaseException():
+            _add(parts, name, Raised.of(value), depth)
 
 
 def _bytes(parts: Parts, name: Feature, value: Any, depth: int) -> None:
@@ -173,6 +171,12 @@ def _bytes(parts: Parts, name: Feature, value: Any, depth: int) -> None:
     vector(parts, name, np.frombuffer(data, np.uint8).astype(np.float64))
     if data:
         parts.numbers[("{}[{}]", name, -1)] = data[-1]
+
+
+def _floats(entries: Iterable[object]) -> list[float]:
+    """Return the entries that are numbers with an absolute value below 1e300, converted to floats."""
+    kinds = (int, float, np.integer, np.floating)
+    return [float(x) for x in entries if isinstance(x, kinds) and -1e300 < x < 1e300]
 
 
 def _array(parts: Parts, name: Feature, array: AnyArray, depth: int) -> None:
@@ -193,7 +197,7 @@ def _array(parts: Parts, name: Feature, array: AnyArray, depth: int) -> None:
                 len(array),
                 len(array.dtype.names),
             )
-            table(parts, name, array_columns(array))
+            table(parts, name, {title: read_column(array[title]) for title in array.dtype.names[:MAX_COLUMNS]})
             return
         else:
             parts.labels[kind] = ("array",)
@@ -234,7 +238,7 @@ def _sequence(parts: Parts, name: Feature, entries: Sequence[object], depth: int
         _add(parts, ("{}[{}]", name, -1), entry, depth + 1)
     if separate < ENTRIES:  # the frequent rows of a table are counted already
         return
-    numbers = floats(looked_at)
+    numbers = _floats(looked_at)
     if numbers:
         summary(parts, name, numbers)
     for entry_label, count in Counter(map(label, looked_at)).most_common(_MAX_KEYS):
@@ -260,7 +264,7 @@ def _listed(parts: Parts, name: Feature, value: Sequence[object], depth: int) ->
 def _mapping(parts: Parts, name: Feature, value: Mapping[Any, Any], depth: int) -> None:
     if len(value) == 2 and all(type(value.get(key)) is str for key in ("raised", "message")):
         # `library: synthesizer` returns the exception of a fit in this form
-        _raised(parts, name, Raised(value["raised"], value["message"]), depth)
+        _scalar(parts, name, Raised(value["raised"], value["message"]), depth)
         return
     parts.labels[("type of {}", name)] = (type(value).__name__,)
     columns = mapping_columns(value)
@@ -291,7 +295,7 @@ def _entries(parts: Parts, name: Feature, mapping: Mapping[Any, object], depth: 
         parts.counts[("{} in {}", step, name)] = 1
         if index < _MAX_KEYS:
             _add(parts, ("{}[{}]", name, step), value, depth + 1)
-    numbers = floats(mapping.values())
+    numbers = _floats(mapping.values())
     if numbers:
         summary(parts, name, numbers)
 
@@ -310,7 +314,6 @@ def _series(parts: Parts, name: Feature, series: object, depth: int) -> None:
 
 
 def _names(parts: Parts, name: Feature, names: Sequence[Label]) -> None:
-    """Add the number of occurrences of each row name as a count."""
     for row, count in Counter(names).most_common(_MAX_KEYS):
         parts.counts[("number of rows named {} in {}", row, name)] = count
 
@@ -329,20 +332,11 @@ def _frame(parts: Parts, name: Feature, frame: Any, depth: int) -> None:
                 _add(parts, ("{}[{}]", ("{}[{}]", name, title), row), entries.entry(place), depth + 1)
 
 
+_SCALARS = (enum.Enum, int, float, complex, decimal.Decimal, fractions.Fraction, str, pathlib.PurePath, uuid.UUID)
+_TIMES = (np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 _READERS: tuple[tuple[type | tuple[type, ...], Reader], ...] = (
-    (enum.Enum, _enum),
-    (bool, _numbered("boolean", int)),
-    (int, _numbered("integer", lambda value: value)),
-    (float, _float),
-    (complex, _complex),
-    ((decimal.Decimal, fractions.Fraction), _exact),
-    ((str, pathlib.PurePath, uuid.UUID), _written),
+    ((*_SCALARS, *_TIMES, type(None), Raised, BaseException), _scalar),
     ((bytes, bytearray, memoryview), _bytes),
-    ((np.datetime64, np.timedelta64), _numpy_time),
-    (datetime.datetime, _numbered("time", lambda value: value.timestamp())),
-    (datetime.date, _numbered("date", lambda value: value.toordinal())),
-    (datetime.timedelta, _numbered("duration", lambda value: value.total_seconds())),
-    ((Raised, BaseException), _raised),
     (np.ndarray, _array),
     (Mapping, _mapping),
     (AbstractSet, _set),

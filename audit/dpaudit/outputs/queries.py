@@ -1,23 +1,264 @@
-"""Computes counting queries of tables: how many rows satisfy up to three conditions, or resemble the target record.
+"""Counting queries of tables: how many rows satisfy up to three conditions, or resemble the target record.
 
-The queries are chosen among thousands by their association with the dataset among past outputs.  So the counts of an
-output depend only on this output and on past outputs.
+Conditions such as "city = Ulm" are proposed from past tables, and the conjunctions of conditions are chosen whose
+counts tell d0 from d1 best.  So the counts of an output depend only on this output and on past outputs.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics import Array
-from dpaudit.outputs.query_choice import Condition, Nearness, chosen_queries, of_row, proposed
-from dpaudit.outputs.tables import Parts, Table
+from dpaudit.numerics import AnyArray, Array
+from dpaudit.outputs.entries import label_of
+from dpaudit.outputs.tables import Parts, Table, read_column, some_rows
 from dpaudit.values import OUTPUT, Feature, words
+
+_MAX_CATEGORIES = 24  # maximum number of categories of a column, or of numbers that are compared by equality
+# a text that needs no quotation marks, unlike that of a constant
+_PLAIN_LABEL = re.compile(r"'(?!(?:None|nan|True|False)')([^\W\d_][\w .-]{0,38})'")
+
+Relation = Literal["=", "above", "at most"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on the entry of a row in one column."""
+
+    column: str
+    relation: Relation
+    value: str | float  # a category as a label, or a number
+    time: bool = False  # whether the number is a time in microseconds since 1970
+
+    def __str__(self) -> str:
+        if isinstance(self.value, str):
+            plain = _PLAIN_LABEL.fullmatch(self.value)
+            return f"{self.column} = {plain[1] if plain else self.value}"
+        written = f"{self.value:.15g}" if self.relation == "=" else f"{self.value:.6g}"
+        if self.time:
+            written = str(np.datetime64(round(self.value), "us").astype("M8[s]")).removesuffix("T00:00:00")
+        return f"{self.column} {self.relation} {written}"
+
+    def holds(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Return a mask, (rows,), of the rows that satisfy the condition; no row if the column is missing."""
+        if isinstance(self.value, str):
+            code = table.categories.get(self.column, {}).get(self.value)
+            return np.zeros(table.rows, dtype=bool) if code is None else table.codes[self.column] == code
+        compare = {"=": np.equal, "above": np.greater, "at most": np.less_equal}[self.relation]
+        numbers = table.numbers.get(self.column, np.full(table.rows, np.nan))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(compare(numbers, self.value))
+
+
+def proposed(tables: Sequence[Table]) -> list[Condition]:
+    """Return conditions on each column: frequent categories and numbers, and cuts between numbers near quantiles."""
+    conditions: list[Condition] = []
+    for column in dict.fromkeys(column for table in tables for column in table.codes):
+        often: Counter[str] = Counter()
+        for table in tables:
+            often.update(table.categories.get(column, ()))
+        conditions += [Condition(column, "=", label) for label, _ in often.most_common(_MAX_CATEGORIES)]
+    for column, values in _samples(tables).items():
+        if not len(values):
+            continue
+        time = any(column in table.times for table in tables)
+        distinct = np.unique(values)
+        if len(distinct) <= _MAX_CATEGORIES:
+            conditions += [Condition(column, "=", float(value), time) for value in distinct]
+        ordered = np.sort(values)
+        low = np.unique(ordered[((len(ordered) - 1) * np.linspace(0, 1, 9)[1:-1]).astype(np.intp)])
+        low = low[low < ordered[-1]]
+        cuts = low / 2 + ordered[np.searchsorted(ordered, low, side="right")] / 2
+        conditions += [Condition(column, "above", cut, time) for cut in cuts.tolist()]
+    return conditions
+
+
+def of_row(row: Mapping[str, object], tables: Sequence[Table]) -> list[Condition]:
+    """Return the conditions that a row satisfies: its categories, its numbers, and the next cuts around its numbers."""
+    conditions: list[Condition] = []
+    samples = _samples(tables)
+    for column, entry in row.items():
+        known, number = samples.get(column), _as_number(entry)
+        if known is None or number is None:
+            conditions.append(Condition(column, "=", label_of(entry)))
+            continue
+        time = any(column in table.times for table in tables)
+        conditions.append(Condition(column, "=", number, time))
+        below, above = known[known < number], known[known > number]
+        if len(below):
+            conditions.append(Condition(column, "above", (float(np.quantile(below, 0.9)) + number) / 2, time))
+        if len(above):
+            conditions.append(Condition(column, "at most", (float(np.quantile(above, 0.1)) + number) / 2, time))
+    return conditions
+
+
+def _as_number(entry: object) -> float | None:
+    """Return an entry of a row as the number that a table would hold; None for a category or a missing entry."""
+    numbers = read_column([entry]).numbers
+    return None if numbers is None or not np.isfinite(numbers[0]) else float(numbers[0])
+
+
+def _samples(tables: Sequence[Table]) -> dict[str, Array]:
+    """Return some finite numbers of each column of numbers."""
+    pieces: dict[str, list[AnyArray]] = {}
+    for table in tables:
+        for column, numbers in table.numbers.items():
+            step = max(1, len(numbers) // 200)  # cuts are learned from about 200 rows of each table
+            pieces.setdefault(column, []).append(numbers[::step])
+    pooled = {column: np.concatenate(found).astype(np.float64) for column, found in pieces.items()}
+    return {column: values[np.isfinite(values)] for column, values in pooled.items()}
+
+
+def count_association(counts: Array, side: npt.NDArray[np.bool_]) -> Array:
+    """Return the difference of each column of counts between both datasets, in standard errors.
+
+    The difference of a column is the maximum of two differences: of the mean counts, and of the rates of counts
+    above 0.
+    """
+    n0, n1 = int((~side).sum()), int(side.sum())
+    if not n0 or not n1:
+        return np.zeros(counts.shape[1])
+    differences = [np.zeros(counts.shape[1])]
+    for columns in (counts, (counts > 0).astype(counts.dtype)):
+        first, second = columns[~side], columns[side]
+        # 0.25 is added, so that few equal counts are no certainty
+        variance = (first.var(axis=0) + 0.25) / n0 + (second.var(axis=0) + 0.25) / n1
+        differences.append(np.abs(second.mean(axis=0) - first.mean(axis=0)) / np.sqrt(variance))
+    return np.asarray(np.max(differences, axis=0))
+
+
+_RADII = (0.0, 0.1, 0.3)  # distances within which rows are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """The distances of rows to a record: the mean over its columns of differences between 0 and 1.
+
+    The difference of numbers is a share of the range of past numbers, and the difference of categories is 0 or 1.
+    Gower 1971, "A general coefficient of similarity and some of its properties".
+    """
+
+    categories: tuple[tuple[str, str], ...]  # columns and their labels
+    numbers: tuple[tuple[str, float, float], ...]  # columns, their numbers, and the ranges of past numbers
+    word: str  # the record in words
+
+    @classmethod
+    def of(cls, row: Mapping[str, object], tables: Sequence[Table], word: str) -> Nearness:
+        """Return the distances to a record, with the ranges of numbers in past tables."""
+        numbers: list[tuple[str, float, float]] = []
+        categories: list[tuple[str, str]] = []
+        for column, entry in row.items():
+            number = _as_number(entry)
+            known = [table.numbers[column] for table in tables if column in table.numbers]
+            if number is None or not known:
+                categories.append((column, label_of(entry)))
+            else:
+                values = np.concatenate([*known, [number]])
+                numbers.append((column, number, float(np.ptp(values[np.isfinite(values)])) or 1.0))
+        return cls(tuple(categories), tuple(numbers), word)
+
+    def names(self, rows: str) -> list[str]:
+        """Return the names of the numbers that `of` returns."""
+        counted = [f"{rows} {f'within {radius:g} of' if radius else 'equal to'} {self.word}" for radius in _RADII]
+        return [*counted, f"distance of {self.word} to the nearest of the {rows}"]
+
+    def of_table(self, table: Table) -> Array:
+        """Return the distance of each row, (rows,)."""
+        total = np.zeros(table.rows)
+        for column, label in self.categories:
+            code = table.categories.get(column, {}).get(label)
+            total += 1.0 if code is None else table.codes[column] != code
+        for column, number, width in self.numbers:
+            numbers = table.numbers.get(column, np.full(table.rows, np.nan))
+            with np.errstate(all="ignore"):
+                apart = np.abs(numbers.astype(np.float64) - number) / width
+            total += np.minimum(np.nan_to_num(apart, nan=1.0), 1.0)
+        return total / max(1, len(self.categories) + len(self.numbers))
+
+    def near(self, table: Table | None) -> list[float]:
+        """Return the number of rows within each radius, and the distance of the nearest row."""
+        if table is None or not table.rows:
+            return [0.0] * len(_RADII) + [np.nan]
+        apart = self.of_table(table)
+        # a distance is a mean with rounding errors, but equal rows have the distance 0 exactly
+        within = [np.count_nonzero(apart <= (radius + 1e-9 if radius else 0.0)) for radius in _RADII]
+        return [*map(float, within), float(apart.min())]
+
+
+_MAX_BASE = 12  # number of proposed conditions of which conjunctions are tried, and the same number for the targets
+_MAX_QUERIES = 48
+_MAX_ROWS = 5_000  # maximum number of rows of each table from which queries are chosen
+
+
+def chosen_queries(
+    tables: Sequence[Table | None],
+    side: npt.NDArray[np.bool_],
+    proposed: Sequence[Condition],
+    of_targets: Sequence[Condition],
+) -> list[tuple[Condition, ...]]:
+    """Return queries with strong associations, the strongest first, without constant and duplicate queries.
+
+    Every condition is tried alone.  Conjunctions are tried of the conditions with the strongest associations.  The
+    largest of m standard normal numbers is about sqrt(2 log m).  So an association counts only as far as it exceeds
+    what chance explains among the queries with as many conditions.
+    """
+    conditions = list(dict.fromkeys([*of_targets, *proposed]))
+    if not conditions:
+        return []
+    masks = [
+        None
+        if table is None
+        else np.array([some_rows(one.holds(table), _MAX_ROWS) for one in conditions], dtype=np.float32)
+        for table in tables
+    ]
+    single = np.array([np.zeros(len(conditions)) if mask is None else mask.sum(axis=1) for mask in masks])
+    order = np.argsort(-count_association(single, side), kind="stable").tolist()
+    targets = len(dict.fromkeys(of_targets))
+    base = [*[i for i in order if i < targets][:_MAX_BASE], *[i for i in order if i >= targets][:_MAX_BASE]]
+    pairs, triples = (_conjunctions([conditions[i].column for i in base], size) for size in (2, 3))
+    place = np.zeros((len(base), len(base)), dtype=np.intp)  # of each pair of conditions
+    place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
+    several = []
+    for mask in masks:
+        if mask is None or not mask.shape[1]:
+            several.append(np.zeros(len(pairs) + len(triples)))
+            continue
+        both = mask[base][pairs[:, 0]] * mask[base][pairs[:, 1]]
+        three = both @ mask[base].T
+        in_triples = three[place[triples[:, 0], triples[:, 1]], triples[:, 2]]
+        several.append(np.concatenate([both.sum(axis=1), in_triples]))
+    counts = np.hstack([single, np.array(several)])
+    queries = [(i,) for i in range(len(conditions))]
+    queries += [tuple(base[j] for j in chosen) for places in (pairs, triples) for chosen in places.tolist()]
+    strength = count_association(counts, side)
+    sizes = np.array([len(query) for query in queries])
+    for size in (1, 2, 3):
+        strength[sizes == size] -= np.sqrt(2 * np.log(max(1, int(np.count_nonzero(sizes == size)))))
+    best: dict[bytes, int] = {}
+    for j in np.argsort(-strength, kind="stable").tolist():
+        column = np.ascontiguousarray(counts[:, j])
+        if not (column == column[0]).all():
+            best.setdefault(column.tobytes(), j)
+        if len(best) == _MAX_QUERIES:
+            break
+    return [tuple(conditions[i] for i in queries[j]) for j in best.values()]
+
+
+def _conjunctions(columns: list[str], size: int) -> npt.NDArray[np.intp]:
+    """Return the sets of `size` places with different columns, (sets, size)."""
+    places = itertools.combinations(range(len(columns)), size)
+    chosen = [some for some in places if len({columns[j] for j in some}) == size]
+    return np.array(chosen, dtype=np.intp).reshape(-1, size)
+
 
 _MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen
 
@@ -45,14 +286,14 @@ class TableQueries:
 
     def counts(self, table: Table | None) -> Array:
         """Return the answers to all queries of one table.  A missing table has no rows."""
+        distances = [number for near in self.targets for number in near.near(table)]
         if table is None:
-            return np.array([*[0.0] * len(self.queries), *(number for near in self.targets for number in near.nothing)])
-        holds = np.zeros((len(self.conditions), table.rows), dtype=bool)
-        for row, condition in zip(holds, self.conditions, strict=True):
-            row[:] = condition.holds(table)
+            return np.array([*[0.0] * len(self.queries), *distances])
+        holds = np.array([condition.holds(table) for condition in self.conditions], dtype=bool)
+        holds = holds.reshape(len(self.conditions), table.rows)
         first, second, third = self._places
         counted = np.count_nonzero(holds[first] & holds[second] & holds[third], axis=1)
-        return np.array([*counted.tolist(), *(number for near in self.targets for number in near.near(table))])
+        return np.array([*counted.tolist(), *distances])
 
     @cached_property
     def _places(self) -> npt.NDArray[np.intp]:
@@ -75,9 +316,29 @@ class Queries:
         if not names:
             return None
         latest = np.concatenate([np.flatnonzero(side == which)[-_MAX_TABLES:] for which in (False, True)])
-        some, side = [past[i].tables for i in latest], side[latest]
-        chosen = [_chosen(name, [tables.get(name) for tables in some], side, targets) for name in names]
-        return cls(tuple(one for one in chosen if one is not None)[:2], targets)
+        side, both = side[latest], None not in targets
+        rows = [(row, f"the record{f' of d{i}' if both else ''}") for i, row in enumerate(targets) if row is not None]
+        chosen = []
+        for name in names:
+            found = [past[i].tables.get(name) for i in latest]
+            tables = [table for table in found if table is not None]
+            known = np.array([table is not None for table in found])
+            if all(known[side == which].mean() < 0.5 for which in set(side.tolist())):
+                continue  # fewer than half of the outputs of either dataset contain the table
+            of_targets = [condition for row, _ in rows for condition in of_row(row, tables)]
+            learned = proposed(tables)
+            queries = chosen_queries(found, side, learned, of_targets)
+            conditions = list(dict.fromkeys(condition for query in queries for condition in query))
+            number = len({*of_targets, *learned})
+            table_queries = TableQueries(
+                name,
+                tuple(conditions),
+                tuple(tuple(map(conditions.index, query)) for query in queries),
+                tuple(Nearness.of(row, tables, word) for row, word in rows),
+                tried=sum(math.comb(number, size) for size in (1, 2, 3)),
+            )
+            chosen.append(table_queries)
+        return cls(tuple(chosen[:2]), targets)
 
     @property
     def names(self) -> list[str]:
@@ -100,32 +361,3 @@ class Queries:
         return np.array(
             [np.concatenate([one.counts(parts.tables.get(one.table)) for one in self.tables]) for parts in outputs]
         )
-
-
-def _chosen(
-    name: Feature, found: Sequence[Table | None], side: npt.NDArray[np.bool_], targets: Targets
-) -> TableQueries | None:
-    """Choose the queries of one table; None if fewer than half of the outputs of either dataset contain the table."""
-    tables = [table for table in found if table is not None]
-    known = np.array([table is not None for table in found])
-    if not tables or all(known[side == which].mean() < 0.5 for which in set(side.tolist())):
-        return None
-    rows = [row for row in targets if row is not None]
-    of_targets = [condition for row in rows for condition in of_row(row, tables)]
-    learned = proposed(tables)
-    queries = chosen_queries(found, side, learned, of_targets)
-    number = len({*of_targets, *learned})
-    conditions = tuple(dict.fromkeys(condition for query in queries for condition in query))
-    return TableQueries(
-        name,
-        conditions,
-        tuple(tuple(conditions.index(condition) for condition in query) for query in queries),
-        tuple(Nearness.of(row, tables, _word(row, targets)) for row in rows),
-        tried=sum(math.comb(number, size) for size in (1, 2, 3)),
-    )
-
-
-def _word(row: Row, targets: Targets) -> str:
-    if targets[0] is None or targets[1] is None:
-        return "the record"
-    return "the record of d0" if row is targets[0] else "the record of d1"

@@ -1,6 +1,8 @@
-"""Reads tables of any library as columns of numbers and of categories.
+"""Reads tables of any library, and adds the parts of tables, of sequences of numbers and of texts.
 
-A table is a data frame, a structured array, a list of rows that are dicts, or a dict of columns of equal length.
+A table is a data frame, a structured array, a list of rows that are dicts, or a dict of columns of equal length.  Its
+parts do not depend on the order of its rows: marginals, domains, and frequent rows.  The parts of a sequence are its
+entries or the means of its pieces, and summaries that do not depend on the order.
 """
 
 from __future__ import annotations
@@ -9,27 +11,25 @@ import dataclasses
 import datetime
 import decimal
 import fractions
+import math
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics import AnyArray, Array
-from dpaudit.outputs.entries import column, is_missing, label_of
+from dpaudit.outputs.entries import LISTED, TEXT, column, is_missing, label, label_of
 from dpaudit.values import Feature, Label
 
-MAX_COLUMNS = 64
-"""Maximum number of columns that are read; further columns only count."""
-
+MAX_COLUMNS = 64  # maximum number of columns that are read; further columns only count
+# Maximum number of rows in a `Table`, which are evenly spaced in a longer output, because the rows may be sorted.  All
+# rows are counted column by column.
 MAX_ROWS = 2**17
-"""Maximum number of rows in a `Table`.
-
-Of a longer output, a `Table` has evenly spaced rows, because the rows may be sorted.  All rows are counted column by
-column.
-"""
 
 _PLAIN = ({str, type(None)}, {int}, {bool}, {bytes})  # sets of types whose values differ if their labels differ
 _NUMERIC = "biufmM"
@@ -67,6 +67,11 @@ class Table:
         """Return the compact form of columns of equal length."""
         rows = max((len(entries.codes) for entries in columns.values()), default=0)
         labelled = {name: entries for name, entries in columns.items() if entries.numbers is None}
+        codes: dict[str, Codes] = {}
+        for name, entries in labelled.items():
+            size = len(entries.values)
+            kind: type[Any] = np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
+            codes[name] = some_rows(entries.codes).astype(kind)
         return cls(
             rows=min(rows, MAX_ROWS),
             numbers={
@@ -74,7 +79,7 @@ class Table:
                 for name, entries in columns.items()
                 if entries.numbers is not None
             },
-            codes={name: _small_codes(entries) for name, entries in labelled.items()},
+            codes=codes,
             categories={
                 name: {label_of(value): code for code, value in enumerate(entries.values)}
                 for name, entries in labelled.items()
@@ -113,13 +118,14 @@ def frame_columns(frame: Any) -> dict[str, Column]:
         entries = frame.get_columns()[:MAX_COLUMNS]
     else:
         entries = [frame[title] for title in titles]
-    return _titled((str(title), read_column(found)) for title, found in zip(titles, entries, strict=True))
-
-
-def array_columns(array: AnyArray) -> dict[str, Column]:
-    """Return the first columns of a structured array."""
-    names = (array.dtype.names or ())[:MAX_COLUMNS]
-    return {name: read_column(array[name]) for name in names}
+    columns: dict[str, Column] = {}
+    for title, found in zip(map(str, titles), entries, strict=True):
+        name, number = title, 1
+        while name in columns:
+            number += 1
+            name = f"{title} ({number})"
+        columns[name] = read_column(found)
+    return columns
 
 
 def row_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, Column]:
@@ -137,16 +143,13 @@ def mapping_columns(mapping: Mapping[Any, object]) -> dict[str, Column] | None:
     """Return the columns of a dict; None unless all values are flat sequences of one length above 0."""
     if not 0 < len(mapping) <= MAX_COLUMNS or not all(type(title) is str for title in mapping):
         return None
-    if not all(_is_flat(entries) for entries in mapping.values()):
-        return None
+    for entries in mapping.values():
+        if not isinstance(entries, list | tuple) and not (hasattr(entries, "__array__") and np.ndim(entries) == 1):
+            return None
     lengths = {len(entries) for entries in mapping.values()}  # type: ignore[arg-type]
     if len(lengths) != 1 or not lengths.pop():
         return None
     return {title: read_column(entries) for title, entries in mapping.items()}
-
-
-def _is_flat(entries: Any) -> bool:
-    return isinstance(entries, list | tuple) or (hasattr(entries, "__array__") and len(np.shape(entries)) == 1)
 
 
 def _as_array(entries: Any) -> object:
@@ -172,21 +175,20 @@ def _times(array: AnyArray) -> AnyArray:
     if not known:
         return array
     if all(isinstance(entry, datetime.date) for entry in known):
-        return np.array([_microseconds(entry) for entry in array.tolist()], dtype="M8[us]")
+        times = np.full(len(array), np.datetime64("NaT"), dtype="M8[us]")
+        for place, entry in enumerate(array.tolist()):
+            if is_missing(entry) or entry != entry:  # the missing time of pandas differs from itself
+                continue
+            if isinstance(entry, datetime.datetime) and entry.tzinfo is not None:
+                entry = entry.astimezone(datetime.UTC).replace(tzinfo=None)
+            times[place] = np.datetime64(entry, "us")
+        return times
     exact = (decimal.Decimal, fractions.Fraction)
     if any(isinstance(entry, exact) for entry in known) and all(
         isinstance(entry, (*exact, numbers.Integral, float)) for entry in known
     ):
         return np.array([np.nan if is_missing(entry) else float(entry) for entry in array.tolist()])
     return array
-
-
-def _microseconds(entry: Any) -> np.datetime64:
-    if is_missing(entry) or entry != entry:  # the missing time of pandas differs from itself
-        return np.datetime64("NaT", "us")
-    if isinstance(entry, datetime.datetime) and entry.tzinfo is not None:
-        entry = entry.astimezone(datetime.UTC).replace(tzinfo=None)
-    return np.datetime64(entry, "us")
 
 
 def _labels(entries: list[object]) -> Column:
@@ -200,17 +202,6 @@ def _labels(entries: list[object]) -> Column:
         first = {code: place for place, code in reversed(list(enumerate(codes.tolist())))}
         values = [entries[first[code]] for code in range(len(index))]
     return Column("labels", None, codes, values, np.bincount(codes, minlength=len(index)))
-
-
-def _titled(columns: Any) -> dict[str, Column]:
-    found: dict[str, Column] = {}
-    for title, entries in columns:
-        name, number = title, 1
-        while name in found:
-            number += 1
-            name = f"{title} ({number})"
-        found[name] = entries
-    return found
 
 
 def some_rows(entries: AnyArray, most: int = MAX_ROWS) -> AnyArray:
@@ -230,11 +221,6 @@ def _small(found: Array) -> AnyArray:
     return found
 
 
-def _small_codes(entries: Column) -> Codes:
-    size = len(entries.values)
-    return some_rows(entries.codes).astype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
-
-
 @dataclasses.dataclass(slots=True)
 class Parts:
     """The parts of one output.  Reports display these features in words."""
@@ -244,3 +230,127 @@ class Parts:
     counts: dict[Feature, float] = dataclasses.field(default_factory=dict)  # the count of a missing name is 0
     # tables among the parts, from which counting queries are answered
     tables: dict[Feature, Table] = dataclasses.field(default_factory=dict, compare=False)
+
+
+ENTRIES = 64  # maximum number of individually read entries, and number of pieces of a longer sequence
+
+
+def vector(parts: Parts, name: Feature, entries: AnyArray) -> None:
+    """Add the parts of an ordered sequence of numbers."""
+    if len(entries) <= ENTRIES:
+        for index, entry in enumerate(entries.tolist()):
+            parts.numbers[("{}[{}]", name, index)] = entry
+    else:  # the mean of a piece detects a large change of a single entry
+        cuts = np.linspace(0, len(entries), ENTRIES + 1).astype(int)
+        with np.errstate(all="ignore"):
+            means = np.add.reduceat(entries.astype(np.float64), cuts[:-1]) / np.diff(cuts)
+        for index, mean in enumerate(means.tolist()):
+            parts.numbers[("mean of {}[{}:{}]", name, int(cuts[index]), int(cuts[index + 1]))] = mean
+    summary(parts, name, entries)
+
+
+def summary(parts: Parts, name: Feature, entries: AnyArray | list[float]) -> None:
+    """Add the parts of a sequence of numbers that do not depend on the order of the numbers."""
+    if len(entries) <= ENTRIES:
+        _short_summary(parts, name, entries if isinstance(entries, list) else entries.tolist())
+        return
+    values = np.ascontiguousarray(entries, dtype=np.float64)
+    known = np.isfinite(values)
+    finite = values if known.all() else values[known]
+    parts.counts[("number of entries of {} that are not finite", name)] = len(values) - len(finite)
+    parts.counts[("number of zeros in {}", name)] = float(np.count_nonzero(values == 0))
+    if len(finite):
+        with np.errstate(over="ignore"):
+            parts.numbers[("sum of {}", name)] = float(finite.sum())
+            parts.numbers[("norm of {}", name)] = float(np.sqrt(np.einsum("i,i", finite, finite)))
+        parts.numbers[("least of {}", name)], parts.numbers[("largest of {}", name)] = (
+            float(finite.min()),
+            float(finite.max()),
+        )
+
+
+def _short_summary(parts: Parts, name: Feature, entries: list[float]) -> None:
+    """Add the same parts as `summary` for a short list, without creating a numpy array."""
+    finite = [float(entry) for entry in entries if math.isfinite(entry)]
+    parts.counts[("number of entries of {} that are not finite", name)] = len(entries) - len(finite)
+    parts.counts[("number of zeros in {}", name)] = finite.count(0.0)
+    if finite:
+        parts.numbers[("sum of {}", name)] = sum(finite)
+        parts.numbers[("norm of {}", name)] = math.hypot(*finite)
+        parts.numbers[("least of {}", name)], parts.numbers[("largest of {}", name)] = min(finite), max(finite)
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+def text(parts: Parts, name: Feature, value: str) -> None:
+    """Add the parts of a text."""
+    # a subclass of str may compare its texts in its own way
+    read = _parts_of_short_text if len(value) <= TEXT and type(value) is str else _parts_of_text
+    known = read(name, value)
+    parts.labels.update(known.labels)
+    parts.numbers.update(known.numbers)
+    parts.counts.update(known.counts)
+    if len(value) > TEXT:
+        vector(parts, name, np.frombuffer(value.encode("utf-8", "replace"), np.uint8).astype(np.float64))
+
+
+def _parts_of_text(name: Feature, text: str) -> Parts:
+    parts = Parts()
+    parts.labels[name] = label(text)
+    parts.numbers[("length of {}", name)] = len(text)
+    if text:
+        parts.labels[("first character of {}", name)], parts.labels[("last character of {}", name)] = text[0], text[-1]
+    for index, number in enumerate(_NUMBER.findall(text[:LISTED])[:3]):
+        parts.numbers[("number {} in {}", index + 1, name)] = float(number)
+    for word in _WORD.findall(text[:LISTED])[:ENTRIES]:
+        parts.counts[("word {} in {}", label(word), name)] = 1
+    return parts
+
+
+_parts_of_short_text = lru_cache(maxsize=4096)(_parts_of_text)  # they often occur again in another output
+
+
+def table(parts: Parts, name: Feature, columns: Mapping[str, Column]) -> None:
+    """Add the parts of a table."""
+    parts.tables[name] = Table.of(columns)
+    numeric: dict[Feature, Array] = {}
+    for title, entries in columns.items():
+        parts.counts[("column {} in {}", title, name)] = 1
+        where = ("{}[{}]", name, title)
+        parts.labels[("type of {}", where)] = (entries.kind,)
+        if entries.numbers is not None:
+            numeric[where] = entries.numbers
+            known = np.sort(entries.numbers[~np.isnan(entries.numbers)])
+            parts.counts[("missing values of {}", where)] = len(entries.numbers) - len(known)
+            summary(parts, where, known)
+            if len(known):
+                parts.numbers[("mean of {}", where)] = float(known.mean())
+                for share in (25, 50, 75):
+                    quantile = float(known[(len(known) - 1) * share // 100])
+                    parts.numbers[("{} % quantile of {}", share, where)] = quantile
+                parts.counts[("distinct values of {}", where)] = float(1 + np.count_nonzero(np.diff(known)))
+        for place in _frequent(entries.counts):
+            parts.counts[("number of {} in {}", label(entries.values[place]), where)] = float(entries.counts[place])
+    # the number of occurrences of each frequent row; the codes of distinct rows stay below the number of rows
+    codes = np.zeros(min(MAX_ROWS, max((len(entries.codes) for entries in columns.values()), default=0)), dtype=np.intp)
+    for entries in columns.values():
+        _, codes = np.unique(codes * len(entries.values) + some_rows(entries.codes), return_inverse=True)
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    parts.numbers[("largest number of equal rows of {}", name)] = int(counts.max()) if len(counts) else 0
+    for place in _frequent(counts):
+        entries_of_row = tuple(entries.entry(int(first[place])) for entries in columns.values())
+        parts.counts[("number of rows {} in {}", label(entries_of_row), name)] = float(counts[place])
+    paired = list(numeric)[:6]
+    for i, right in enumerate(paired):
+        for left in paired[:i]:
+            product = numeric[right] * numeric[left]
+            known = product[~np.isnan(product)]
+            parts.numbers[("mean of {} times {}", left, right)] = float(known.mean()) if len(known) else np.nan
+
+
+def _frequent(counts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the places of the values that are counted: all values if they are few, otherwise values that recur."""
+    order = np.argsort(-counts, kind="stable")[:ENTRIES]
+    return order if len(counts) <= ENTRIES else order[counts[order] > 1]

@@ -54,7 +54,7 @@ CHECKPOINTS = (
 )
 """Possible numbers of first outputs that are tested; the tests use the largest number available."""
 
-_LONG = 1024  # numbers in a row of an array from which on it stays an array, as in `outputs.shared_calls`
+_LONG = 1024  # numbers in a row of an array from which on it stays an array, as in `outputs.plain`
 _GROWTH = 1.2  # ratio of successive numbers of runs after which `Memory.thinned` is tested
 
 FIRST_SHARE = 0.5 / len(CHECKPOINTS)
