@@ -58,8 +58,16 @@ def link_in(folder: Path) -> Path | None:
 
 
 def _write(target: Path, content: str | bytes) -> None:
-    _remove_parts(target.parent)
-    mode = _mode(target)
+    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+        for entry in entries:
+            if _PART.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _DEAD:
+                os.unlink(entry.path)
+    try:
+        mode = target.stat().st_mode & 0o777
+    except OSError:  # a new file
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
     handle, part = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -80,23 +88,5 @@ def _write(target: Path, content: str | bytes) -> None:
         raise
 
 
-def _remove_parts(folder: Path) -> None:
-    """Remove the part files of killed processes from a folder."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if _PART.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _DEAD:
-                os.unlink(entry.path)
-
-
 def _encoded(content: str | bytes) -> bytes:
     return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-
-
-def _mode(target: Path) -> int:
-    """Return the permissions of an existing file, or the default permissions of a new file."""
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask

@@ -1,7 +1,7 @@
-"""Defines evidence: the counts of an audit, and the conclusions about any claim that the counts allow.
+"""Evidence: the counts of an audit, and the conclusions about any claim that they allow.
 
-Each kind of audit has one class of evidence.  The evidence can also test claims that were unknown when the audit ran.
-The verdict and the bounds are computed from the counts, also from those in a result file.
+Each kind of audit has one class of evidence.  Verdict and bounds are computed from the counts alone, also from those
+in a result file, and also for claims that were unknown when the audit ran.
 """
 
 from __future__ import annotations
@@ -64,11 +64,10 @@ def pair_counts_of(pairs: Json, *, coin_selected: bool) -> Counts:
     """Read the counts of all pairs; shape (pairs, 2, BINS)."""
     if (many := len(pairs)) > MAX_PAIRS:
         raise ValueError(f"evidence must count {MAX_PAIRS:,} pairs at most, got {many:,}")
-    found = [dense(sides) for sides in pairs]
-    if not coin_selected:
-        for one in found:
-            check_trials(one)
-    return np.array(found, dtype=np.int64).reshape(-1, 2, BINS)
+    counts = np.array([dense(sides) for sides in pairs], dtype=np.int64).reshape(-1, 2, BINS)
+    for sides in () if coin_selected else counts:
+        check_trials(sides)
+    return counts
 
 
 def peak_of(pairs: Json, counts: Counts, *, coin_selected: bool) -> Counts:
@@ -119,10 +118,7 @@ class Kind(Enum):
 
 
 class Evidence(ABC):
-    """The interface of every kind of evidence.
-
-    All claims are given in their symmetrized form.
-    """
+    """The interface of every kind of evidence.  All claims are given in their symmetrized form."""
 
     __slots__ = ()
 
@@ -169,7 +165,7 @@ class Evidence(ABC):
 
     @abstractmethod
     def to_json(self) -> JsonObject:
-        """Return the evidence as plain JSON values; counts become lists of [bin, count], without the empty bins."""
+        """Return the evidence as plain JSON values, with counts as `sparse` returns them."""
 
     @classmethod
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The verdicts of a package's releases, from old to new, and where they change."""
+"""The outcomes of commands that audit much: `dpaudit bisect`, the releases of a package, and `dpaudit sweep`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -55,6 +55,26 @@ class Release:
     results: Mapping[str, AuditResult] = field(default_factory=dict)  # by the name of the audit without a version
     missing: Mapping[str, str] = field(default_factory=dict)  # why audits of the release have no result, by that name
 
+    def to_dict(self) -> JsonObject:
+        """Return the release as plain JSON values, without the evidence of its audits."""
+        return {
+            "version": self.version,
+            "state": "not audited" if self.state is None else self.state.value,
+            "reason": self.reason,
+            "audits": {
+                title: {
+                    "result": f"{result.name}.json",
+                    "verdict": result.verdict.value,
+                    "p_value": result.p_value,
+                    "runs_per_dataset": result.trials_used,
+                    "confidence": result.confidence,
+                    "detectable_claim": result.detectable.claim if result.bounds_valid else "",
+                }
+                for title, result in self.results.items()
+            },
+            "without_result": dict(self.missing),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection:
@@ -98,45 +118,43 @@ class Bisection:
     def other_packages(self, change: Change) -> list[tuple[str, str | None, str | None]]:
         """Return the other packages whose versions differ between the environments of the two ends of a change."""
         before, after = (self.releases[end].results for end in change)
-        found = set()
+        found, own = set(), canonicalize_name(self.package)
         for title in before.keys() & after.keys():
-            old, new = (_packages(results[title]) for results in (before, after))
+            old, new = (
+                {canonicalize_name(name): version for name, version in (packages or {}).items()}
+                for packages in (side[title].provenance.mechanism_packages for side in (before, after))
+            )
             if old and new:
-                found |= {(name, old.get(name), new.get(name)) for name in old.keys() | new.keys()}
-        own = canonicalize_name(self.package)
-        return sorted((one for one in found if one[0] != own and one[1] != one[2]), key=str)
+                found |= {(str(name), old.get(name), new.get(name)) for name in (old.keys() | new.keys()) - {own}}
+        return sorted((package for package in found if package[1] != package[2]), key=str)
 
     def to_dict(self) -> JsonObject:
         """Return the outcome as plain JSON values, without the evidence of the audits."""
-        stretches = stretches_of(self.states)
+        versions, states = [release.version for release in self.releases], self.states
         return {
             "format": BISECTION_FORMAT,
             "package": self.package,
-            "from": self.releases[0].version,
-            "to": self.releases[-1].version,
+            "from": versions[0],
+            "to": versions[-1],
             "monotone": self.monotone,
             "stretches": [
-                {
-                    "state": one.state.value,
-                    "first": self.releases[one.first].version,
-                    "last": self.releases[one.last].version,
-                }
-                for one in stretches
+                {"state": one.state.value, "first": versions[one.first], "last": versions[one.last]}
+                for one in stretches_of(states)
             ],
             "changes": [
                 {
-                    "to": self.releases[one.after].state.value,  # type: ignore[union-attr]
-                    "last_before": self.releases[one.before].version,
-                    "first_after": self.releases[one.after].version,
-                    "undecided_between": [release.version for release in self.between(one)],
-                    "left_out_between": self.left_out_inside(one),
+                    "to": stretch.state.value,
+                    "last_before": versions[change.before],
+                    "first_after": versions[change.after],
+                    "undecided_between": [release.version for release in self.between(change)],
+                    "left_out_between": self.left_out_inside(change),
                     "other_packages": [
-                        {"name": name, "before": old, "after": new} for name, old, new in self.other_packages(one)
+                        {"name": name, "before": old, "after": new} for name, old, new in self.other_packages(change)
                     ],
                 }
-                for one in changes(self.states)
+                for change, stretch in zip(changes(states), stretches_of(states)[1:], strict=True)
             ],
-            "releases": [_release(one) for one in self.releases],
+            "releases": [release.to_dict() for release in self.releases],
             "left_out": dict(self.left_out),
             "unread": list(self.unread),
             "maximum_audited_releases": self.most,
@@ -145,31 +163,6 @@ class Bisection:
             "interrupted": self.interrupted,
             "ended_by_network": self.offline,
         }
-
-
-def _packages(result: AuditResult) -> dict[str, str]:
-    found = result.provenance.mechanism_packages or {}
-    return {str(canonicalize_name(name)): version for name, version in found.items()}
-
-
-def _release(release: Release) -> JsonObject:
-    return {
-        "version": release.version,
-        "state": "not audited" if release.state is None else release.state.value,
-        "reason": release.reason,
-        "audits": {
-            title: {
-                "result": f"{result.name}.json",
-                "verdict": result.verdict.value,
-                "p_value": result.p_value,
-                "runs_per_dataset": result.trials_used,
-                "confidence": result.confidence,
-                "detectable_claim": result.detectable.claim if result.bounds_valid else "",
-            }
-            for title, result in release.results.items()
-        },
-        "without_result": dict(release.missing),
-    }
 
 
 def decided(states: Sequence[State | None]) -> list[int]:
@@ -185,15 +178,8 @@ def changes(states: Sequence[State | None]) -> list[Change]:
 
 def stretches_of(states: Sequence[State | None]) -> list[Stretch]:
     """Return the longest stretches of decided releases with the same state, from old to new."""
-    found: list[Stretch] = []
-    for n in decided(states):
-        state = states[n]
-        assert state is not None
-        if found and found[-1].state is state:
-            found[-1] = found[-1]._replace(last=n)
-        else:
-            found.append(Stretch(state, n, n))
-    return found
+    groups = groupby(decided(states), key=lambda n: states[n])
+    return [Stretch(state, (places := list(group))[0], places[-1]) for state, group in groups if state is not None]
 
 
 SWEEP_FORMAT = "dpaudit-sweep/1"
@@ -280,11 +266,11 @@ class Sweep:
             stated = values.pop("format", None) if isinstance(values, dict) else None
             if stated != SWEEP_FORMAT:
                 raise ValueError(f"its format is {stated!r:.60}, and this version of dpaudit reads {SWEEP_FORMAT}")
-            found: Sweep = TypeAdapter(cls).validate_json(json.dumps(values))
-        except ValueError as error:
-            words = str(error)
-            if isinstance(error, ValidationError):
-                first = error.errors()[0]
-                words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            sweep: Sweep = TypeAdapter(cls).validate_json(json.dumps(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise ValueError(f"{file} is not the outcome of a sweep: {shortened(words)}") from None
-        return found
+        except ValueError as error:
+            raise ValueError(f"{file} is not the outcome of a sweep: {shortened(str(error))}") from None
+        return sweep

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -90,18 +90,24 @@ class Confirmation:
 
     def to_json(self) -> JsonObject:
         """Return the confirmation as plain JSON values."""
-        counts = self.counts
-        found: JsonObject = {"outcome": self.outcome, "runs": self.runs, "processes": self.processes}
-        if counts is not None:
-            found["counts"] = [counts.false_positives, counts.n0, counts.false_negatives, counts.n1]
-        return {**found, "p_value": self.p_value, "reason": self.reason}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.counts is None:
+            del values["counts"]
+        else:
+            values["counts"] = list(astuple(self.counts))
+        return values
 
     @classmethod
     def from_json(cls, values: Json, claim: TradeoffFunction) -> Confirmation:
         """Read a confirmation of the violation of a claim."""
         if not isinstance(values, Mapping) or values.get("outcome") not in get_args(ConfirmationOutcome):
             raise ValueError(f"the outcome of a confirmation must be one of {', '.join(get_args(ConfirmationOutcome))}")
-        counts = _counts(values["counts"]) if "counts" in values else None
+        counts = None
+        if "counts" in values:
+            x, n0, z, n1 = values["counts"]
+            if not all(map(is_whole, (x, n0, z, n1))) or x > n0 or z > n1:
+                raise ValueError(f"a confirmation must count whole numbers of outputs, got {x} of {n0} and {z} of {n1}")
+            counts = Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1)
         return cls(
             outcome=values["outcome"],
             runs=int(values["runs"]),
@@ -118,18 +124,12 @@ def confirmation_words(found: Confirmation) -> str:
         return f"{found.outcome}: {found.reason}"
     runs = f"{found.counts.n0:,} fresh runs per dataset"
     runs += f" in {found.processes} new processes" if found.processes else ""
-    words = {
-        "confirmed": f"confirmed by {runs}: p <= {upper(found.p_value)} from these runs alone",
-        "consistent": f"consistent with {runs}, which are too few to confirm it alone (p <= {upper(found.p_value)})",
-    }
-    return words.get(found.outcome, f"{found.outcome} by {runs}: {found.reason}")
-
-
-def _counts(stated: Json) -> Counts:
-    x, n0, z, n1 = stated
-    if not all(map(is_whole, stated)) or x > n0 or z > n1:
-        raise ValueError(f"a confirmation must count whole numbers of outputs, got {x} of {n0} and {z} of {n1}")
-    return Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1)
+    match found.outcome:
+        case "confirmed":
+            return f"confirmed by {runs}: p <= {upper(found.p_value)} from these runs alone"
+        case "consistent":
+            return f"consistent with {runs}, which are too few to confirm it alone (p <= {upper(found.p_value)})"
+    return f"{found.outcome} by {runs}: {found.reason}"
 
 
 def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
@@ -175,8 +175,7 @@ def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: fl
     if counts is None or sizes_of(counts, claim, significance).refutes(claim):
         return None
     rates = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
-    level = sizes_significance(significance)
-    return runs_to_confirm(claim, rates, counts.n0, level=level)
+    return runs_to_confirm(claim, rates, counts.n0, level=sizes_significance(significance))
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""All kinds of evidence, and what depends on the class of evidence; see `base_evidence.Evidence`."""
+"""All kinds of evidence, that of a fixed number of trials, and what depends on the class of evidence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
@@ -24,28 +25,7 @@ from dpaudit.result.words import words_of
 from dpaudit.rounding import count, lower, lower_as, upper
 from dpaudit.values import Json, JsonObject, Parameters
 
-__all__ = [
-    "EDGES",
-    "KINDS",
-    "Counts",
-    "Evidence",
-    "FixedEvidence",
-    "Kind",
-    "OnlineEvidence",
-    "ScoresEvidence",
-    "SequentialEvidence",
-    "concluded",
-    "confirmation_of",
-    "disagreement",
-    "fingerprint",
-    "given_scores",
-    "once",
-    "pair_log_e",
-    "planned_of",
-    "read_back",
-    "saw_times",
-    "spent",
-]
+__all__ = ["EDGES", "Counts", "Evidence", "Kind", "OnlineEvidence", "SequentialEvidence"]  # of other modules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,9 +47,7 @@ class FixedEvidence(Evidence):
     delta: float = math.nan
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
-    @property
-    def kind(self) -> Kind:
-        return Kind.FIXED
+    kind = Kind.FIXED
 
     def __repr__(self) -> str:
         x, n0, y, n1 = self.outcome
@@ -85,8 +63,8 @@ class FixedEvidence(Evidence):
         return self._outcome(self.threshold)
 
     def _outcome(self, threshold: int) -> tuple[int, int, int, int]:
-        (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
-        return int(x), int(n0), int(y), int(n1)
+        beyond, total = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
+        return int(beyond[0]), int(total[0]), int(beyond[1]), int(total[1])
 
     @property
     def histograms(self) -> tuple[Counts]:
@@ -108,25 +86,23 @@ class FixedEvidence(Evidence):
         return fixed_band(*self.counts, significance=1 - confidence) if bounds_valid else uncertified_band(*self.counts)
 
     def lower(self, delta: float | None, *, confidence: float) -> float:
-        significance, pilot, trials = 1 - confidence, self.pilot, self.trials
+        significance, threshold = 1 - confidence, self.threshold
+        known: Any = {"trials": self.trials, "significance": significance, "otherwise": threshold}
         if delta is None:
-            threshold = threshold_for_mu(*pilot, trials=trials, significance=significance, otherwise=self.threshold)
+            threshold = threshold_for_mu(*self.pilot, **known)
             return exact_binomial.mu_lower(*self._outcome(threshold), significance=significance)
-        threshold = self.threshold
         if delta != self.delta:
-            threshold = threshold_for_epsilon(
-                *pilot, delta=delta, trials=trials, significance=significance, otherwise=threshold
-            )
+            threshold = threshold_for_epsilon(*self.pilot, delta=delta, **known)
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=significance)
 
     def to_json(self) -> JsonObject:
-        chosen: JsonObject = {"pair": self.pair, "threshold": self.threshold}
+        values: JsonObject = {"method": self.kind.method, "pair": self.pair, "threshold": self.threshold}
         if not math.isnan(self.delta):
-            chosen["delta"] = self.delta
-        counted: JsonObject = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
+            values["delta"] = self.delta
+        values |= {"bins": BINS, "pilot": sparse(self.pilot), "counts": sparse(self.counts)}
         if self.confirmation is not None:
-            counted["confirmation"] = self.confirmation.to_json()
-        return {"method": self.kind.method, **chosen, "bins": BINS, **counted}
+            values["confirmation"] = self.confirmation.to_json()
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> FixedEvidence:
@@ -134,13 +110,12 @@ class FixedEvidence(Evidence):
         threshold = int(values["threshold"])
         if not 0 <= threshold < BINS:
             raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
-        pilot, counts = dense(values["pilot"]), dense(values["counts"])
+        counts, fresh = dense(values["counts"]), values.get("confirmation")
         check_trials(counts)
-        fresh = values.get("confirmation")
         return cls(
             pair=int(values["pair"]),
             threshold=threshold,
-            pilot=pilot,
+            pilot=dense(values["pilot"]),
             counts=counts,
             delta=float(values.get("delta", math.nan)),
             confirmation=None if fresh is None else Confirmation.from_json(fresh, target),
@@ -232,12 +207,10 @@ def spent(evidence: Evidence, runs: int) -> str:
     """Describe a number of runs in the unit of the audit, such as "200 runs per dataset" or "393 steps"."""
     if once(evidence):
         return "one run"
-    guessed = given_scores(evidence)
-    steps = min(2 * runs, evidence.steps) if isinstance(evidence, OnlineEvidence) else 0
     return words_of(evidence).spent.format(
         runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
-        steps=count(steps),
-        canaries="" if guessed is None else count(guessed.scores),
+        steps=count(min(2 * runs, evidence.steps)) if isinstance(evidence, OnlineEvidence) else "",
+        canaries=count(evidence.scores) if isinstance(evidence, ScoresEvidence) else "",
     )
 
 
@@ -279,17 +252,13 @@ class AssumedBound(float):
         return float(self), self.assumption, self.parameter
 
     def __repr__(self) -> str:
-        return f"{float(self)!r} {self._assuming}"
+        return f"{float(self)!r} (assuming that {self.assumption})"
 
     def __str__(self) -> str:
-        return f"{lower(self, 6)} {self._assuming}"
+        return f"{lower(self, 6)} (assuming that {self.assumption})"
 
     def __format__(self, specification: str) -> str:
-        return f"{lower_as(self, specification)} {self._assuming}" if specification else str(self)
-
-    @property
-    def _assuming(self) -> str:
-        return f"(assuming that {self.assumption})"
+        return f"{lower_as(self, specification)} (assuming that {self.assumption})" if specification else str(self)
 
 
 def bound_outside(evidence: Evidence, epsilon: float) -> float:
@@ -320,7 +289,11 @@ def bound_inside(
         raise ValueError(f"delta must lie in [0, 1], got {delta}")
     family = family_of(assuming)
     text = family if isinstance(family, TextFamily) else None
-    assumption = "; and ".join(filter(None, [_in_words(assuming), words_of(evidence).assumption]))
+    if isinstance(assuming, str):
+        words = f"is {'gaussian(mu=?)' if assuming == 'gaussian' else assuming} for some ?"
+    else:
+        words = f"lies in the family {getattr(assuming, '__name__', 'given as a function')}"
+    assumption = "; and ".join(filter(None, [f"the mechanism's curve {words}", words_of(evidence).assumption]))
     if not valid:
         return AssumedBound(0.0, assumption, 0.0)
     precision = _PRECISION if text is None else text.precision(_PRECISION)
@@ -332,11 +305,3 @@ def bound_inside(
         check_nested(family, 1.0, _APART)
     parameter = text.parameter(place) if text is not None and place > 0 else place
     return AssumedBound(epsilon_inside(family, place, delta), assumption, parameter)
-
-
-def _in_words(assuming: str | Family) -> str:
-    if assuming == "gaussian":
-        return "the mechanism's curve is gaussian(mu=?) for some ?"
-    if isinstance(assuming, str):
-        return f"the mechanism's curve is {assuming} for some ?"
-    return f"the mechanism's curve lies in the family {getattr(assuming, '__name__', 'given as a function')}"

@@ -1,4 +1,4 @@
-"""Defines the format of result files."""
+"""The format of result files."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def read(values: Json) -> Parameters:
     try:
         file = _ResultFile.model_validate(values)
     except ValidationError as error:
-        raise ValueError("; ".join(_problem(dict(one)) for one in error.errors()[:5])) from None
+        raise ValueError("; ".join(_problem(dict(problem)) for problem in error.errors()[:5])) from None
     claim = parse_claim(file.claim)
     valid, failed, tested = file.bounds_valid, file.stopped_by == "failure", claim.symmetrized()
     try:

@@ -1,4 +1,4 @@
-"""Defines the result of an audit, with its files and its summary."""
+"""The result of an audit, with its bounds, files, plots and reports."""
 
 from __future__ import annotations
 
@@ -132,10 +132,8 @@ class AuditResult:
 
     def bounds_at(self, delta: float | None) -> tuple[ScoreBound, ...]:
         """Return `bounds` at another delta."""
-        found = given_scores(self.evidence)
-        if found is None or not self.bounds_valid:
-            return ()
-        return score_bounds(found, self.claim, delta, self.confidence)
+        scores = given_scores(self.evidence) if self.bounds_valid else None
+        return () if scores is None else score_bounds(scores, self.claim, delta, self.confidence)
 
     def epsilon_lower(self, delta: float = 0.0, assuming: str | Family | None = None) -> float:
         """Return a certified lower bound on epsilon for a given delta.
@@ -171,11 +169,10 @@ class AuditResult:
 
         The arguments and errors are those of `epsilon_lower`.
         """
-        key = (delta, assuming)
+        key, confidence = (delta, assuming), self.confidence
         if key not in self._assumed:
-            self._assumed[key] = bound_inside(
-                self.evidence, delta, assuming, confidence=self.confidence, valid=self.bounds_valid
-            )
+            bound = bound_inside(self.evidence, delta, assuming, confidence=confidence, valid=self.bounds_valid)
+            self._assumed[key] = bound
         return self._assumed[key]
 
     def to_dict(self) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Defines the provenance of a result: date, machine, versions, code, and the command or test that made the result.
+"""What a result records about its origin: date, machine, versions, code, command or test, and the design of training.
 
 A result file stores the provenance as the object `environment`; the function `key` returns the keys of this object.  A
 result file may have been edited.  Therefore values with unknown keys or wrong types are stored unchanged in `other`,
@@ -87,9 +87,21 @@ class Provenance:
     @property
     def environment(self) -> Mapping[str, Json]:
         """The provenance as the object `environment` of a result file, in a read-only mapping."""
-        known = {key(name): _plain(value) for name in _NAMES if (value := getattr(self, name)) is not None}
+        known: JsonObject = {}
+        for name in _NAMES:
+            match getattr(self, name):
+                case None:
+                    pass
+                case SourceFile() as file:
+                    known[key(name)] = dataclasses.asdict(file)
+                case Mapping() as mapping:
+                    known[key(name)] = dict(mapping)
+                case tuple() as values:
+                    known[key(name)] = list(values)
+                case value:
+                    known[key(name)] = value
         stated = {**self.other, **known}
-        keys = dict.fromkeys([name for name in self.order if name in stated] + list(stated))
+        keys = dict.fromkeys([*(name for name in self.order if name in stated), *stated])
         return MappingProxyType({name: stated[name] for name in keys})
 
     def besides(self, *fields: str) -> JsonObject:
@@ -111,17 +123,6 @@ def _read(name: str, value: Json) -> Any:
     with suppress(ValueError, TypeError):
         return _adapters()[name].validate_json(json.dumps(value), strict=True)
     return None
-
-
-def _plain(value: Any) -> Json:
-    match value:
-        case SourceFile():
-            return dataclasses.asdict(value)
-        case Mapping():
-            return dict(value)
-        case tuple():
-            return list(value)
-    return value
 
 
 _KEYS = {

@@ -89,14 +89,10 @@ class ScoresEvidence(Evidence):
         return sum(self.ranked[: int(Blocks(self.n1, self.n0).high.sum())])
 
     @property
-    def by_chance(self) -> float:
-        """Expectation of `right` if scores do not depend on the dataset."""
-        return self.n1 * self.n1 / max(1, self.scores)
-
-    @property
     def outcome(self) -> str:
         what = "are of d1" if self.line == "runs" else "are of included canaries"
-        return f"{self.right:,} of the {self.n1:,} highest scores {what}; by chance about {self.by_chance:,.0f}"
+        by_chance = self.n1 * self.n1 / max(1, self.scores)  # the mean if scores do not depend on the dataset
+        return f"{self.right:,} of the {self.n1:,} highest scores {what}; by chance about {by_chance:,.0f}"
 
     @property
     def about(self) -> str:
@@ -159,9 +155,9 @@ class ScoresEvidence(Evidence):
             **numbers,
             share=float(values["share"]),
             factor=float(values["factor"]),
-            divided=bool(values["divided"]),
             delta=float(values["delta"]),
             significance=float(values["significance"]),
+            divided=bool(values["divided"]),
             ranked=tuple(map(int, values["ranked"])),
             halved=tuple(map(int, values["halved"])),
         )
@@ -175,8 +171,9 @@ class ScoresEvidence(Evidence):
         )
         if not fits:
             raise ValueError(f"evidence must have allowed numbers of scores, and an allowed line and share: {numbers}")
-        for name, line in (("ranked", "canaries"), ("halved", "inclusion")):
-            right, sizes = np.array(getattr(found, name)), found.law_of(line).blocks.sizes  # type: ignore[arg-type]
+        lines: dict[str, Line] = {"ranked": "canaries", "halved": "inclusion"}
+        for name, line in lines.items():
+            right, sizes = np.array(getattr(found, name)), found.law_of(line).blocks.sizes
             if right.shape != sizes.shape or np.any((right < 0) | (right > sizes)):
                 raise ValueError(f"evidence must have right guesses of {len(sizes)} blocks in {name!r}, got {right}")
         return found
@@ -184,23 +181,14 @@ class ScoresEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBound:
-    """What scores prove under one assumption.
+    """What scores prove under one assumption."""
 
-    Attributes:
-        assumption: The assumption, in words.
-        delta: Delta of the bound.
-        epsilon: Certified lower bound on epsilon in nats.
-        claimed: The epsilon that the claim allows at this delta; inf without a claim.
-        most: A number that no bound from so many scores exceeds.
-        verdict: Whether the verdict rests on this assumption.
-    """
-
-    assumption: str
-    delta: float
-    epsilon: float
-    claimed: float
-    most: float
-    verdict: bool
+    assumption: str  # in words
+    delta: float  # delta of the bound
+    epsilon: float  # certified lower bound on epsilon in nats
+    claimed: float  # the epsilon that the claim allows at this delta; inf without a claim
+    most: float  # a number that no bound from so many scores exceeds
+    verdict: bool  # whether the verdict rests on this assumption
 
 
 LINES: dict[Line, str] = {
@@ -240,17 +228,15 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
     of_verdict = next(row for row in rows if row.verdict)
     claimed = f" (claimed: at most {upper(of_verdict.claimed, 4)})" if math.isfinite(of_verdict.claimed) else ""
     lines = [f"  proven: epsilon at delta = {of_verdict.delta:g} is at least{claimed}"]
-    for row in rows:
-        lines.append(f"  {'*' if row.verdict else ' '} {lower(row.epsilon):6} {row.assumption}")
+    lines += [f"  {'*' if row.verdict else ' '} {lower(row.epsilon):6} {row.assumption}" for row in rows]
     if len(rows) > 1:
         lines += [
             "  * was chosen beforehand: report this one",
             "  members and non-members of different sources prove nothing",
         ]
-    most = dict.fromkeys(upper(one, 2) for one in sorted(row.most for row in rows))
+    most = dict.fromkeys(upper(value, 2) for value in sorted(row.most for row in rows))
     each = "" if len(most) == 1 else ", by assumption"
-    lines.append(f"  the largest bound that so many scores can prove: {' and '.join(most)}{each}")
-    return lines
+    return [*lines, f"  the largest bound that so many scores can prove: {' and '.join(most)}{each}"]
 
 
 @lru_cache(64)

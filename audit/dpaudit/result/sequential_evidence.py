@@ -80,40 +80,37 @@ class LateBets:
 
         def log_e(claim: TradeoffFunction) -> float:
             prices = bets.log_prices(claim)
-            won = (bets.gains(prices, one.counts[None], coin_selected=coin_selected)[0, one.bet] for one in parts)
+            won = (bets.gains(prices, part.counts[None], coin_selected=coin_selected)[0, part.bet] for part in parts)
             return early(claim) + float(sum(won))
 
         return log_e
 
     def until(self, counts: Counts) -> tuple[Stage, ...] | None:
         """Return the stages until a moment, the last one with its counts until then; None before the first late bet."""
-        total, made = counts.sum(), self.before.sum()
-        if total <= made:
+        if (left := counts.sum() - self.before.sum()) <= 0:
             return None
-        rest, at = counts - self.before, 0
-        while at < len(self.stages) - 1 and made + self.stages[at].counts.sum() < total:
-            stage = self.stages[at]
+        rest = counts - self.before
+        for at, stage in enumerate(self.stages):
+            if left <= stage.counts.sum() or at == len(self.stages) - 1:
+                break
             rest[stage.pair] -= stage.counts
-            made += stage.counts.sum()
-            at += 1
-        stage = self.stages[at]
+            left -= stage.counts.sum()
         return (*self.stages[:at], replace(stage, counts=rest[stage.pair]))
 
     def to_json(self) -> JsonObject:
-        stages = [asdict(one) | {"counts": sparse(one.counts)} for one in self.stages]
+        stages = [asdict(stage) | {"counts": sparse(stage.counts)} for stage in self.stages]
         return {"lost": list(self.lost), "stages": stages}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], counts: Counts, lost: tuple[int, ...], *, bets: int) -> LateBets:
         """Read late bets."""
-        stages = []
-        for one in values["stages"]:
-            if not (is_whole(one["pair"], len(counts) - 1) and is_whole(one["bet"], bets - 1)):
-                raise ValueError(f"a late bet must name one of its pairs and bets, got {one['pair']!r}, {one['bet']!r}")
-            stages.append(Stage(pair=one["pair"], bet=one["bet"], left=int(one["left"]), counts=dense(one["counts"])))
-        before = counts.copy()
-        for stage in stages:
-            before[stage.pair] -= stage.counts
+        stages, before = [], counts.copy()
+        for stage in values["stages"]:
+            pair, bet = stage["pair"], stage["bet"]
+            if not (is_whole(pair, len(counts) - 1) and is_whole(bet, bets - 1)):
+                raise ValueError(f"a late bet must name one of its pairs and bets, got {pair!r}, {bet!r}")
+            stages.append(Stage(pair=pair, bet=bet, left=int(stage["left"]), counts=dense(stage["counts"])))
+            before[pair] -= stages[-1].counts
         if np.any(before < 0):
             raise ValueError("evidence must count no more outputs during late bets than in all")
         return cls(before=before, lost=lost, stages=tuple(stages))
@@ -143,9 +140,7 @@ class SequentialEvidence(Evidence):
     confirms: bool = False
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
 
-    @property
-    def kind(self) -> Kind:
-        return Kind.SEQUENTIAL
+    kind = Kind.SEQUENTIAL
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -180,19 +175,18 @@ class SequentialEvidence(Evidence):
         def member(parameter: float) -> TradeoffFunction:
             return GaussianDP(parameter) if delta is None else ApproxDP(epsilon=parameter, delta=delta)
 
-        claimed = self._claimed(delta, confidence)
+        claimed = 0.0  # or the parameter of the audited claim, if it was refuted and is of this family
+        own = in_family(self.target, delta)
+        if self.confirmation is not None and self.confirms and own and self.refutes(self.target, confidence=confidence):
+            claimed = claimed_parameter(self.target)
         if (sizes := self._sizes(confidence)) is not None:
             return max(claimed, sizes.parameter(member))
         if self._failed:
             return claimed
-        wealth, enough = self._largest(), self._enough(delta, confidence)
+        full = not self.confirms or (self.confirmation is None and own)
+        enough = log_threshold(confidence if full else 1 - bounds_significance(1 - confidence))
+        wealth = self._largest()
         return max(claimed, last_that_holds(lambda t: wealth(member(t)) >= enough, precision=_PRECISION))
-
-    def _claimed(self, delta: float | None, confidence: float) -> float:
-        """Return the parameter of the audited claim if the claim was refuted and is of this family, and else 0."""
-        if self.confirmation is None or not self.confirms or not in_family(self.target, delta):
-            return 0.0
-        return claimed_parameter(self.target) if self.refutes(self.target, confidence=confidence) else 0.0
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         """Return a lower confidence bound, like the other bounds; after fresh runs, `precision` has no effect."""
@@ -200,12 +194,11 @@ class SequentialEvidence(Evidence):
             return sizes.parameter(lambda t: family(max(t, LEAST_PARAMETER)))
         if self._failed:
             return 0.0
-        level = bounds_significance(significance) if self.confirms else significance
         wealth = self._wealth()
         return largest_refuted(
             family,
             lambda claim: p_value_of(max(0.0, wealth(claim.symmetrized()))),
-            significance=level,
+            significance=bounds_significance(significance) if self.confirms else significance,
             precision=precision,
         )
 
@@ -232,15 +225,10 @@ class SequentialEvidence(Evidence):
         found = self.confirmation
         return self.confirms and found is not None and found.runs > 0 and found.counts is None
 
-    def _enough(self, delta: float | None, confidence: float) -> float:
-        """Return the log-wealth against a curve with which it is refuted; `delta` is None for a bound of mu."""
-        full = not self.confirms or (self.confirmation is None and in_family(self.target, delta))
-        return log_threshold(confidence if full else 1 - bounds_significance(1 - confidence))
-
     def pair_log_e(self, claim: TradeoffFunction) -> list[float]:
         bets = self._bets()
         gains = bets.gains(bets.log_prices(claim), self.counts, coin_selected=self.coin_selected)
-        return [bets.log_wealth(one[None, :]) for one in gains]
+        return [bets.log_wealth(pair[None, :]) for pair in gains]
 
     def to_json(self) -> JsonObject:
         planned, late, fresh = self.planned, self.late, self.confirmation
@@ -319,9 +307,7 @@ class OnlineEvidence(SequentialEvidence):
     coin_selected: bool = True
     steps: int  # number of steps, also those before the first score
 
-    @property
-    def kind(self) -> Kind:
-        return Kind.ONLINE
+    kind = Kind.ONLINE
 
     def _wealth(self) -> Callable[[TradeoffFunction], float]:
         """Return a function from a claim to the larger log-wealth of the bets at the two stored interim analyses."""

@@ -1,4 +1,4 @@
-"""Computes and describes joint guarantees of several audits."""
+"""Joint guarantees of several audits: their computation and their words."""
 
 from __future__ import annotations
 
@@ -56,10 +56,8 @@ class Promise:
     def words(self, results: Sequence[AuditResult]) -> str:
         """Describe the joint guarantee of the command's results; "" if the command has only one audit."""
         audits = len(self.confidences)
-        if audits < 2:
-            return ""
         own = "" if self.shared else ", each at its own confidence"
-        return _sentence(results, audits, own, self.false_alarm)
+        return _sentence(results, audits, own, self.false_alarm) if audits > 1 else ""
 
 
 def named_together(results: Sequence[AuditResult]) -> str:
@@ -71,7 +69,9 @@ def named_together(results: Sequence[AuditResult]) -> str:
     if len(results) < 2 or not refuted or promised_together(results):
         return ""
     rate = max(1 - result.confidence for result in results)
-    chosen = e_bh([_e_value(result) for result in results], false_discovery_rate=rate)
+    # After a failure, `e_value` may be the wealth just before the failing run, which is not a stopping time.
+    e_values = [min(r.e_value, 1.0) if r.verdict is Verdict.INCONCLUSIVE else r.e_value for r in results]
+    chosen = e_bh(e_values, false_discovery_rate=rate)
     named = [results[i].name for i in chosen if results[i].violated]
     confidences = {result.confidence for result in results}
     each = f", each at {_percent(1 - significance(min(confidences)), up=False)}" if len(confidences) == 1 else ""
@@ -90,28 +90,20 @@ def named_together(results: Sequence[AuditResult]) -> str:
     )
 
 
-def _e_value(result: AuditResult) -> float:
-    """Return an e-value that is valid however the audit ended.
-
-    After a failure, `e_value` may be the wealth just before the failing run, which is not a stopping time.
-    """
-    return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
-
-
 def promised_together(results: Sequence[AuditResult]) -> str:
     """Describe the joint guarantee of the command that made all the given results; "" if there is none."""
     if len(results) < 2:
         return ""
-    stated = {(of.command_number, of.command_audits, of.command_confidence) for of in (r.provenance for r in results)}
+    stated = {
+        (r.provenance.command_number, r.provenance.command_audits, r.provenance.command_confidence) for r in results
+    }
     _, audits, confidence = next(iter(stated))
-    if len(stated) > 1 or audits is None or confidence is None:
+    if len(stated) > 1 or audits is None or confidence is None or not 0 < confidence < 1:
         return ""
-    if not 0 < confidence < 1 or len(results) > audits or len({result.name for result in results}) < len(results):
+    if len(results) > audits or len({result.name for result in results}) < len(results):
         return ""
-    spent = sum((1 - Fraction(result.confidence) for result in results), Fraction(0))
-    if spent > significance(confidence):
-        return ""
-    return _sentence(results, audits, "", significance(confidence))
+    significances = sum((1 - Fraction(result.confidence) for result in results), Fraction(0))
+    return "" if significances > significance(confidence) else _sentence(results, audits, "", significance(confidence))
 
 
 def _sentence(results: Sequence[AuditResult], audits: int, own: str, false_alarm: Fraction) -> str:

@@ -1,4 +1,4 @@
-"""Defines the parts of a result: verdict, witness, curve, history, and the tables of pairs and attacks."""
+"""The parts of a result: verdict, witness and its region, curve, history, and the tables of pairs and attacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics import Array
 from dpaudit.rounding import percent
-from dpaudit.values import OUTPUT, Label, checked, words
+from dpaudit.values import OUTPUT, checked, words
 
 FORMAT = "dpaudit-result/2"
 
@@ -50,13 +50,6 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() and abs(value) <= _EXACT else str(value)
 
 
-def _value(value: Label | float) -> str:
-    """Write a listed value; integers keep all digits."""
-    if isinstance(value, float):
-        return _number(value) if value.is_integer() else f"{value:.6g}"
-    return words(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """An open interval of numbers.  Its ends are exact, and midpoints between outputs as far as possible."""
@@ -89,7 +82,7 @@ class Condition:
         object.__setattr__(self, "feature", checked(self.feature))
         if self.listed is not None:
             plain = (bool, int, float, str)
-            listed = tuple(one if type(one) in plain else checked(one) for one in self.listed)
+            listed = tuple(value if type(value) in plain else checked(value) for value in self.listed)
             object.__setattr__(self, "listed", listed)
 
     def __str__(self) -> str:
@@ -104,8 +97,16 @@ class Condition:
     @property
     def values(self) -> str:
         """The values of the feature in words, such as "above 3"; "" for a statement."""
-        if self.listed is not None:
-            return f"in {{{', '.join(map(_value, self.listed))}}}"
+        if self.listed is not None:  # integers keep all digits
+            texts = (
+                words(value)
+                if not isinstance(value, float)
+                else _number(value)
+                if value.is_integer()
+                else f"{value:.6g}"
+                for value in self.listed
+            )
+            return f"in {{{', '.join(texts)}}}"
         if self.intervals == (Interval(),):
             return "is missing" if self.negated else "is present"
         if self.negated and self.intervals:
@@ -115,10 +116,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A rejection region.
-
-    Without a condition, only the score of the attacks defines it.
-    """
+    """A rejection region.  Without a condition, only the score of the attacks defines it."""
 
     condition: Condition | None = None
     nearly: bool = False  # whether the condition holds for most outputs of the region, and for few others
@@ -245,9 +243,8 @@ class Witness:
             return f"{self.region} ({self.pair})"
         about = f"pair {self.pair}; attack {self.attack}"
         if self.counted == "later":
-            about += (
-                f"; counted on {self.counts.n0:,} outputs of each dataset that came after the region had been frozen"
-            )
+            outputs = f"{self.counts.n0:,} outputs of each dataset"
+            about += f"; counted on {outputs} that came after the region had been frozen"
         elif self.counted == "moving":
             about += "; counted with scores that changed while the attack learned; the region is that of the last score"
         rates = f"{percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1"
