@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from drawing import concepts, growth, operations, responses, scores, trainings
+from drawing import concepts, growth, noise, operations, responses, scores, trainings
 
 DOCS = Path(__file__).parent
 FIGURES: dict[str, Callable[[], str]] = {
@@ -18,6 +18,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gaussian-curves": concepts.gaussian_curves,
     "epsilon-delta": concepts.epsilon_delta,
     "privacy-loss": concepts.privacy_loss,
+    "sensitivity": noise.sensitivity,
+    "laplace-loss": noise.laplace_loss,
+    "three-deltas": noise.three_deltas,
     "audited-curve": concepts.audited_curve,
     "spinners": responses.spinners,
     "four-hundred-answers": responses.four_hundred_answers,
