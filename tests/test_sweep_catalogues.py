@@ -164,8 +164,8 @@ def test_chains_call_constructors_only(arguments: object, message: str) -> None:
 
 
 def test_the_catalogue_of_the_page_is_valid(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    page = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(library:.*?)```", page, re.DOTALL)
     (tmp_path / "own.yaml").write_text(text)
     cells = cells_of(read_catalogue(str(tmp_path / "own.yaml")), "0.16.0", pinned=True, settings={})
     assert {"make_laplace-i32-0.7", "count-3.0"} <= {cell.title for cell in cells}
