@@ -1,7 +1,7 @@
 """Draw the figures of the documentation: python docs/figures.py
 
-`tests/test_docs.py` compares the files with the output of this command, except the README's picture and
-plots.svg, which matplotlib draws.
+`tests/test_docs.py` compares the files with the output of this command, except the README's picture,
+which matplotlib draws.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from drawing import concepts, growth, noise, operations, responses, scores, trainings
+from drawing import calibration, concepts, noise, operations, responses, scores, trainings
 
 DOCS = Path(__file__).parent
 FIGURES: dict[str, Callable[[], str]] = {
@@ -31,7 +31,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "subsampling": operations.subsampling,
     "score-choices": scores.score_choices,
     "models-of-a-training": trainings.models_of_a_training,
-    "growth": growth.growth,
+    "calibration": calibration.calibration,
 }
 
 
@@ -40,21 +40,6 @@ def main() -> None:
     for name, draw in FIGURES.items():
         (DOCS / "figures" / f"{name}.svg").write_text(draw(), encoding="utf-8")
     picture_of_the_readme()
-    picture_of_the_plots()
-
-
-def picture_of_the_plots() -> None:
-    """Run the code of the page on plots, which writes plots.svg."""
-    import contextlib
-    import re
-
-    import matplotlib as mpl
-
-    code = "\n".join(re.findall(r"```python\n(.*?)```", (DOCS / "plots.md").read_text(encoding="utf-8"), re.DOTALL))
-    with contextlib.chdir(DOCS), mpl.rc_context({"svg.hashsalt": "dpaudit", "svg.fonttype": "none"}):
-        exec(compile(code, "docs/plots.md", "exec"), {})
-    picture = DOCS / "plots.svg"
-    picture.write_text(re.sub(r"<dc:date>.*?</dc:date>", "", picture.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def picture_of_the_readme() -> None:

@@ -23,7 +23,12 @@ BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
 def sections() -> str:
     """Return a section for each command: its help, and a table of its arguments and options."""
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return "\n".join(line for name, command in commands.items() for line in _section(name, command))
+    of_run = {_row(parameter) for parameter in commands["run"].params if parameter.param_type_name == "option"}
+    return "\n".join(
+        line
+        for name, command in commands.items()
+        for line in _section(name, command, set() if name == "run" else of_run)
+    )
 
 
 def page_with(found: str, page: str) -> str:
@@ -42,7 +47,8 @@ def page_with(found: str, page: str) -> str:
     return f"{before}{BEGIN}\n\n{found}\n{END}{rest.partition(END)[2]}"
 
 
-def _section(name: str, command: Any) -> Iterator[str]:
+def _section(name: str, command: Any, known: set[str]) -> Iterator[str]:
+    """Yield the lines about a command; options whose row is known share one row."""
     yield f"### dpaudit {name}"
     yield ""
     for paragraph in command.help.split("\n\n"):
@@ -51,8 +57,16 @@ def _section(name: str, command: Any) -> Iterator[str]:
     shown = [parameter for parameter in command.params if not parameter.hidden]
     if shown:
         yield from ("| argument or option | meaning |", "|---|---|")
-        yield from (f"| {_name(parameter)} | {_meaning(parameter)} |" for parameter in shown)
+        yield from (_row(parameter) for parameter in shown if _row(parameter) not in known)
+        if same := [
+            re.sub(r"(`) `[^`]*`$", r"\1", _name(parameter)) for parameter in shown if _row(parameter) in known
+        ]:
+            yield f"| {', '.join(same)} | as for `dpaudit run` |"
         yield ""
+
+
+def _row(parameter: Any) -> str:
+    return f"| {_name(parameter)} | {_meaning(parameter)} |"
 
 
 def _name(parameter: Any) -> str:

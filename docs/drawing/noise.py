@@ -47,17 +47,25 @@ def laplace_loss() -> str:
 
 def three_deltas() -> str:
     """Draw sigma by the exact formula, the tail and the textbook for (1, 1e-5), and the delta that each really gives."""
-    plot = Plot(Canvas(520, 260), (70, 20, 500, 190), (3.5, 5.3), (-8, -4.6))
+    plot = Plot(Canvas(520, 260), (70, 20, 500, 190), (3.5, 5.3), (-8.4, -4.6))
     plot.axes("standard deviation σ of the noise, for sensitivity 1", "true δ at ε = 1", (3.5, 4, 4.5, 5), ())
     for power in (-8, -7, -6, -5):
         _, y = plot.at(3.5, power)
         plot.canvas.line([(70, y), (500, y)], "grid", width=1)
-        plot.canvas.words((62, y + 4.5), f"10{str(power).translate(str.maketrans('-5678', '⁻⁵⁶⁷⁸'))}", anchor="end", style="small")
+        plot.canvas.words(
+            (62, y + 4.5), f"10{str(power).translate(str.maketrans('-5678', '⁻⁵⁶⁷⁸'))}", anchor="end", style="small"
+        )
     sigma = np.linspace(3.5, 5.3, 73)
     plot.line(sigma, [math.log10(GaussianDP(1 / s).delta(1)) for s in sigma], "claim", width=2)
-    for at, name, color in ((3.731, "exact 3.73", "third"), (4.379, "tail 4.38", "attack"), (4.845, "textbook 4.84", "witness")):
+    for at, name, color in (
+        (3.731, "exact 3.73", "third"),
+        (4.379, "tail 4.38", "attack"),
+        (4.845, "textbook 4.84", "witness"),
+    ):
         height = math.log10(GaussianDP(1 / at).delta(1))
-        plot.line((at, at), (-8, height), color, width=2.2)
+        plot.line((at, at), (-8.4, height), color, width=2.2)
         plot.dot(at, height, color)
         plot.words(at + 0.05, height + 0.15, name, color, style="bold")
-    return plot.canvas.svg("The noise that three formulas ask for at epsilon 1 and delta 1e-5, and the delta that each gives")
+    return plot.canvas.svg(
+        "The noise that three formulas ask for at epsilon 1 and delta 1e-5, and the delta that each gives"
+    )

@@ -105,9 +105,7 @@ def test_the_code_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mo
         exec(compile(code.replace("=1000,", "=200, attacks='threshold',"), "docs/reports.md", "exec"), space)
     made = {file.name for file in tmp_path.iterdir()}
     assert made == {"report.pdf", "report.html", "comment.md", "long.html", "comparison.pdf", "site"}
-    patterns = re.findall(r"^\| `([A-Za-z.-]+)` \|", TEXT.split("## A site of many audits")[1], re.MULTILINE)
-    assert len(patterns) == 5
-    for pattern in patterns:
-        assert list((tmp_path / "site").glob(pattern.replace("NAME-DIGEST", "*-*"))), pattern
+    for pattern in ("index.html", "*-*.html", "*-*.svg", "feed.json", "dpaudit-site.json"):
+        assert list((tmp_path / "site").glob(pattern)), pattern
     review, results = space["review"], space["results"]
     assert "Review" in "".join(blocks_html(review(result)) for result in results)  # type: ignore[operator,attr-defined]
