@@ -1,4 +1,4 @@
-"""Count how often the statements of dpaudit are false: the section "Calibration" of docs/statistics.md.
+"""Count how often the statements of dpaudit are false: the section "Calibration" of benchmarks/calibration.md.
 
     python benchmarks/calibration.py [--audits N | --minutes M] [--only TEXT] [--jobs 2] [--store FILE] [--write]
     python benchmarks/calibration.py --list
@@ -16,7 +16,7 @@ Each row has a full number of audits.  With --audits, no row has more than N aud
 audits of each row is such that all chosen rows together take about M minutes of processor time.  The costs that this
 calculation needs are in benchmarks/calibration.json, or are measured by two audits of a row.
 
---write puts the counts of all rows into benchmarks/calibration.json, and the tables into docs/statistics.md.  All
+--write puts the counts of all rows into benchmarks/calibration.json, and the tables into benchmarks/calibration.md.  All
 finished audits in the store count, from the first seed to the first missing seed.  Nothing is written if a row has no
 audit of the present code.  `--audits 0 --write` makes no audits.
 
@@ -52,7 +52,7 @@ from calibration_parts.results import SECONDS, Audits, CodeChangedError, broken,
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_suffix(".json")
-PAGE = ROOT / "docs" / "statistics.md"
+PAGE = ROOT / "benchmarks" / "calibration.md"
 STORE = ROOT / "build" / "calibration.jsonl"
 _PARTS = (true_claims, late_bets, short_audits, rare_outputs, sizes, misbehaving, streams, commands, stated)
 _TIMED = 2  # audits by which the cost of a row is measured

@@ -11,7 +11,7 @@ report a violation that rests on this.  Each audit runs in a new process and in 
 The columns "s" state the seconds of the slowest audit without those of its runs, which are estimated from 40 runs.
 With `--file`, finished audits are stored, so that an interrupted command can be resumed.  `--busy` takes such a file of
 an earlier command.  Then four processes compute all the time, and the exit code is 1 if any verdict differs from that
-in the file.  `--write` writes the tables into docs/statistics.md.
+in the file.  `--write` writes the tables into benchmarks/calibration.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from safeguards_parts.cases import CASES, ROUTES, Case
 from safeguards_parts.page import page_with, table
 
 FOLDER = Path(__file__).resolve().parent
-PAGE = FOLDER.parent / "docs" / "statistics.md"
+PAGE = FOLDER / "calibration.md"
 _MAX_SECONDS = 1_200  # for one audit beside busy cores
 _BUSY = 4
 _RUN = "import sys; from safeguards_parts.one_audit import main; main(*sys.argv[1:])"

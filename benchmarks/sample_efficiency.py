@@ -5,7 +5,7 @@
 
 Every audit uses `attacks="auto"`, and nothing is known about the mechanism.  With `--detect`, the truth is the
 violation that the audit should detect.  The limit is ln(1 / (1 - C)) / KL*, where KL* is the least Kullback-Leibler
-divergence from the truth to the claim (docs/statistics.md).
+divergence from the truth to the claim (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose claim or truth holds these words")
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--detect", action="store_true", help="the truth is the violation to detect")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/statistics.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/guarantees.md")
     options = parser.parse_args()
     if options.markdown:
         print("| claim | truth | mean trials | standard error | limit | ratio |\n|---|---|---|---|---|---|")

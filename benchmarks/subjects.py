@@ -2,7 +2,7 @@
 
     python benchmarks/subjects.py [--only opendp] [--trials 2000] [--confidence 0.99999] [--write]
 
-A library that is not installed is left out.  `--write` replaces the tables of docs/libraries.md between the marks of
+A library that is not installed is left out.  `--write` replaces the tables of benchmarks/subjects.md between the marks of
 each library; the tables of other libraries stay.  If a library is left out and has no table, the reason is written.
 The certified number is a lower bound of epsilon at the claim's delta, with the stated confidence for each audit.
 """
@@ -23,7 +23,7 @@ from dpaudit.claims import rounded
 from dpaudit.libraries import audit_subject
 from dpaudit.rounding import lower, number
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "libraries.md"
+PAGE = Path(__file__).resolve().parent / "subjects.md"
 LIBRARIES = {
     "opendp": "opendp",
     "opendp_frames": "opendp",
@@ -97,7 +97,7 @@ def table(library: str, found: Iterable[Row], confidence: float) -> str:
 
 
 def write(library: str, text: str, *, only_if_empty: bool = False) -> None:
-    """Replace the text between the marks of a library in docs/libraries.md.
+    """Replace the text between the marks of a library in benchmarks/subjects.md.
 
     Args:
         library: The library.

@@ -1,7 +1,6 @@
 """Draw the figures of the documentation: python docs/figures.py
 
-`tests/test_docs.py` compares the files with the output of this command, except the README's picture,
-which matplotlib draws.
+`tests/test_docs.py` compares the files with the output of this command.
 """
 
 from __future__ import annotations
@@ -39,21 +38,6 @@ def main() -> None:
     """Write all figures."""
     for name, draw in FIGURES.items():
         (DOCS / "figures" / f"{name}.svg").write_text(draw(), encoding="utf-8")
-    picture_of_the_readme()
-
-
-def picture_of_the_readme() -> None:
-    """Draw the audit of a sum with sensitivity 1.5 and a claim for sensitivity 1."""
-    import matplotlib as mpl
-
-    from dpaudit import Pair, audit
-    from dpaudit.catalogue import Gaussian
-
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0.0], [1.5], "replace_one"), confidence=0.999999, seed=1)
-    figure = result.plot().figure
-    figure.set_size_inches(5.2, 4.2)
-    with mpl.rc_context({"svg.hashsalt": "dpaudit"}):  # without a fixed salt, each run gives a different file
-        figure.savefig(DOCS / "violation.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ def on_files(files: Any, config: Any) -> Any:
 
     for name in names():
         short = name.removeprefix("dpaudit.")
-        content = f"# {short}\n\n[Reference](../reference.md)\n\n::: {address(name)}\n    options: {{show_root_heading: false}}\n"
+        shown = f"::: {address(name)}\n    options: {{show_root_heading: false}}\n"
+        content = f"# {short}\n\n[Reference](../reference.md)\n\n{shown}"
         files.append(File.generated(config, f"reference/{short}.md", content=content))
     return files
 

@@ -51,7 +51,7 @@ def test_the_page_holds_the_saved_results(monkeypatch: pytest.MonkeyPatch) -> No
     """If this fails, run `python benchmarks/calibration.py --audits 0 --write`, or restore the page."""
     page = part("page", monkeypatch)
     results = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
-    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    text = (ROOT / "benchmarks" / "calibration.md").read_text(encoding="utf-8")
     assert page.page_with(results, text) == text
     assert {row["part"] for row in results["rows"]} == set(page.TABLES)
     assert all(row["audits"] > 0 for row in results["rows"])
@@ -62,7 +62,7 @@ def test_the_page_holds_the_saved_results(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_changed_count_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     page = part("page", monkeypatch)
     results = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
-    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    text = (ROOT / "benchmarks" / "calibration.md").read_text(encoding="utf-8")
     row = results["rows"][0]
     row["counts"]["refuted"] = row["audits"]
     assert f"| **{row['audits']:,}** |" in page.page_with(results, text)
@@ -139,14 +139,6 @@ def test_the_limit_on_threads_is_switched_off_where_audits_set_it(monkeypatch: p
     for file in (ROOT / "audit").rglob("*.py"):
         if re.search(r"import .*\bone_thread\b", file.read_text(encoding="utf-8")):
             assert ".".join(file.relative_to(ROOT / "audit").with_suffix("").parts) in known
-
-
-def test_the_figure_of_growth_shows_the_table_of_measurements() -> None:
-    rows: dict[str, Any] = importlib.import_module("drawing.growth").GROWTH
-    text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
-    for what, points in rows.items():
-        for size, seconds, megabytes in points:
-            assert f"| {what} | {size:,} | {seconds:.1f} | {megabytes:,.0f} |" in text, (what, size)
 
 
 FEW = ("violation", "none found", "too few")

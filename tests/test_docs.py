@@ -19,17 +19,17 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-import dpaudit.testing
-import dpaudit.training
+import dpaudit
 from dpaudit import plan
 
 from .unseeded import CONFIDENCE, CONFIDENCE_OPTION
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-NIGHTLY = {"after-a-violation", "attacks", "choosing", "concepts", "libraries", "long-audits", "plots"}
+NIGHTLY = {"after-a-violation", "attacks", "choosing", "composition", "concepts", "e-value", "libraries", "long-audits"}
 NIGHTLY |= {"randomised-response", "scores", "synthetic-data", "training", "tutorial"}
-TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "index", "randomised-response"}
+TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "e-value", "index", "noise"}
+TEACHING |= {"randomised-response", "scores", "training", "words"}
 RUN_ELSEWHERE = {"reports"}  # tests/reports/test_figures.py runs this page, and checks the written files
 
 
@@ -131,7 +131,7 @@ def test_the_site_can_be_built(tmp_path: Path) -> None:
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )
     assert done.returncode == 0, done.stderr
-    assert "confidence" in (tmp_path / "site" / "reference" / "index.html").read_text()
+    assert "confidence" in (tmp_path / "site" / "reference" / "audit" / "index.html").read_text()
     for page in (tmp_path / "site").rglob("*.html"):
         loaded = re.findall(r"<(?:script|img|link)[^>]*(?:src|href)=\"?(https?://[^\" >]+)", page.read_text())
         assert not [address for address in loaded if "canonical" not in address], page
@@ -154,7 +154,7 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
         assert old in config
         config = config.replace(old, new)
     (tmp_path / "audit.yaml").write_text(config)
-    typed_commands = [shlex.split(block, comments=True) for block in blocks(page, "sh")]
+    typed_commands = [shlex.split(block, comments=True) for block in blocks(page, "sh")[1:]]
     assert [typed[:2] for typed in typed_commands] == [["dpaudit", verb] for verb in ("plan", "run", "replay")]
     for typed in typed_commands[1:]:
         done = command(*typed[1:])
@@ -175,11 +175,11 @@ def test_the_function_of_the_tutorial_can_be_audited(tmp_path: Path, command: Ca
 @pytest.mark.slow
 def test_the_tutorials_plan_works_as_it_is_typed(command: Callable[..., Result]) -> None:
     """The test uses no randomness; the next one types another plan."""
-    typed = shlex.split(blocks(ROOT / "docs" / "tutorial.md", "sh")[0], comments=True)
+    typed = shlex.split(blocks(ROOT / "docs" / "tutorial.md", "sh")[1], comments=True)
     assert typed[:2] == ["dpaudit", "plan"]
     done = command(*typed[1:])
     assert done.exit_code == 0, done.output
-    shown = blocks(ROOT / "docs" / "tutorial.md", "text")[0]
+    shown = blocks(ROOT / "docs" / "tutorial.md", "text")[1]
     assert shown in done.stdout or not AS_SHOWN
 
 
@@ -195,20 +195,21 @@ def test_a_plan_states_the_time_of_slow_runs(command: Callable[..., Result]) -> 
     assert "--seconds must be a number above 0" in command(*shlex.split(typed)[1:-1], "-1").output
 
 
-def test_the_reference_shows_names_that_exist_and_are_public() -> None:
-    names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(names) >= 15
-    for name in names:
-        module, _, last = name.rpartition(".")
-        shown = getattr(importlib.import_module(module), last)
-        home = dpaudit
-        if name.startswith("dpaudit.libraries.") and last == "subject":
-            continue  # each library's module has a function of this name
-        if name.startswith(("dpaudit.testing.", "dpaudit.training.")):
-            home = dpaudit.testing if name.startswith("dpaudit.testing.") else dpaudit.training
-        assert getattr(home, last) is shown, name
-    shown_names = {name.rpartition(".")[2] for name in names}
-    assert set(dpaudit.__all__) - shown_names == {"__version__"}
+def test_the_reference_lists_every_public_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build of the site writes a page for each, from the docstring."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    pages = importlib.import_module("pages")
+    listed = pages.names()
+    assert all(pages.public(name).__doc__ for name in listed)
+    assert set(dpaudit.__all__) - {name.rpartition(".")[2] for name in listed} == {"__version__"}
+
+
+def test_the_formulas_of_the_field_are_all_checked() -> None:
+    """`test_the_python_runs` compares each row of the table with `dpaudit.claims`."""
+    text = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| \[", text.split("## Formulas")[1], flags=re.M)
+    assert f"{len(rows)} formulas agree to three digits: True" in text
+    assert len(rows) >= 25
 
 
 CHOOSING = Path(__file__).parent.parent / "docs" / "choosing.md"
@@ -231,10 +232,10 @@ def test_mean_numbers_of_runs_are_those_that_plan_estimates(claim: str, truths: 
         assert f" {float(f'{mean:.3g}'):,.0f} |" in text, (claim, truth, mean)
 
 
-# --- the threat model names existing tests, so that a test supports each of its statements
+# --- the list of threats names existing tests, so that a test supports each of its statements
 
 
-PAGE = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "tests" / "threats.md").read_text(encoding="utf-8")
 LINES = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| what a")]
 NODES = sorted(set(re.findall(r"`(tests/[^`]*::[^`]*)`", PAGE)))
 
@@ -296,7 +297,7 @@ def test_the_file_of_a_long_simulation_is_what_the_command_draws(
 
 def test_the_picture_of_trainings_shows_the_table_of_measurements(figures: dict[str, Callable[[], str]]) -> None:
     rows: dict[float, tuple[tuple[float, ...], ...]] = sys.modules["drawing.trainings"].CERTIFIED
-    text = (DOCS / "measurements.md").read_text(encoding="utf-8")
+    text = (ROOT / "benchmarks" / "HISTORY.md").read_text(encoding="utf-8")
     for claimed, points in rows.items():
         for models, median, low, high in points:
             row = rf"\| {claimed:g} \| {models:,} \| \d+ \| {median:.2f} \| {low:.2f} \| {high:.2f} \|"

@@ -1,4 +1,4 @@
-"""The tables of the section "Calibration" of docs/statistics.md, from benchmarks/calibration.json.
+"""The tables of the section "Calibration" of benchmarks/calibration.md, from benchmarks/calibration.json.
 
 `tests/test_calibration.py` compares the page with this file.
 """

@@ -1,4 +1,4 @@
-"""The table of `benchmarks/safeguards.py`, and its place in docs/statistics.md."""
+"""The table of `benchmarks/safeguards.py`, and its place in benchmarks/calibration.md."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def laplace_loss() -> str:
 
 
 def three_deltas() -> str:
-    """Draw sigma by the exact formula, the tail and the textbook for (1, 1e-5), and the delta that each really gives."""
+    """Draw sigma by three formulas for (1, 1e-5), and the delta that each really gives."""
     plot = Plot(Canvas(520, 260), (70, 20, 500, 190), (3.5, 5.3), (-8.4, -4.6))
     plot.axes("standard deviation σ of the noise, for sensitivity 1", "true δ at ε = 1", (3.5, 4, 4.5, 5), ())
     for power in (-8, -7, -6, -5):

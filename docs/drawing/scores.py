@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.claims.tabulated import NO_CLAIM
-from dpaudit.engine.score_design import Coins, sorted_evidence
-from dpaudit.result.scores_evidence import Line
+from dpaudit import audit_scores
 from drawing.canvas import Canvas, Plot
 
 SHIFTS = (0.5, 1.0, 2.0, 2.5, 3.0)
 INCLUDED, OTHERS, CONFIDENCE = 520, 480, 0.95  # a possible outcome of 1,000 fair coins
-LINES: tuple[tuple[Line, str, str, str], ...] = (
+LINES: tuple[tuple[Literal["canaries"] | None, str, str, str], ...] = (
     ("canaries", "attack", "", "independent scores"),
-    ("inclusion", "witness", "9 4", "random inclusion only"),
+    (None, "witness", "9 4", "random inclusion only"),
 )
 
 
@@ -24,22 +24,15 @@ def score_choices() -> str:
     plot.axes("μ of the mechanism", "certified: μ is at least", range(4), range(4))
     plot.line((0, 3.1), (0, 3.1), "chance", width=1.6, dashes="1 6")
     plot.words(2.02, 2.22, "the truth", anchor="end")
-    for line, color, dashes, _ in LINES:
-        plot.line(SHIFTS, [bound(shift, line) for shift in SHIFTS], color, width=2.4, dashes=dashes)
+    for independence, color, dashes, _ in LINES:
+        plot.line(SHIFTS, [bound(shift, independence) for shift in SHIFTS], color, width=2.4, dashes=dashes)
     plot.key(0.12, 4.05, [(color, dashes, words) for _, color, dashes, words in LINES])
     return plot.canvas.svg("What the same 1,000 scores certify under two assumptions")
 
 
-def bound(shift: float, line: Line) -> float:
-    """Return the bound of mu from typical scores, without randomness."""
-    found = sorted_evidence(
-        ndtri((np.arange(OTHERS) + 0.5) / OTHERS),
-        shift + ndtri((np.arange(INCLUDED) + 0.5) / INCLUDED),
-        line,
-        Coins(0.5, 1.0, ""),
-        runs=1,
-        claim=NO_CLAIM,
-        significance=1 - CONFIDENCE,
-        rng=np.random.default_rng(1),
-    )
-    return found.mu_lower(confidence=CONFIDENCE)
+def bound(shift: float, independence: Literal["canaries"] | None) -> float:
+    """Return the bound of mu from typical scores."""
+    others = ndtri((np.arange(OTHERS) + 0.5) / OTHERS)
+    included = shift + ndtri((np.arange(INCLUDED) + 0.5) / INCLUDED)
+    result = audit_scores(others, included, independence=independence, confidence=CONFIDENCE, seed=1)
+    return result.mu_lower

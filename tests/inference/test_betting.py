@@ -117,7 +117,7 @@ def test_a_negative_stake_is_refused() -> None:
 @pytest.mark.parametrize(
     ("claim", "truth", "limit"),
     [
-        # Mean trials that any sequential test needs, ln 20 / KL*, from a fine numerical projection (docs/statistics.md)
+        # Mean trials that any sequential test needs, ln 20 / KL*, from a fine numerical projection (docs/guarantees.md)
         (GaussianDP(0.5), gaussian_noise(1.0), 54),
         (GaussianDP(0.8), gaussian_noise(1.0), 339),
         (GaussianDP(1.0), gaussian_noise(1.2), 356),

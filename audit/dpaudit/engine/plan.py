@@ -25,7 +25,7 @@ from dpaudit.settings import DEFAULTS, POWER, check_confidence
 from dpaudit.text import facts_html
 
 LEARNING = 1.2
-"""Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""
+"""Mean trials with learned scores, divided by mean trials with known scores; see benchmarks/HISTORY.md."""
 
 # With learned scores, a quantile of the trials is at most SLOWEST times the same quantile with known scores, plus
 # HEAD_START.  Learning adds the largest share if few trials are needed.  `benchmarks/stated_probabilities.py` checks

@@ -1,7 +1,7 @@
 """Generates pairs of neighbouring datasets on which an audit may detect a violation, the most promising pairs first.
 
 An audit of several pairs makes more trials on the pairs with growing evidence, and all pairs share one betting wealth.
-For K pairs, the logarithm of the wealth is reduced by at most log(2 K) (docs/statistics.md), and every pair requires
+For K pairs, the logarithm of the wealth is reduced by at most log(2 K) (docs/guarantees.md), and every pair requires
 some trials.  So the number K of generated pairs is small.
 
 The patterns for vectors of query answers come from Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of

@@ -266,7 +266,7 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
     return (
         Heading("Provenance"),
         KeyValues(origin(result)),
-        Paragraph(f"{SEED} Method and references: docs/statistics.md of dpaudit.", quiet=True),
+        Paragraph(f"{SEED} Method and references: docs/guarantees.md of dpaudit.", quiet=True),
         *((listing(config),) if config else ()),
     )
 
