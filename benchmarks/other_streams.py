@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from dpaudit.running import streams
 
-    key, salt = streams._key, os.environ[SALT]
-    streams._key = lambda seed, path: key(seed, ("salt", salt, *path))
+    key: Any = streams._Key
+    initialise = key.__init__
+    key.__init__ = lambda self, seed, path: initialise(self, seed, ("salt", os.environ[SALT], *path))
 
 
 def main() -> None:

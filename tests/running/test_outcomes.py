@@ -10,7 +10,7 @@ import pytest
 from dpaudit import Pair, audit, batched
 from dpaudit.outputs import Raised
 from dpaudit.running.mechanisms import PythonMechanism
-from dpaudit.running.runs import Dataset, ExecutionSettings, Runs
+from dpaudit.running.runs import Dataset, ExecutionSettings, Runs, made
 from dpaudit.running.sampler import Sampler
 
 from .programs import isolated, script
@@ -163,13 +163,18 @@ def test_other_processes_make_the_same_outcomes(tmp_path: Path) -> None:
 
 def test_only_code_that_makes_many_runs_in_one_call_shares_calls(tmp_path: Path) -> None:
     def shared(mechanism: object) -> bool:
-        return Runs(mechanism, Dataset([0]), 0, 0, 0, 0, 2)._shares_calls
+        return bool(made(Runs(mechanism, Dataset([0]), 0, 0, 0, 0, 64)).types)
 
-    assert shared(batched(lambda dataset, n, rng: [0] * n))
-    assert shared(script(tmp_path, ""))
-    assert not shared(isolated(tmp_path, RELEASES, "release"))
-    assert shared(isolated(tmp_path, RELEASES, "many"))
-    code = "def together(dataset, n, rng): return [0] * n"
+    code = """
+        release = lambda dataset, rng: 0.5
+        together = lambda dataset, n, rng: [0.5] * n
+        class Many: sample = staticmethod(together)
+        many = Many()
+    """
+    assert shared(batched(lambda dataset, n, rng: [0.5] * n))
+    assert shared(script(tmp_path, 'print(json.dumps({"outputs": [0.5] * n}))'))
+    assert not shared(isolated(tmp_path, code, "release"))
+    assert shared(isolated(tmp_path, code, "many"))
     assert shared(isolated(tmp_path, code, "together", batched=True))
 
 

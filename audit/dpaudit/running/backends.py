@@ -66,30 +66,26 @@ def _ray(scheduler: str | None) -> Iterator[None]:
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise BackendError(f"could not connect to Ray ({scheduler or 'this machine'}): {error}") from None
     importlib.import_module("ray.util.joblib").register_ray()
+    pools: dict[int, Any] = {}  # kept, because Ray would otherwise restart the workers for each block of trials
+    token = _kept.set(pools)
     try:
-        with parallel_config(backend="ray"), _keeping_pools():
+        with parallel_config(backend="ray"):
             yield
     finally:
-        ray.shutdown()
+        _kept.reset(token)
+        try:
+            for pool in pools.values():
+                pool.__exit__(None, None, None)
+        finally:
+            ray.shutdown()
 
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 _kept: ContextVar[dict[int, Any] | None] = ContextVar("_kept", default=None)  # pools by `jobs`; None keeps no pool
-
-
-@contextmanager
-def _keeping_pools() -> Iterator[None]:
-    """Keep the workers between calls, because Ray would otherwise restart them for each block of trials."""
-    pools: dict[int, Any] = {}
-    token = _kept.set(pools)
-    try:
-        yield
-    finally:
-        _kept.reset(token)
-        for pool in pools.values():
-            pool.__exit__(None, None, None)
+_worker: Any = None  # the executor for `jobs=1`
+_owner = 0  # id of the process that started `_worker`; a fork of that process has another id
 
 
 def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
@@ -129,10 +125,6 @@ def one_worker() -> Any:
     _start_trackers()
     loky = importlib.import_module("joblib.externals.loky")
     return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_with_users_path())
-
-
-_worker: Any = None  # the executor of `_in_one_worker`
-_owner = 0  # id of the process that started `_worker`; a fork of that process has another id
 
 
 def on_this_machine() -> bool:

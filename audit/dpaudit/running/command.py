@@ -27,7 +27,7 @@ import numpy as np
 
 from dpaudit.running.foreign import OUTSIDE, REPORTED, MechanismError
 from dpaudit.running.outcomes import message_of, of_machine
-from dpaudit.running.processes import TIMEOUT, Child, Program, Run, shown
+from dpaudit.running.processes import TIMEOUT, Child, Program, Run, quoted_start
 from dpaudit.settings import check_memory
 from dpaudit.text import masked_command
 from dpaudit.values import Dataset, Json, JsonObject, Output
@@ -48,8 +48,8 @@ class CommandMechanism(Program):
     The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
     from a generator with this seed.
 
-    Each process that runs trials starts the program once, without a shell, before its first trial.  A word `$NAME` or
-    `--option=$NAME` gets the value of an environment variable then, which no file records.
+    Each process that runs trials starts the program once, without a shell, before its first trial.  Then a word `$NAME`
+    or `--option=$NAME` gets the value of an environment variable, which no file records.
 
     Args:
         command: The program and its arguments.
@@ -125,17 +125,17 @@ class CommandMechanism(Program):
             MechanismError: As for `sample`, except for errors that are outcomes.  The error is also raised if the
                 program reports something other than a time.
         """
-        found, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
+        answer, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
         if isinstance(output, _Reported):
             return Run(None, ("error", message_of(output)), elapsed, OUTSIDE)
-        if outcomes or "seconds" not in found:
+        if outcomes or "seconds" not in answer:
             return Run(output, None, elapsed, OUTSIDE)
-        times = found["seconds"]
-        one: Any = times[0] if isinstance(times, list) and len(times) == 1 else None
-        if type(one) not in (int, float) or not 0 <= one < 1e300:
+        times = answer["seconds"]
+        seconds: Any = times[0] if isinstance(times, list) and len(times) == 1 else None
+        if type(seconds) not in (int, float) or not 0 <= seconds < 1e300:
             allowed = "a list with one finite number >= 0, as n = 1"
             raise self._child().failed(f'reported wrong "seconds": they must be {allowed}, got {times!r:.100}')
-        return Run(output, None, float(one), REPORTED)
+        return Run(output, None, float(seconds), REPORTED)
 
     def _answered(
         self, dataset: Dataset, n: int, rng: np.random.Generator, outcomes: bool = False
@@ -148,52 +148,48 @@ class CommandMechanism(Program):
             raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
         child, line = self._child(), f"{request}\n".encode()
         began = perf_counter()
-        answer = child.exchange(line, _end_of_line, timeout=self.timeout, awaited=f"a line with {n} outputs")
+        text = child.exchange(
+            line,
+            lambda heard, before: heard.find(b"\n", before) + 1,
+            timeout=self.timeout,
+            awaited=f"a line with {n} outputs",
+        )
         elapsed = perf_counter() - began
         try:
-            found: Json = json.loads(answer, object_hook=_special)
+            answer: Json = json.loads(text, object_hook=_special)
         except (ValueError, RecursionError) as error:
-            raise child.failed(f"answered with a line that is not JSON ({error}): {shown(answer)}") from None
-        if isinstance(found, dict) and "error" in found:
-            reported = _Reported(found["error"])
+            raise child.failed(f"answered with a line that is not JSON ({error}): {quoted_start(text)}") from None
+        if isinstance(answer, dict) and "error" in answer:
+            reported = _Reported(answer["error"])
             if not outcomes or of_machine(reported, self.memory is not None):
                 raise child.failed(f"reported: {reported}")
-            return found, [reported], elapsed
-        outputs = found.get("outputs") if isinstance(found, dict) else None
+            return answer, [reported], elapsed
+        outputs = answer.get("outputs") if isinstance(answer, dict) else None
         if not isinstance(outputs, list):
-            raise child.failed(f'must answer {{"outputs": [...]}} or {{"error": "..."}}, got {shown(answer)}')
+            raise child.failed(f'must answer {{"outputs": [...]}} or {{"error": "..."}}, got {quoted_start(text)}')
         if len(outputs) != n:
             raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
-        return found, outputs, elapsed
+        return answer, outputs, elapsed
 
     @property
     def _key(self) -> Hashable:
         return (self.command, self.cwd, self.env, self.memory)
 
     def _started(self) -> Child:
-        env = dict(self.env) or None
-        words = [_with_variable(word, {**os.environ, **dict(self.env)}) for word in self.command]
-        return Child(words, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
-
-
-def _with_variable(word: str, variables: Mapping[str, str]) -> str:
-    named = re.fullmatch(r"(-[\w-]+=)?\$([A-Za-z_]\w*)", word)
-    if named is None:
-        return word
-    if named[2] not in variables:
-        raise MechanismError(f"the command needs the environment variable {named[2]}, which is not set")
-    return f"{named[1] or ''}{variables[named[2]]}"
+        variables, words = {**os.environ, **dict(self.env)}, []
+        for word in self.command:
+            named = re.fullmatch(r"(-[\w-]+=)?\$([A-Za-z_]\w*)", word)
+            if named is not None and named[2] not in variables:
+                raise MechanismError(f"the command needs the environment variable {named[2]}, which is not set")
+            words.append(word if named is None else f"{named[1] or ''}{variables[named[2]]}")
+        hint = (
+            "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"
+        )
+        return Child(words, name=self.address, cwd=self.cwd, env=dict(self.env), memory=self.memory, hint=hint)
 
 
 class _Reported(Exception):
     """An error that the program reports."""
-
-
-_BUFFERS = "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"
-
-
-def _end_of_line(heard: bytearray, before: int) -> int:
-    return heard.find(b"\n", before) + 1
 
 
 _FLOAT, _BYTES = "$float", "$bytes"
@@ -209,8 +205,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if isinstance(value, Mapping):
-        wrong = [key for key in value if not isinstance(key, str)]
-        if wrong:
+        if wrong := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"keys must be text, got {wrong[0]!r}")
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -221,10 +216,8 @@ def _plain(value: Any) -> Any:
 
 
 def _special(found: dict[str, object]) -> object:
-    if len(found) != 1:
-        return found
-    ((key, text),) = found.items()
-    if key not in (_FLOAT, _BYTES) or not isinstance(text, str):
+    key, text = next(iter(found.items()), ("", None))
+    if len(found) != 1 or key not in (_FLOAT, _BYTES) or not isinstance(text, str):
         return found
     try:
         return float.fromhex(text) if key == _FLOAT else base64.b64decode(text, validate=True)

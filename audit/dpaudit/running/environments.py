@@ -64,8 +64,8 @@ class Lock:
     def text(self) -> str:
         """The content of the lock file."""
         about = "# Exact packages of an audit.  `dpaudit run --locked` installs these and no others."
-        stated = f"# python: {self.python_version}", f"# requires: {json.dumps(self.requires)}"
-        return "\n".join((FORMAT, about, *stated, *self.lines, ""))
+        python, requires = f"# python: {self.python_version}", f"# requires: {json.dumps(self.requires)}"
+        return "\n".join((FORMAT, about, python, requires, *self.lines, ""))
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -89,8 +89,8 @@ def read_lock(text: str) -> Lock:
         raise ValueError(f"1: the line must be {FORMAT!r}, the format of lock files, got {first!r:.80}")
     for number, line in enumerate(rest, 2):
         if line and not line.startswith("# ") and not _LINE.fullmatch(line):
-            words = "the line must be a package with its hash, such as NAME==VERSION --hash=sha256:..."
-            raise ValueError(f"{number}: {words}, got {line!r:.100}")
+            allowed = "a package with its hash, such as NAME==VERSION --hash=sha256:..."
+            raise ValueError(f"{number}: the line must be {allowed}, got {line!r:.100}")
     stated = dict(line[2:].split(": ", 1) for line in rest if line.startswith(("# python: ", "# requires: ")))
     try:
         version, requires = check_version(stated["python"]), json.loads(stated["requires"])
@@ -121,14 +121,16 @@ class CachedEnvironment:
 def environments_folder() -> Path:
     """Return the folder of environments in $DPAUDIT_CACHE, or in dpaudit in the user's cache folder."""
     try:
-        cache = os.environ.get("DPAUDIT_CACHE") or Path(
-            os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "dpaudit"
-        )
+        users = os.environ.get("XDG_CACHE_HOME")
+        cache = os.environ.get("DPAUDIT_CACHE") or Path(users or Path.home() / ".cache", "dpaudit")
     except RuntimeError:  # the user of a container may have neither HOME nor an entry in passwd
         raise MechanismError(
             "this user has no home folder for the environments; set DPAUDIT_CACHE to a writable folder"
         ) from None
     return Path(os.path.abspath(cache), "environments")
+
+
+_held: dict[Path, IO[str]] = {}  # open, locked files that show `dpaudit clean` which environments this process uses
 
 
 def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:
@@ -137,15 +139,21 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
     folder = _folder(version, wanted, lock)
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _hold(folder)
-        found = _complete(folder)
-        if found is None:
+        mark = Path(f"{folder}.used")
+        if mark not in _held:
+            file = mark.open("a")
+            fcntl.flock(file, fcntl.LOCK_SH)  # waits while another process removes the environment
+            if _held.setdefault(mark, file) is not file:  # another thread was faster
+                file.close()
+        os.utime(mark)
+        complete = _complete(folder)
+        if complete is None:
             with open(f"{folder}.lock", "a") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)  # the system releases the lock if this process dies
-                found = _complete(folder) or _build(folder, version, wanted, lock)
+                complete = _complete(folder) or _build(folder, version, wanted, lock)
     except OSError as error:
         raise MechanismError(f"the environment {folder} cannot be written: {error}") from error
-    return found
+    return complete
 
 
 def cached_environment(requires: Sequence[str], python_version: str | None = None) -> Environment | None:
@@ -155,20 +163,35 @@ def cached_environment(requires: Sequence[str], python_version: str | None = Non
 
 def cached_environments() -> list[CachedEnvironment]:
     """Return the environments in the cache, the least recently used first."""
-    folder = environments_folder()
-    there = folder.iterdir() if folder.is_dir() else ()
-    found = [_cached(one) for one in there if _NAME.fullmatch(one.name) and one.is_dir() and not one.is_symlink()]
-    return sorted(found, key=lambda one: (one.used, one.path))
+    root, cached = environments_folder(), []
+    for folder in root.iterdir() if root.is_dir() else ():
+        if not _NAME.fullmatch(folder.name) or not folder.is_dir() or folder.is_symlink():
+            continue
+        try:
+            content = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+            about = f"{', '.join(content['requires']) or 'no packages'}, Python {content['python']}"
+        except FileNotFoundError:
+            about = "an incomplete installation"
+        mark = Path(f"{_of_build(folder)}.used")
+        used = (mark if mark.exists() else folder).stat().st_mtime
+        size = sum(file.lstat().st_blocks * 512 for file in folder.rglob("*"))  # st_blocks counts units of 512 bytes
+        cached.append(CachedEnvironment(path=folder, size=size, used=used, about=about))
+    return sorted(cached, key=lambda environment: (environment.used, environment.path))
 
 
-def remove(one: CachedEnvironment) -> None:
+def remove(cached: CachedEnvironment) -> None:
     """Remove an environment; raise BlockingIOError if a process uses or builds it, and OSError for other reasons."""
     with contextlib.ExitStack() as stack:
         for ending in ("lock", "used"):
-            file = stack.enter_context(open(f"{_of_build(one.path)}.{ending}", "a"))
+            file = stack.enter_context(open(f"{_of_build(cached.path)}.{ending}", "a"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        (one.path / _ABOUT).unlink(missing_ok=True)  # so that no process finds half an environment
-        shutil.rmtree(one.path)
+        (cached.path / _ABOUT).unlink(missing_ok=True)  # so that no process finds half an environment
+        shutil.rmtree(cached.path)
+
+
+def _of_build(folder: Path) -> Path:
+    """Return the folder that a build gets once it is complete."""
+    return folder.with_name("-".join(folder.name.split("-")[:2]))
 
 
 def _folder(version: str, wanted: list[str], lock: Lock | None) -> Path:
@@ -184,20 +207,6 @@ def _folder(version: str, wanted: list[str], lock: Lock | None) -> Path:
     return root / f"py{version}-{key}"
 
 
-_held: dict[Path, IO[str]] = {}  # open, locked files that show `dpaudit clean` which environments this process uses
-
-
-def _hold(folder: Path) -> None:
-    """Mark an environment as used by this process until it ends."""
-    mark = Path(f"{folder}.used")
-    if mark not in _held:
-        file = mark.open("a")
-        fcntl.flock(file, fcntl.LOCK_SH)  # waits while another process removes the environment
-        if _held.setdefault(mark, file) is not file:  # another thread was faster
-            file.close()
-    os.utime(mark)
-
-
 def _complete(folder: Path) -> Environment | None:
     """Return the environment in a folder; None if it is missing, or if its base Python has been removed."""
     try:
@@ -211,11 +220,16 @@ def _complete(folder: Path) -> Environment | None:
 
 def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> Environment:
     """Build an environment, and remove what interrupted builds left.  The caller holds the environment's lock."""
-    for left in (one for one in folder.parent.glob(f"{folder.name}*") if one.is_dir()):
+    for left in folder.parent.glob(f"{folder.name}*/"):
         shutil.rmtree(left, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     try:
-        making = ["venv", "-q", "--python", _interpreter(version), str(new)]
+        interpreter = sys.executable
+        if not f"{platform.python_version()}.".startswith(f"{version}."):  # uv does not search the versions of pyenv
+            pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
+            there = (path for end in ("", ".*[0-9]") for path in pyenv.glob(f"{version}{end}/bin/python"))
+            interpreter = str(next(there, version))
+        making = ["venv", "-q", "--python", interpreter, str(new)]
         run_uv(making, f"making an environment with Python {version}")
         python = str(new / "bin" / "python")
         what = f"installing {', '.join(wanted)} for Python {version}"
@@ -226,8 +240,8 @@ def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> 
         elif lock.lines:
             exact = ["--require-hashes", "-r", "-"]
             run_uv(["pip", "install", "-q", "--python", python, *exact], what, "\n".join(lock.lines))
-        found = metadata.distributions(path=[str(one) for one in new.glob("lib/python*/site-packages")])
-        packages = dict(sorted((one.metadata["Name"], one.version) for one in found))
+        installed = metadata.distributions(path=[str(path) for path in new.glob("lib/python*/site-packages")])
+        packages = dict(sorted((package.metadata["Name"], package.version) for package in installed))
         about = {"python": version, "requires": wanted, "packages": packages, "lock": lock and lock.text}
         (new / _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
         os.sync()
@@ -238,45 +252,17 @@ def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> 
     return Environment(folder / "bin" / "python", packages, lock)
 
 
-def _interpreter(version: str) -> str:
-    """Return this Python, or one of pyenv, which uv does not search, if it has the version; otherwise the version."""
-    if f"{platform.python_version()}.".startswith(f"{version}."):
-        return sys.executable
-    pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
-    return str(next((one for end in ("", ".*[0-9]") for one in pyenv.glob(f"{version}{end}/bin/python")), version))
-
-
 def _resolved(python: str, version: str, wanted: list[str], what: str) -> Lock | None:
     """Return the exact packages that requirements need; None if one has no hash, such as one of version control."""
     files: dict[str, Archive] = {}
-    urls = {project_name(one): parsed_requirement(one).url or "" for one in wanted}
+    urls = {project_name(requirement): parsed_requirement(requirement).url or "" for requirement in wanted}
     resolve = ["pip", "compile", "-q", "--python", python, "--format", "pylock.toml", "-"]
     text = run_uv(resolve, what, "\n".join(wanted)) if wanted else ""
     for package in tomllib.loads(text).get("packages", []):
         wheels: list[Mapping[str, Mapping[str, str]]] = package.get("wheels", [])
-        native = sorted(wheels, key=lambda one: "-none-any." in str(one))  # uv prefers these
+        native = sorted(wheels, key=lambda wheel: "-none-any." in str(wheel))  # uv prefers these
         file = native[0] if native else package.get("sdist") or package.get("archive") or {}
         if not (sha256 := file.get("hashes", {}).get("sha256")):
             return None
         files[package["name"]] = Archive(package["version"], sha256, urls.get(package["name"], ""))
     return lock_of(version, wanted, files)
-
-
-def _of_build(folder: Path) -> Path:
-    """Return the folder that a build gets once it is complete."""
-    return folder.with_name("-".join(folder.name.split("-")[:2]))
-
-
-def _cached(folder: Path) -> CachedEnvironment:
-    try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        words = f"{', '.join(about['requires']) or 'no packages'}, Python {about['python']}"
-    except FileNotFoundError:
-        words = "an incomplete installation"
-    mark = Path(f"{_of_build(folder)}.used")
-    return CachedEnvironment(
-        path=folder,
-        size=sum(file.lstat().st_blocks * 512 for file in folder.rglob("*")),  # st_blocks counts units of 512 bytes
-        used=(mark if mark.exists() else folder).stat().st_mtime,
-        about=words,
-    )

@@ -14,11 +14,13 @@ as an open file or a pointer of a compiled library, counts by its type, and the 
 from __future__ import annotations
 
 import array
+import contextlib
 import copyreg
 import dataclasses
 import functools
 import hashlib
 import logging
+import os
 import pickle
 import random
 import re
@@ -57,13 +59,13 @@ class Fingerprint(NamedTuple):
 
 def fingerprint(value: object) -> Fingerprint:
     """Return the fingerprint of a value."""
-    found = hashlib.sha256()
-    walk = _Walk(types.SimpleNamespace(write=found.update))
+    sha256 = hashlib.sha256()
+    walk = _Walk(types.SimpleNamespace(write=sha256.update))
     try:
         walk.dump(value)
     except Exception:  # pickling runs code of the value's classes; a value may hold itself, or be nested too deeply
         return Fingerprint("", frozenset([_name(type(value))]), frozenset(walk.libraries))
-    return Fingerprint(found.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
+    return Fingerprint(sha256.hexdigest(), frozenset(walk.not_compared), frozenset(walk.libraries))
 
 
 def same_content(a: Any, b: Any) -> bool:
@@ -74,8 +76,8 @@ def same_content(a: Any, b: Any) -> bool:
         others = ((x, y) for x, y in zip(a, b, strict=False) if x is not y and type(x) in (dict, list, tuple))
         if len(a) != len(b) or any(fingerprint(x) != fingerprint(y) for x, y in others):
             return False
-    one = fingerprint(a)
-    return not one.not_compared and one == fingerprint(b)
+    first = fingerprint(a)
+    return not first.not_compared and first == fingerprint(b)
 
 
 class _Walk(ContentPickler):
@@ -143,10 +145,19 @@ class _Walk(ContentPickler):
             if "<locals>" not in name if isinstance(value, type) else known is not None and known[2] is value:
                 return ("name", module, name)
         if isinstance(value, type):
-            return ("class", name, value.__bases__, _class_attributes(value))
+            attributes = [
+                (attribute, content)
+                for attribute, content in vars(value).items()
+                if not isinstance(content, _DESCRIPTORS)
+                and (callable(content) or not attribute.startswith(("__", "_abc_")))
+            ]
+            return ("class", name, value.__bases__, attributes)
         code, names = value.__code__, _names(value.__code__)
         space = {} if is_library(str(value.__globals__.get("__name__"))) else value.__globals__
-        filled = {name: _content(cell) for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True)}
+        filled: dict[str, object] = dict.fromkeys(code.co_freevars, "empty")
+        for variable, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
+            with contextlib.suppress(ValueError):  # the cell is empty
+                filled[variable] = cell.cell_contents
         read = _read(names | filled.keys(), filled), _read(names, space)
         return ("function", code, value.__defaults__, value.__kwdefaults__, *read, vars(value))
 
@@ -186,21 +197,6 @@ def _read(names: set[str], space: Mapping[str, object], depth: int = _DEPTH) -> 
     return found
 
 
-def _content(cell: types.CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return "empty"
-
-
-def _class_attributes(cls: type) -> list[object]:
-    return [
-        (name, value)
-        for name, value in vars(cls).items()
-        if not isinstance(value, _DESCRIPTORS) and (callable(value) or not name.startswith(("__", "_abc_")))
-    ]
-
-
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
@@ -218,9 +214,8 @@ def is_library(module_name: str) -> bool:
 
 def module_file(module_name: str) -> Path | None:
     """Return the file of an imported module, or None if the module is not imported or has no file."""
-    found = getattr(sys.modules.get(module_name), "__file__", None)
-    path = Path(found) if isinstance(found, str) else None
-    return path.absolute() if path is not None and path.is_file() else None
+    file = getattr(sys.modules.get(module_name), "__file__", None)
+    return Path(file).absolute() if isinstance(file, str) and os.path.isfile(file) else None
 
 
 def address(value: Any) -> tuple[str, str, Any] | None:
@@ -228,22 +223,15 @@ def address(value: Any) -> tuple[str, str, Any] | None:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
-    found: Any = sys.modules.get(module)
+    there: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return module, name, found
-
-
-_INSTALLED = frozenset({"site-packages", "dist-packages"})  # folders in which installers put packages
-
-
-@functools.lru_cache(maxsize=4096)
-def of_library(path: Path) -> bool:
-    """Whether a file belongs to Python or to an installed package, in this or another environment."""
-    return not _INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _library_folders())
+        there = getattr(there, part, None)
+    return module, name, there
 
 
 @functools.cache
-def _library_folders() -> tuple[Path, ...]:
+def of_library(path: Path) -> bool:
+    """Whether a file belongs to Python or to an installed package, in this or another environment."""
     paths = sysconfig.get_paths()
-    return tuple({Path(paths[name]).absolute() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    folders = {Path(paths[name]).absolute() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return bool({"site-packages", "dist-packages"} & {*path.parts} or folders & {path, *path.parents})

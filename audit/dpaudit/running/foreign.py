@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
@@ -28,7 +28,7 @@ from dpaudit.running.worker import limit_memory
 from dpaudit.settings import memory_text
 from dpaudit.text import Reason, WarningCode
 
-_MAX_SECONDS = 1e6  # seconds (11 days), because timers have a maximum
+LONGEST = 1e6  # seconds (11 days), because timers and `select` have a maximum
 _GRACE = 0.1  # seconds between the first interruptions, so that the code can clean up
 _PATIENCE = 3  # number of interruptions at intervals of `_GRACE`; later interruptions are far more frequent
 _SECONDS_BETWEEN = 1e-4  # mean interval between later interruptions, in seconds
@@ -70,10 +70,9 @@ class Timeout:
         """Call a function and return its result."""
         if self._seconds is None:
             return function(*args, **kwargs)
-        self._interruptions = 0
-        self._armed = True
+        self._interruptions, self._armed = 0, True
         try:
-            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, _MAX_SECONDS), _GRACE)
+            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, LONGEST), _GRACE)
             result = function(*args, **kwargs)
         except KeyboardInterrupt:
             raise
@@ -220,16 +219,16 @@ class SideEffects:
     clock: str = ""  # how running times were measured, one of CLOCKS, or "" if they were not observed
 
     def __add__(self, other: SideEffects) -> SideEffects:
-        both = [(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)]
+        both = zip(astuple(self), astuple(other), strict=True)
         return SideEffects(*(a + b if type(a) is int else a or b for a, b in both))
 
     def words(self) -> list[str]:
         """Return one sentence for each side effect that an auditor should know."""
         harmless = []
         if self.lines:
-            first = f"{self.first_line!r}"
             harmless.append(
-                f"the mechanism printed {self.lines:,} lines to stdout, which went to stderr; the first line: {first}"
+                f"the mechanism printed {self.lines:,} lines to stdout, which went to stderr; the first line: "
+                f"{self.first_line!r}"
             )
         if self.moved_to:
             harmless.append(f"the mechanism changed the working directory to {self.moved_to}; dpaudit restored it")
@@ -240,24 +239,24 @@ class SideEffects:
             )
         if self.changed:
             harmless.append(f"the mechanism changes its dataset in place ({self.changed}); every run got a fresh copy")
-        found: list[str] = [Reason(words, WarningCode.HARMLESS) for words in harmless]
+        warnings: list[str] = [Reason(words, WarningCode.HARMLESS) for words in harmless]
         if self.lost:
-            words = (
+            retried = (
                 f"worker processes died or could not return their outputs ({self.lost} times), and these runs were "
                 "retried: the audit covers only runs that do not end their worker process"
             )
-            found.append(Reason(words, WarningCode.RETRIED))
+            warnings.append(Reason(retried, WarningCode.RETRIED))
         if self.clock == REPORTED:
-            found.append(
+            warnings.append(
                 "the program measured its running times, and reads only the dataset of the run: the size of a dataset "
                 "may change these times through memory and caches, even if the program ignores the dataset"
             )
         if self.clock == OUTSIDE:
-            found.append(
+            warnings.append(
                 "the program reported no running times, so they were measured from request to answer: they include the "
                 "transfer and the reading of the dataset, which may take longer for larger datasets"
             )
-        return found
+        return warnings
 
 
 @contextmanager
@@ -267,30 +266,22 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # all threads share stdout
     printed = redirect_stdout(_Printed(side_effects, sys.stderr)) if alone else nullcontext()  # type: ignore[type-var]
+    spare: list[int] = []  # handles that are free again after a mechanism that has used up all others
     try:
-        with _spare_handles(), printed:
+        with suppress(OSError):
+            while len(spare) < _SPARE_HANDLES:
+                spare.append(os.open(os.devnull, os.O_RDONLY))
+        with printed:
             yield side_effects
     finally:
+        for handle in spare:
+            with suppress(OSError):  # the mechanism may have closed it
+                os.close(handle)
         if (moved := current_folder()) != folder:
             side_effects.moved_to = moved
             with suppress(OSError):
                 os.chdir(folder)
         side_effects.legacy_randomness = state is not None and _global_states() != state
-
-
-@contextmanager
-def _spare_handles() -> Iterator[None]:
-    """Occupy file handles inside the `with` block, and free them at its end."""
-    spare: list[int] = []
-    with suppress(OSError):
-        while len(spare) < _SPARE_HANDLES:
-            spare.append(os.open(os.devnull, os.O_RDONLY))
-    try:
-        yield
-    finally:
-        for handle in spare:
-            with suppress(OSError):  # the mechanism may have closed it
-                os.close(handle)
 
 
 def _global_states() -> tuple[object, ...]:

@@ -87,8 +87,10 @@ def sent(mechanism: object) -> object:
         return mechanism
     if isinstance(mechanism, PythonMechanism):
         return replace(mechanism, folder=mechanism.folder.resolve())
-    if (named := _by_name(mechanism)) is not None:
-        return named
+    # If a module holds the plain function, and other code made the batched mechanism, the mechanism has no name.
+    module, name, value = address(mechanism.function if isinstance(mechanism, Batched) else mechanism) or ("", "", None)
+    if value is mechanism and (file := module_file(module)) is not None:
+        return ByName(module, name, str(file))
     try:
         return Copied(_copy(mechanism))
     except Exception as error:  # pickling runs code of the mechanism's class, which may raise any exception
@@ -123,37 +125,20 @@ def _cached(function: Callable[..., Any], parameters: Parameters) -> Any:
     return functools.lru_cache(**parameters)(function)
 
 
-def _by_name(mechanism: object) -> ByName | None:
-    function = mechanism.function if isinstance(mechanism, Batched) else mechanism
-    if (known := address(function)) is None:
-        return None
-    module, name, found = known
-    file = module_file(module)
-    if file is None or (found is not mechanism and found is not function):
-        return None
-    if isinstance(mechanism, Batched) and found is not mechanism:
-        return None  # the module holds the plain function, and other code made the batched mechanism
-    return ByName(module, name, str(file))
-
-
 def made_in_new_processes(tasks: Sequence[tuple[Runs, Runs]], since: float) -> Iterator[Made]:
     """Make the runs of each task in a new process, and yield the outcomes in the order of the tasks."""
-    if isinstance(tasks[0][0].mechanism, CommandMechanism | IsolatedMechanism):  # one process at a time
-        for task in tasks:
-            yield _in_a_new_program(*task)
+    mechanism = tasks[0][0].mechanism
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):  # one process at a time
+        for runs0, runs1 in tasks:
+            mechanism.close()
+            try:
+                made = _checked((runs0(), runs1()))
+            finally:
+                mechanism.close()
+            yield made
         return
     with ThreadPoolExecutor(min(len(tasks), os.cpu_count() or 1)) as pool:
         yield from pool.map(lambda task: _in_a_new_process(task[0], task[1], since), tasks)
-
-
-def _in_a_new_program(runs0: Runs, runs1: Runs) -> Made:
-    mechanism = runs0.mechanism
-    assert isinstance(mechanism, CommandMechanism | IsolatedMechanism)
-    mechanism.close()
-    try:
-        return _checked((runs0(), runs1()))
-    finally:
-        mechanism.close()
 
 
 def _in_a_new_process(runs0: Runs, runs1: Runs, since: float) -> Made:
@@ -167,22 +152,21 @@ def _in_a_new_process(runs0: Runs, runs1: Runs, since: float) -> Made:
     try:
         child = Child(command, name="a new process", env={"PYTHONPATH": os.pathsep.join(folders)})
         try:
-            task = frame(content)
-            answer = child.exchange(task, frame_size, timeout=None, awaited="its outcomes")
+            answer = child.exchange(frame(content), frame_size, timeout=None, awaited="its outcomes")
         finally:
             child.close()
     except MechanismError as error:
         raise NotPossible(" ".join(str(error).split())[:300]) from None
-    found: Any = pickle.loads(unframe(answer[HEADER.size :]))  # safe, because this module wrote it
-    if isinstance(found, str):
-        raise NotPossible(found)
-    return _checked(found)
+    return _checked(pickle.loads(unframe(answer[HEADER.size :])))  # safe, because this module wrote it
 
 
-def _checked(found: Made) -> Made:
-    if failure := next((outcome.failure for outcome in found if outcome.failure), ""):
+def _checked(made: Made | str) -> Made:
+    """Return the outcomes, or raise an error with the reason why they do not count."""
+    if isinstance(made, str):
+        raise NotPossible(made)
+    if failure := made[0].failure or made[1].failure:
         raise NotPossible(f"in a new process the mechanism {failure}")
-    return found
+    return made
 
 
 def _cloudpickle() -> Any:

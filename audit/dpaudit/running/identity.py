@@ -32,9 +32,9 @@ from dpaudit.values import Output, RawOutputs
 
 _SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 _KEYED = "scrypt:"  # prefix of the parts that hide a secret; messages and results never show the hash
-# Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
-# scores for the same canaries and the same coins.
-_MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
+
+INCOMPARABLE = ("observe_time", "design", "canaries", "seed of the coins")
+"""Parts without which outputs cannot be compared: running times, or the canaries and coins of the scores of one run."""
 
 register(Raised, lambda value: [value.type, value.message], lambda kind, text: Raised(str(kind), str(text)))
 register(Timed, lambda value: [value.output, value.seconds], lambda output, time: Timed(output, float(time)))
@@ -62,11 +62,6 @@ Identity = Mapping[str, str | Secret]
 """The parts of an identity by name, as texts or secrets."""
 
 
-def keyed(parts: Identity, salt: bytes) -> dict[str, str]:
-    """Return an identity in the form of a store, with keyed hashes of secrets."""
-    return {name: part.keyed(salt) if isinstance(part, Secret) else part for name, part in parts.items()}
-
-
 def public(parts: Identity) -> dict[str, str]:
     """Return an identity in the form of a result, without secrets."""
     return {name: part for name, part in parts.items() if not isinstance(part, Secret)}
@@ -74,22 +69,30 @@ def public(parts: Identity) -> dict[str, str]:
 
 def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -> dict[str, str | Secret]:
     """Return the parts about the code of a mechanism and about the datasets."""
-    found: dict[str, str | Secret] = {"mechanism": mechanism_name(mechanism)}
+    parts: dict[str, str | Secret] = {"mechanism": mechanism_name(mechanism)}
     if isinstance(mechanism, CommandMechanism):
         whole = shlex.join(mechanism.command)
-        found |= {} if mechanism.address == whole else {"secrets in the command": Secret(whole)}
-        found |= {f"variable {name}": Secret(value) for name, value in mechanism.env}
+        parts |= {} if mechanism.address == whole else {"secrets in the command": Secret(whole)}
+        parts |= {f"variable {name}": Secret(value) for name, value in mechanism.env}
     elif isinstance(mechanism, PythonMechanism | IsolatedMechanism):
-        found |= _of_params(mechanism)
+        params = None if mechanism.params is None else dict(mechanism.params)
+        masked = masked_values(params)
+        parts |= {"batched": str(mechanism.batched), "params": _text(fingerprint(masked), f"{brief(masked)} ")}
+        parts |= {} if masked == params else {"secrets in params": Secret(fingerprint(params).sha256)}
     if isinstance(mechanism, IsolatedMechanism):
-        found |= {"requires": ", ".join(mechanism.requires), "python_version": str(mechanism.python_version)}
+        parts |= {"requires": ", ".join(mechanism.requires), "python_version": str(mechanism.python_version)}
     if source.content is not None:
-        found["content of the mechanism"] = _text(source.content)
-    found |= _files_and_packages(source)
+        parts["content of the mechanism"] = _text(source.content)
+    files = dict(source.modules)
+    if (file := source.file) is not None:
+        files = {file.name: source.sha256, **{os.path.relpath(path, file.parent): files[path] for path in files}}
+    parts |= {f"file {name}": f"sha256 {sha256 or 'unknown'}" for name, sha256 in files.items()}
+    parts |= {f"package {name}": version for name, version in source.packages.items()}
+    parts |= {f"content of package {name}": sha256 for name, sha256 in source.hashes.items()}
     for number, pair in enumerate(pairs, 1):
-        found[f"relation of pair {number}"] = pair.relation
-        found |= {f"{side} of pair {number}": _text(fingerprint(getattr(pair, side))) for side in ("d0", "d1")}
-    return found
+        parts[f"relation of pair {number}"] = pair.relation
+        parts |= {f"{side} of pair {number}": _text(fingerprint(getattr(pair, side))) for side in ("d0", "d1")}
+    return parts
 
 
 def mechanism_name(mechanism: object) -> str:
@@ -114,31 +117,11 @@ def with_settings(
     }
 
 
-def _of_params(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str | Secret]:
-    params = None if mechanism.params is None else dict(mechanism.params)
-    public = masked_values(params)
-    found: dict[str, str | Secret] = {"batched": str(mechanism.batched)}
-    found["params"] = _text(fingerprint(public), f"{brief(public)} ")
-    return found if public == params else {**found, "secrets in params": Secret(fingerprint(params).sha256)}
-
-
-def _files_and_packages(source: Source) -> dict[str, str]:
-    """Return the hashes of files, named relative to the file of the mechanism, and versions and hashes of packages."""
-    files = dict(source.modules)
-    if (file := source.file) is not None:
-        files = {file.name: source.sha256, **{os.path.relpath(one, file.parent): files[one] for one in files}}
-    return {
-        **{f"file {name}": f"sha256 {one or 'unknown'}" for name, one in files.items()},
-        **{f"package {name}": version for name, version in source.packages.items()},
-        **{f"content of package {name}": one for name, one in source.hashes.items()},
-    }
-
-
-def _text(found: Fingerprint, before: str = "") -> str:
-    text = f"{before}sha256 {found.sha256}"
-    if not found.not_compared:
+def _text(content: Fingerprint, before: str = "") -> str:
+    text = f"{before}sha256 {content.sha256}"
+    if not content.not_compared:
         return text
-    types = ", ".join(sorted(found.not_compared))
+    types = ", ".join(sorted(content.not_compared))
     partial = Partial(f"{text}, without what cannot be compared: {types}")
     partial.types = types
     return partial
@@ -149,69 +132,39 @@ def not_compared(parts: Identity) -> list[str]:
     return [f"{name} ({part.types})" for name, part in parts.items() if isinstance(part, Partial)]
 
 
-def uncertain(parts: Sequence[str]) -> str:
-    """Return why a store is refused whose identity leaves out parts, as `not_compared` names them."""
-    return (
-        "the content of some objects cannot be compared, so another mechanism could continue the store: "
-        f"{'; '.join(parts)}.  Put the mechanism into a file and name it in a config as FILE.py:OBJECT, run the audit "
-        "without a store, or use resume=anyway (--resume=anyway); the result then says so"
-    )
-
-
 def differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
     """Return the names of all parts that differ."""
     return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
 
 
-def mixable(names: Sequence[str]) -> bool:
-    """Whether one audit can contain trials that differ in these parts."""
-    return not set(names) & set(_MIXED_NEVER)
-
-
-def what_to_do(names: Sequence[str]) -> str:
-    """Return a sentence about continuing a store that differs in these parts."""
-    if mixable(names):
-        return "To continue the store nevertheless, use resume=anyway (--resume=anyway); the result then says so"
-    return (
-        "Even resume=anyway cannot continue the store, because outputs that differ in the following are not "
-        f"comparable: {', '.join(name for name in names if name in _MIXED_NEVER)}"
-    )
-
-
 def in_words(there: Mapping[str, object], here: Mapping[str, str], where: str = "before") -> list[str]:
     """Return each difference with both values, such as "package numpy (1.26 before, 2.0 now)"."""
-    names = differing(there, here)
-    found = [
-        f"{_short(name)} ({_shown(there.get(name), 'one value')} {where}, {_shown(here.get(name), 'another')} now)"
-        for name in names
+
+    def short(text: object, secret: str = "") -> str:
+        """Return a value in one line with only the first digits of hashes, or `secret` in place of a secret's hash."""
+        if text is None:
+            return "nothing"
+        if secret and str(text).startswith(_KEYED):
+            return secret
+        return shortened(one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(text))))
+
+    differences = [
+        f"{short(name)} ({short(there.get(name), 'one value')} {where}, {short(here.get(name), 'another')} now)"
+        for name in differing(there, here)
     ]
-    return found if len(found) <= 30 else [*found[:30], f"{len(found) - 30} more"]
+    return differences if len(differences) <= 30 else [*differences[:30], f"{len(differences) - 30} more"]
 
 
 def changed_since(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the differences between the identity in a result and the identity of a mechanism with one of its pairs."""
-    first, number = _named(1), 1
-    now, code, pairs = {first.get(name, name): text for name, text in now.items()}, dict(recorded), []
-    while (names := _named(number)).keys() & code.keys():
-        pairs.append({part: code.pop(name, "") for name, part in names.items()})
-        number += 1
-    return min((in_words({**code, **one}, now, "in the result") for one in pairs or [{}]), key=len)
-
-
-def _named(number: int) -> dict[str, str]:
-    """Return the parts of an identity about a pair, with their names without the number of the pair."""
-    return {f"{part} of pair {number}": part for part in ("relation", "d0", "d1")}
-
-
-def _shown(text: object, secret: str) -> str:
-    if text is None:
-        return "nothing"
-    return secret if str(text).startswith(_KEYED) else _short(text)
-
-
-def _short(text: object) -> str:
-    """Shorten a value to one line, and hashes to their first digits."""
-    return shortened(one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", str(text))))
+    about, code = ("relation", "d0", "d1"), dict(recorded)
+    pairs: list[dict[str, str]] = []
+    while any(f"{part} of pair {len(pairs) + 1}" in code for part in about):
+        number = len(pairs) + 1
+        pairs.append({part: code.pop(f"{part} of pair {number}", "") for part in about})
+    first = {f"{part} of pair 1": part for part in about}
+    now = {first.get(name, name): text for name, text in now.items()}
+    return min((in_words({**code, **pair}, now, "in the result") for pair in pairs or [{}]), key=len)
 
 
 def encoded(sides: Sequence[RawOutputs]) -> bytes:
@@ -230,14 +183,10 @@ class OutputsFingerprint:
         """Add one block."""
         if not self._complete:
             return
-        for number in (pair, start):
-            self._hash.update(number.to_bytes(8, "little"))
         try:
-            body = encoded(sides)
+            self._hash.update(pair.to_bytes(8, "little") + start.to_bytes(8, "little") + encoded(sides))
         except Exception:  # an output that imitates a data frame or an array may have no encoding
             self._complete = False
-        else:
-            self._hash.update(body)
 
     def __str__(self) -> str:
         return f"blake2b:{self._hash.hexdigest()}" if self._complete else ""
@@ -316,19 +265,16 @@ class _Order:
 
     @property
     def unmistakable(self) -> bool:
+        """Whether a column has enough distinct orders."""
         if not self.numeric or len(self.rows) < _ORDERED:
             return False
-        return max(map(_log_orders, zip(*self.rows, strict=True))) >= _LOG_ORDERS
+        repeats = [np.unique(column, return_counts=True)[1] for column in zip(*self.rows, strict=True)]
+        log_orders = [math.lgamma(_ORDERED + 1) - sum(math.lgamma(m + 1) for m in counts) for counts in repeats]
+        return max(log_orders) >= _LOG_ORDERS
 
     def __str__(self) -> str:
         ranks = [np.unique(column, return_inverse=True)[1].tolist() for column in zip(*self.rows, strict=True)]
         return hashlib.blake2b(repr(ranks).encode(), digest_size=8).hexdigest()
-
-
-def _log_orders(column: Sequence[float]) -> float:
-    """Return the logarithm of the number of distinct orders of some numbers."""
-    repeats = np.unique(column, return_counts=True)[1]
-    return math.lgamma(len(column) + 1) - sum(math.lgamma(count + 1) for count in repeats)
 
 
 def _numbers(output: Output) -> tuple[float, ...]:
@@ -350,17 +296,15 @@ def _value(output: Output) -> bytes:
     if _is_array(output) and not output.dtype.hasobject:
         return bytes(output.tobytes())
     if type(output) is dict:  # arrays in a dict are columns of a table; their texts take long
-        output = {name: _in_short(entry) for name, entry in output.items()}
+        output = dict(output)
+        for name, entry in output.items():
+            if type(entry) is np.ndarray and not entry.dtype.hasobject:
+                digest = hashlib.blake2b(entry.tobytes(), digest_size=16).hexdigest()
+                output[name] = entry.dtype.str, entry.shape, digest
     try:
         return repr(output).encode("utf-8", "surrogatepass")
     except Exception:  # the class of the output may define a __repr__ that raises any exception
         return type(output).__qualname__.encode()
-
-
-def _in_short(entry: Output) -> Output:
-    if type(entry) is np.ndarray and not entry.dtype.hasobject:
-        return entry.dtype.str, entry.shape, hashlib.blake2b(entry.tobytes(), digest_size=16).hexdigest()
-    return entry
 
 
 class Beginning:

@@ -49,26 +49,19 @@ class Mechanism(Protocol):
     """A randomised mechanism that makes many runs in one call."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n independent outputs.
+        """Return n independent outputs, as a sequence of length n or an array of n rows.
 
         Args:
             dataset: A copy of the dataset, which the mechanism may change.
             n: Number of outputs.
             rng: The random generator for these runs.  The mechanism must not keep the generator after the call.
-
-        Returns:
-            A sequence of length n, or an array of n rows.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Batched:
-    """A mechanism made from a function that returns n outputs in one call.
-
-    Args:
-        function: The function `(dataset, n, rng)`.
-    """
+    """A mechanism made from a function `(dataset, n, rng)` that returns n outputs in one call."""
 
     function: BatchFunction
 
@@ -81,11 +74,7 @@ class Batched:
 
 
 def batched(function: BatchFunction) -> Batched:
-    """Decorate a function that returns n outputs in one call.
-
-    Args:
-        function: A function `(dataset, n, rng)`, which must sample the n outputs independently.
-    """
+    """Decorate a function `(dataset, n, rng)` that returns n outputs, sampled independently, in one call."""
     return Batched(function)
 
 
@@ -112,11 +101,7 @@ class PythonMechanism:
         """The mechanism object.  All exceptions of the user's code, even `SystemExit`, become a MechanismError."""
         before = current_folder()
         try:
-            with (
-                foreign_code(),
-                memory_limited(self.memory),
-                timeout_after(self.timeout) as timeout,
-            ):
+            with foreign_code(), memory_limited(self.memory), timeout_after(self.timeout) as timeout:
                 return timeout(self._load)
         except KeyboardInterrupt:
             raise
@@ -138,33 +123,35 @@ class PythonMechanism:
         return str(self.__dict__.get("_moved_to", ""))
 
     def _load(self) -> Any:
-        module_name, _, object_name = self.address.rpartition(":")
-        if not module_name or not object_name:
-            raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")
-        module = _module(module_name, self.folder)
+        module = _module(_module_name(self.address), self.folder)
         try:
-            found = object_named(self.address, module)
+            loaded = object_named(self.address, module)
         except LookupError as error:
             raise MechanismError(str(error)) from None
         if self.params is not None:
             try:
-                found = found(**self.params)
+                loaded = loaded(**self.params)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # includes SystemExit
-                params = masked_values(dict(self.params))
-                words = f"calling {self.address} with params {params} {_did(error)}"
-                if self.named:
-                    words = f"making {self.named} {_did(error)}"
-                if isinstance(error, TypeError) and inspect.isfunction(found):
-                    words += "; with params, the object must be a class, or a function that returns the mechanism"
-                raise MechanismError(words) from error
-        if problem := misfit(found, self.batched):
+                call = f"calling {self.address} with params {masked_values(dict(self.params))}"
+                reason = f"{f'making {self.named}' if self.named else call} {_did(error)}"
+                if isinstance(error, TypeError) and inspect.isfunction(loaded):
+                    reason += "; with params, the object must be a class, or a function that returns the mechanism"
+                raise MechanismError(reason) from error
+        if problem := misfit(loaded, self.batched):
             raise MechanismError(f"{self.address} {problem}")
-        return Batched(found) if self.batched and not samples(found) else found
+        return Batched(loaded) if self.batched and not samples(loaded) else loaded
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}
+
+
+def _module_name(address: str) -> str:
+    module, _, name = address.rpartition(":")
+    if not module or not name:
+        raise MechanismError(f"the address must read package.module:object or file.py:object, got {address!r}")
+    return module
 
 
 def _module(name: str, folder: Path) -> ModuleType:
@@ -175,36 +162,27 @@ def _module(name: str, folder: Path) -> ModuleType:
             path = Path(checked_file(name, str(folder.resolve()))).resolve()
         except LookupError as error:
             raise MechanismError(str(error)) from None
-        key = module_key(path)
+        # The same name in every process, and another one after an edit of the file.
+        digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
+        key = f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"
         if key not in sys.modules:
             from_file(key, str(path))
         return sys.modules[key]
     except (MechanismError, KeyboardInterrupt):
         raise
     except BaseException as error:  # includes SystemExit: a script without a `__main__` guard may call sys.exit()
-        raise MechanismError(f"importing {name} {_did(error)}{_module_meant(error, name, folder)}") from error
-
-
-def _module_meant(error: BaseException, name: str, folder: Path) -> str:
-    """Return a hint if the module of the address does not exist, or ""."""
-    top = name.split(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or error.name != top:
-        return ""
-    if (folder / f"{name}.py").is_file():
-        return f"; did you mean the file {name}.py?  Write {name}.py:OBJECT"
-    installed = {module.name for module in pkgutil.iter_modules()} - sys.stdlib_module_names
-    meant = nearest(top, sorted(installed), cutoff=0.8)
-    return f"; did you mean {meant}?" if meant else ""
+        hint, top = "", name.split(".")[0]
+        if isinstance(error, ModuleNotFoundError) and error.name == top:
+            installed = {module.name for module in pkgutil.iter_modules()} - sys.stdlib_module_names
+            if (folder / f"{name}.py").is_file():
+                hint = f"; did you mean the file {name}.py?  Write {name}.py:OBJECT"
+            elif meant := nearest(top, sorted(installed), cutoff=0.8):
+                hint = f"; did you mean {meant}?"
+        raise MechanismError(f"importing {name} {_did(error)}{hint}") from error
 
 
 def _did(error: BaseException) -> str:
     return f"{error}" if isinstance(error, RunTimeout) else f"raised {raised(error)}"
-
-
-def module_key(path: Path) -> str:
-    """Return the module name for a file: the same in every process, and another one after an edit of the file."""
-    digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
-    return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"
 
 
 def resolved(mechanism: object) -> object:
@@ -216,14 +194,13 @@ def resolved(mechanism: object) -> object:
 class IsolatedMechanism(Program):
     """A mechanism that runs in a private environment and is named by an address.
 
-    The program `worker` runs in this environment.  The mechanism gets a numpy Generator as its rng if the environment
-    has numpy, and a random.Random otherwise.  Before each call, the worker also seeds the global generators of random,
-    numpy and torch.  Libraries with their own secure generator cannot be seeded, so their outputs differ.
+    Each process that runs trials starts one worker process in this environment before its first trial.  The rng of the
+    mechanism is a numpy Generator if the environment has numpy, and a random.Random otherwise.  Before each call, the
+    worker also seeds the global generators of random, numpy and torch.  Libraries with their own secure generator
+    cannot be seeded, so their outputs differ.
 
     The mechanism's file can import only packages of the environment, which does not contain dpaudit.  So a claim in the
     file must be a text for `parse_claim`.
-
-    Each process that runs trials starts one worker process before its first trial.
 
     Args:
         address: `module:object` or `file.py:object`.
@@ -273,8 +250,8 @@ class IsolatedMechanism(Program):
     @property
     def claim(self) -> str | None:
         """The text of the mechanism's attribute `claim`, or None if the attribute does not exist."""
-        found: str | None = self._about_object["claim"]
-        return found
+        claim: str | None = self._about_object["claim"]
+        return claim
 
     @property
     def calls_many(self) -> bool:
@@ -294,8 +271,8 @@ class IsolatedMechanism(Program):
             rng: The random generator that chooses the seed of the worker.
 
         Raises:
-            MechanismError: If the dataset has no encoding, or if the mechanism raises an exception or does not return n
-                outputs.  The error is also raised if the worker dies or times out.
+            MechanismError: If the dataset has no encoding, if the mechanism raises an exception or does not return n
+                outputs, or if the worker dies or times out.
         """
         request = {"do": "sample", "dataset": dataset, "n": n, "seed": int(rng.integers(2**63))}
         answer = answer_of(self._child(), request, self.timeout, f"an answer with {n} outputs")
@@ -336,9 +313,7 @@ class IsolatedMechanism(Program):
         return (wire.frame(self._about), tuple(self.requires), self.python_version, self.memory, self.lock)
 
     def _started(self) -> Child:
-        module, _, found = self.address.rpartition(":")
-        if not module or not found:
-            raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")
+        _module_name(self.address)  # raises an error before an environment is built
         python = self._environment.python
         where = ", ".join(self.requires) or f"Python {self.python_version or this_version()}"
         child = Child(
@@ -365,10 +340,10 @@ def answer_of(child: Child, request: dict[str, object], timeout: float | None, a
         raise MechanismError(f"the dataset cannot be sent to {child.name}: {error}") from None
     answer = child.exchange(frame, wire.frame_size, timeout=timeout, awaited=awaited)
     try:
-        found: dict[str, Any] = wire.unframe(answer[wire.HEADER.size :])
+        content: dict[str, Any] = wire.unframe(answer[wire.HEADER.size :])
     except ValueError as error:
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
-    if "error" in found:
-        lines = "".join(f"\n    {line}" for line in found["traceback"].splitlines())
-        raise child.failed(f"raised {found['error']}{lines}") from MechanismError(found["error"])
-    return found
+    if "error" in content:
+        lines = "".join(f"\n    {line}" for line in content["traceback"].splitlines())
+        raise child.failed(f"raised {content['error']}{lines}") from MechanismError(content["error"])
+    return content

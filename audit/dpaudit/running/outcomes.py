@@ -30,7 +30,7 @@ except ImportError:  # not every environment has numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from dpaudit.values import Output, RawOutputs
 
@@ -87,8 +87,9 @@ def detached(value: Any) -> Any:
         return copier(value)()
     except Exception as error:
         deep = isinstance(error, RecursionError)
-        words = "it is nested too deeply" if deep else f"{type(error).__name__}: {error}"
-        raise NotCopyable(f"a {type(value).__module__}.{type(value).__qualname__} cannot be copied ({words})") from None
+        reason = "it is nested too deeply" if deep else f"{type(error).__name__}: {error}"
+        kind = type(value)
+        raise NotCopyable(f"a {kind.__module__}.{kind.__qualname__} cannot be copied ({reason})") from None
 
 
 def copier(value: Any) -> Callable[[], Any]:
@@ -104,7 +105,11 @@ def copier(value: Any) -> Callable[[], Any]:
             shallow: Callable[[], Any] = value.copy
             return shallow
     package = kind.__module__.partition(".")[0]
-    pickled = package == "pandas" and _holds_mutable_cells(value)  # a deep copy of pandas copies only their references
+    pickled = False
+    if package == "pandas":  # a deep copy of pandas copies only the references to mutable cells
+        columns = [value[name] for name in value.columns] if hasattr(value, "columns") else [value]
+        cells = (column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False))
+        pickled = not all(immutable(cell) for column in cells for cell in column)
     with suppress(RecursionError):  # the value contains itself or is deeply nested
         pickled = pickled or plain(value)
     if pickled:
@@ -113,12 +118,6 @@ def copier(value: Any) -> Callable[[], Any]:
     if package == "torch" and hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
         value = value.detach()
     return lambda: copy.deepcopy(value)
-
-
-def _holds_mutable_cells(frame: Any) -> bool:
-    columns = [frame[name] for name in frame.columns] if hasattr(frame, "columns") else [frame]
-    objects = [column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False)]
-    return not all(immutable(cell) for column in objects for cell in column)
 
 
 def detached_batch(outputs: Any) -> RawOutputs:
@@ -144,10 +143,10 @@ def refuse_shared(outputs: Iterable[Output]) -> None:
     owners: dict[object, int] = {}
     for run, output in enumerate(outputs):
         try:
-            found = list(_mutable(output))
+            shareable = list(_mutable(output))
         except RecursionError:  # the output is nested too deeply to be copied or sent
             return
-        for key, kind in found:
+        for key, kind in shareable:
             if (other := owners.setdefault(key, run)) != run:
                 raise UnusableOutputs(
                     f"returned the same {kind} object for several runs ({other} and {run} of the batch), so that only "
@@ -179,19 +178,16 @@ def _constant(value: Any) -> bool:
     return kind.__dictoffset__ != 0 and not getattr(value, "__dict__", None) and not slots
 
 
-MAX_MESSAGE = 20_000
-"""Maximum length of an exception's message, in characters.  Without a limit, a message might hold a whole dataset."""
-
+_MESSAGE = 20_000  # maximum length of an exception's message in characters, as it might hold a whole dataset
 _NO_MEMORY = re.compile(r"out of memory|(can't|cannot|could not|unable to|failed to) allocate", re.IGNORECASE)
 _MEMORY_GONE = re.compile("out of memory|(can't|cannot|could not) allocate memory", re.IGNORECASE)
-_NOTHING_LEFT = frozenset([errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
 
 
 def message_of(error: BaseException) -> str:
     """Return the message of an exception, or a note if `__str__` of the exception raises."""
     try:
         text = f"{error}"
-        return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
+        return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]}…"
     except KeyboardInterrupt:
         raise
     except BaseException as another:
@@ -204,32 +200,26 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def raised(error: BaseException) -> str:
-    """Return the type and message of an exception, and the place in the user's own file that raised it."""
-    return f"{in_words(error)}{place(error)}"
-
-
 def place(error: BaseException) -> str:
     """Return the place of the last frame in the user's own code, such as ", at m.py:2, in f: return d[5]", or ""."""
-    found = ""
+    paths, last = sysconfig.get_paths(), ""
+    folders = {Path(paths["stdlib"]), Path(paths["platstdlib"]), Path(__file__).resolve().parents[1]}
     at = error.__traceback__
     while at is not None:
         code, line = at.tb_frame.f_code, at.tb_lineno
-        if _own(code.co_filename):
+        path = Path(code.co_filename)
+        installed = {"site-packages", "dist-packages"} & {*path.parts} or folders & {*path.parents}
+        if not installed and not code.co_filename.startswith("<"):
             source = linecache.getline(code.co_filename, line).strip()
             name = "" if code.co_name == "<module>" else f", in {code.co_name}"
-            found = f", at {Path(code.co_filename).name}:{line}{name}{': ' if source else ''}{source[:100]}"
+            last = f", at {path.name}:{line}{name}{': ' if source else ''}{source[:100]}"
         at = at.tb_next
-    return found
+    return last
 
 
-def _own(file: str) -> bool:
-    """Whether a file is the user's own, and not a file of dpaudit, Python or an installed package."""
-    if file.startswith("<"):
-        return False
-    path, paths = Path(file), sysconfig.get_paths()
-    folders = {Path(paths["stdlib"]), Path(paths["platstdlib"]), Path(__file__).resolve().parents[1]}
-    return not ({"site-packages", "dist-packages"} & {*path.parts} or folders & {*path.parents})
+def raised(error: BaseException) -> str:
+    """Return the type and message of an exception, and the place in the user's own file that raised it."""
+    return f"{in_words(error)}{place(error)}"
 
 
 def of_code(error: BaseException) -> bool:
@@ -244,15 +234,16 @@ def of_code(error: BaseException) -> bool:
 
 def about_memory(error: BaseException | None) -> bool:
     """Whether an error or one of its causes reports a failed memory allocation, as torch does by a RuntimeError."""
-    return _reports(error, (errno.ENOMEM,), _NO_MEMORY)
+    return _reports(error, [errno.ENOMEM], _NO_MEMORY)
 
 
 def of_machine(error: BaseException | None, limited: bool = False) -> bool:
     """Whether an error says that memory, disk space or handles have run out, which depends on other programs."""
-    return _reports(error, _NOTHING_LEFT, _NO_MEMORY if limited else _MEMORY_GONE)
+    numbers = [errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE]
+    return _reports(error, numbers, _NO_MEMORY if limited else _MEMORY_GONE)
 
 
-def _reports(error: BaseException | None, numbers: Container[int | None], words: re.Pattern[str]) -> bool:
+def _reports(error: BaseException | None, numbers: list[int], words: re.Pattern[str]) -> bool:
     for _ in range(20):  # a cyclic chain of causes would never end
         if error is None:
             return False

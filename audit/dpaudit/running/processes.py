@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
-from dpaudit.running.foreign import MechanismError, advice, check_supported
+from dpaudit.running.foreign import LONGEST, MechanismError, advice, check_supported
 from dpaudit.values import Output
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
-_LONGEST = 1e6  # seconds (11 days), because `select` has a maximum
 _KEPT = 4  # maximum number of programs that one process keeps alive between requests
 _PATIENCE = 1.0  # seconds that a program has to end after its stdin is closed
 _PIECE = 1 << 18  # maximum number of bytes in one read
@@ -64,34 +63,31 @@ class Child:
         hint: str = "",
     ) -> None:
         """Start the program."""
-        self.name = name
-        self._owner = os.getpid()
+        self.name, self._memory, self._hint = name, memory, hint
+        self._owner, self._ended = os.getpid(), False
         self._lock = threading.Lock()
         self._heard = bytearray()  # bytes of stdout that are not yet part of an answer
         self._stderr = bytearray()
-        self._ended = False
-        self._memory = memory
-        self._hint = hint
-        pipe = subprocess.PIPE
+        variables = None if env is None else {**os.environ, **env}
         try:
             if memory is not None:
                 check_supported()
             self._process = subprocess.Popen(
                 list(command),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 bufsize=0,
                 cwd=cwd,
-                env=None if env is None else {**os.environ, **env},
+                env=variables,
                 start_new_session=True,
             )
             if memory is not None and not limited:
                 resource.prlimit(self._process.pid, resource.RLIMIT_AS, (memory, memory))
         except OSError as error:
             raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
-        streams = self._process.stdin, self._process.stdout, self._process.stderr
-        self._stdin, self._stdout, self._errors = map(_opened, streams)
+        pipes = self._process.stdin, self._process.stdout, self._process.stderr
+        self._stdin, self._stdout, self._errors = map(_without_blocking, pipes)
 
     @property
     def usable(self) -> bool:
@@ -120,7 +116,7 @@ class Child:
 
     def _exchange(self, request: bytes, finished: Finished, timeout: float | None, awaited: str) -> bytes:
         if self._heard:
-            raise self._error(f"printed more than its answer on stdout: {shown(self._heard)}")
+            raise self._error(f"printed more than its answer on stdout: {quoted_start(self._heard)}")
         deadline = None if timeout is None else time.monotonic() + timeout
         left = memoryview(request)
         with selectors.DefaultSelector() as pipes:
@@ -129,8 +125,8 @@ class Child:
             pipes.register(self._errors, selectors.EVENT_READ)
             while True:
                 wait = None if deadline is None else max(0.0, deadline - time.monotonic())
-                ready = pipes.select(None if wait is None else min(wait, _LONGEST))
-                if not ready and wait is not None and wait <= _LONGEST:
+                ready = pipes.select(None if wait is None else min(wait, LONGEST))
+                if not ready and wait is not None and wait <= LONGEST:
                     raise self._error(
                         f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if the program is "
                         f"just slow, increase the timeout{self._hint}"
@@ -157,7 +153,7 @@ class Child:
                             del self._heard[:size]
                             return answer
                         if not piece:
-                            began = f"; the answer began with {shown(self._heard)}" if self._heard else ""
+                            began = f"; the answer began with {quoted_start(self._heard)}" if self._heard else ""
                             ended = f"{self._ending()} while dpaudit waited for {awaited}"
                             raise self._error(f"{ended}{began}{self._memory_advice()}")
 
@@ -175,7 +171,7 @@ class Child:
             return "closed its stdout"
         if status >= 0:
             return f"ended with exit status {status}"
-        names = {int(one): one.name for one in signal.Signals}
+        names = {int(number): number.name for number in signal.Signals}
         return f"was killed by {names.get(-status, f'signal {-status}')}"
 
     def _read_stderr(self) -> bool:
@@ -194,7 +190,10 @@ class Child:
             while len(self._stderr) != before and len(self._stderr) < _STDERR_KEPT:
                 before = len(self._stderr)
                 self._read_stderr()
-        return MechanismError(f"{self.name} {what}{_quoted(self._stderr) or empty}")
+        lines = self._stderr.decode("utf-8", "replace").strip().splitlines()[-_STDERR_LINES:]
+        quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in lines]
+        end = "\n    ".join(["\n  the end of its stderr:", *quoted]) if lines else empty
+        return MechanismError(f"{self.name} {what}{end}")
 
     def _end(self, patience: float) -> None:
         if not self.usable:
@@ -212,20 +211,13 @@ class Child:
         self._errors.close()
 
 
-def _quoted(stderr: bytes | bytearray) -> str:
-    """Return the last lines of a program's stderr as an appendix to a message."""
-    lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in lines[-_STDERR_LINES:]]
-    return "".join(["\n  the end of its stderr:", *(f"\n    {line}" for line in quoted)] if lines else [])
+def quoted_start(text: bytes | bytearray) -> str:
+    """Return the first 200 bytes of a program's output as one quoted line."""
+    head = bytes(text[:200]).decode("utf-8", "replace")
+    return repr(head) + (f" and {len(text) - 200} more bytes" if len(text) > 200 else "")
 
 
-def shown(text: bytes | bytearray, most: int = 200) -> str:
-    """Return the beginning of a program's output as one quoted line."""
-    head = bytes(text[:most]).decode("utf-8", "replace")
-    return repr(head) + (f" and {len(text) - most} more bytes" if len(text) > most else "")
-
-
-def _opened(pipe: IO[bytes] | None) -> IO[bytes]:
+def _without_blocking(pipe: IO[bytes] | None) -> IO[bytes]:
     assert pipe is not None
     os.set_blocking(pipe.fileno(), False)
     return pipe

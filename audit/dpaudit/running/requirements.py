@@ -77,9 +77,9 @@ def project_name(requirement: str) -> str:
 def pinned_version(requirement: str) -> tuple[str, str] | None:
     """Return the name and version of a requirement that is only `name==version`, or None for any other requirement."""
     parsed = parsed_requirement(requirement)
-    exact = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
+    versions = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
     plain = len(parsed.specifier) == 1 and not (parsed.extras or parsed.marker or parsed.url)
-    return (parsed.name, exact[0]) if plain and exact else None
+    return (parsed.name, versions[0]) if plain and versions else None
 
 
 def is_bare_name(requirement: str) -> bool:
@@ -90,10 +90,10 @@ def is_bare_name(requirement: str) -> bool:
 
 def wrong_version(packages: Mapping[str, str], package: str, version: str) -> str:
     """Say that an environment holds another version than the installer was asked for; x==1.0 allows 1.0+cpu."""
-    found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
-    if found is not None and Version(found) == Version(version):
+    there = next((there for name, there in packages.items() if project_name(name) == project_name(package)), None)
+    if there is not None and Version(there) == Version(version):
         return ""
-    have = f"{package} {found}" if found else f"no {package}"
+    have = f"{package} {there}" if there else f"no {package}"
     return f"the installer was asked for {package} {version}, but the environment has {have}"
 
 
@@ -152,19 +152,19 @@ def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version:
     minor = ".".join(python_version.split(".")[:2])
     python = {"python_version": minor, "python_full_version": python_version, "extra": ""}
 
-    def met(one: Requirement) -> bool:
-        if one.marker is not None and not one.marker.evaluate(python):
+    def met(parsed: Requirement) -> bool:
+        if parsed.marker is not None and not parsed.marker.evaluate(python):
             return True
         try:
-            return one.specifier.contains(versions[str(canonicalize_name(one.name))], prereleases=True)
+            return parsed.specifier.contains(versions[str(canonicalize_name(parsed.name))], prereleases=True)
         except (KeyError, InvalidVersion):
             return False
 
     return [requirement for requirement in requires if not met(parsed_requirement(requirement))]
 
 
-def run_uv(words: Sequence[str], what: str, given: str = "") -> str:
-    """Run uv outside of all projects, with `given` as its stdin, and return its stdout."""
+def run_uv(words: Sequence[str], what: str, stdin: str = "") -> str:
+    """Run uv outside of all projects, and return its stdout."""
     env = variables()
     no_index = words[0] == "pip" and env.get("UV_NO_INDEX", "").lower() in ("1", "true", "yes", "on", "t", "y")
     command = [find_uv_bin(), *words, *(["--no-index"] if no_index else [])]
@@ -172,7 +172,7 @@ def run_uv(words: Sequence[str], what: str, given: str = "") -> str:
         env["UV_CONFIG_FILE"] = os.path.abspath(env["UV_CONFIG_FILE"])
     if "--require-hashes" in words:  # uv refuses constraints, which have no hashes
         env.pop("UV_CONSTRAINT", None)
-    done = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", env=env, cwd="/")
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, errors="replace", env=env, cwd="/")
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip("\n").rstrip().split("\n")[-15:]
         said = "\n".join(f"    {' '.join(line.splitlines())}" for line in lines)
@@ -187,8 +187,8 @@ def is_network_failure(reason: str) -> bool:
 
 def index_settings() -> dict[str, str]:
     """Return the settings that choose the packages, without the credentials in URLs."""
-    found = {name: value for name, value in variables().items() if name in _OF_INDEXES} | _uv_files()
-    return {name: _CREDENTIALS.sub("", value) for name, value in found.items()}
+    settings = {name: value for name, value in variables().items() if name in _OF_INDEXES} | _uv_files()
+    return {name: _CREDENTIALS.sub("", value) for name, value in settings.items()}
 
 
 def variables() -> dict[str, str]:
@@ -278,6 +278,10 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+# Why an index could not be read.  A page that does not exist (404, 410) is an answer.
+_UNREAD = re.compile(r"Could not fetch URL (\S+?/): (?!404 |410 )(.*?)(?: - skipping)?$")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releases:
     """The releases of a package that pip finds for one version of Python, from old to new."""
@@ -292,15 +296,22 @@ def released(package: str, python_version: str | None = None) -> Releases:
     """Ask pip for the releases of a package, in the indexes from which uv installs it."""
     if find_spec("pip") is None:
         raise MechanismError(f"pip lists the releases, but {sys.executable} has no pip; run `python -m ensurepip`")
-    version = python_version or this_version()
-    options = ("--disable-pip-version-check", "--no-input", "--pre", "-vv", "--python-version", version)
+    python = python_version or this_version()
+    options = ("--disable-pip-version-check", "--no-input", "--pre", "-vv", "--python-version", python)
     command, env = [sys.executable, "-I", "-c", _SCRIPT, "index", "versions", *options, package], pip_variables()
     asked = subprocess.run(command, input="", capture_output=True, text=True, errors="replace", env=env, cwd="/")
     lines = (asked.stdout + asked.stderr).splitlines()
-    names = _listed(lines, "Available versions: ")
-    unread = tuple(dict.fromkeys(filter(None, map(_failure, lines))))
-    if names:
-        return _releases(names, lines, unread)
+    matches = map(_UNREAD.search, map(str.strip, lines))
+    unread = tuple(dict.fromkeys(masked(f"{match[1]}: {match[2]}")[:300] for match in matches if match))
+    available, yanked, unsupported = (_versions(lines, kind) for kind in ("Available", "Yanked", "Unsupported"))
+    if available:
+        left_out = {
+            version: "yanked" if version in yanked else "pre-release"
+            for version in sorted(available)
+            if version in yanked or version.is_prerelease
+        }
+        final = tuple(version for version in sorted(available) if version not in left_out)
+        return Releases(final=final, left_out=left_out, unread=unread, unsupported=frozenset(unsupported - available))
     if unread:
         raise MechanismError(
             f"the package index could not be read: {unread[0]}.  Check the network, and the settings of pip "
@@ -308,44 +319,17 @@ def released(package: str, python_version: str | None = None) -> Releases:
         )
     if any("No matching distribution found" in line for line in lines):
         raise MechanismError(
-            f"pip finds no release of {package} for Python {version}.  Check the name, and the index that "
+            f"pip finds no release of {package} for Python {python}.  Check the name, and the index that "
             "`pip config list` shows"
         )
     said = "\n".join(f"    {line}" for line in lines[-5:]) or "    (nothing)"
     raise MechanismError(f"pip did not list the releases of {package}; it printed:\n{said}")
 
 
-def _releases(names: list[str], lines: list[str], unread: tuple[str, ...]) -> Releases:
-    yanked = _versions(_listed(lines, "Yanked versions: "))
-    kinds = {
-        one: "yanked" if one in yanked else "pre-release" if one.is_prerelease else ""
-        for one in sorted(_versions(names))
-    }
-    return Releases(
-        final=tuple(one for one, kind in kinds.items() if not kind),
-        left_out={one: kind for one, kind in kinds.items() if kind},
-        unread=unread,
-        unsupported=frozenset(_versions(_listed(lines, "Unsupported versions: ")) - kinds.keys()),
-    )
-
-
-def _listed(lines: list[str], title: str) -> list[str]:
-    found = next((line.removeprefix(title) for line in lines if line.startswith(title)), "")
-    return [name for name in found.split(", ") if name]
-
-
-def _failure(line: str) -> str:
-    """Return why an index could not be read, or "" for other lines.  A page that does not exist is an answer."""
-    found = re.search(r"Could not fetch URL (\S+?/): (.*?)(?: - skipping)?$", line.strip())
-    if found is None or found[2].startswith(("404 ", "410 ")):
-        return ""
-    return masked(f"{found[1]}: {found[2]}")[:300]
-
-
-def _versions(names: list[str]) -> set[Version]:
-    """Return the valid ones: names from before PEP 440, and numbers with too many digits, are left out."""
-    found = set()
-    for name in names:
+def _versions(lines: list[str], kind: str) -> set[Version]:
+    """Return the versions that pip lists, except names from before PEP 440, and numbers with too many digits."""
+    title, versions = f"{kind} versions: ", set()
+    for name in next((line.removeprefix(title) for line in lines if line.startswith(title)), "").split(", "):
         with contextlib.suppress(ValueError):
-            found.add(Version(name))
-    return found
+            versions.add(Version(name))
+    return versions

@@ -61,9 +61,9 @@ class Dataset:
         """Copy a dataset."""
         self.__setstate__((detached(value),))
 
-    def changed(self, given: object) -> bool:
-        """Whether the copy `given` certainly differs from the dataset."""
-        return not self.fixed and differ(self.value, given)
+    def changed(self, copy: object) -> bool:
+        """Whether a copy certainly differs from the dataset."""
+        return not self.fixed and differ(self.value, copy)
 
     def __getstate__(self) -> object:
         return (self.value,)  # a tuple, because pickle does not call __setstate__ for a falsy state
@@ -156,8 +156,8 @@ class Runs:
         side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
-        one = _one_run_of(mechanism) if samples(mechanism) else mechanism
-        called = one if self.execution.timeout is None else lambda *given: timeout(one, *given)
+        run_once = _one_run_of(mechanism) if samples(mechanism) else mechanism
+        called = run_once if self.execution.timeout is None else lambda *arguments: timeout(run_once, *arguments)
         clock = time.perf_counter
         began = seconds = 0.0
         for run, first in enumerate(streams, self.start):
@@ -188,9 +188,8 @@ class Runs:
                 if not self._goes_on(error):
                     break
             if error is not None:
-                goes_on = self._goes_on(error)
-                if self.execution.failures != "outcome" or not goes_on:
-                    again = self._again if goes_on else self._why(error)
+                if self.execution.failures != "outcome" or not self._goes_on(error):
+                    again = self._again if self._goes_on(error) else self._why(error)
                     return Outcome(outputs, f"{self._failure(error)} on run {run} of d{self.side}{again}{place(error)}")
                 output = Raised(type(error).__name__, message_of(error))
             outputs.append(Timed(output, seconds) if timed else output)
@@ -202,7 +201,7 @@ class Runs:
             return [self.dataset.copy()], 0
         index = int(stream(self.seed, "copies", self.pair, self.side, run).integers(2))
         both = (self.beside, self.dataset) if index else (self.dataset, self.beside)
-        return [one.copy() for one in both], index
+        return [dataset.copy() for dataset in both], index
 
     def _one_by_one_elsewhere(
         self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
@@ -213,18 +212,18 @@ class Runs:
         for run in range(self.start, self.stop):
             rng = stream(self.seed, "batch", self.pair, self.side, run)
             try:
-                found = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
+                made = timeout(mechanism.run, *self._copies(run), rng, outcomes=outcomes)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
                 side_effects.failed += 1
                 why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
                 return Outcome(outputs, f"{why} on run {run} of d{self.side}{self._why(error)}")
-            side_effects.clock = found.clock if timed else ""
+            side_effects.clock = made.clock if timed else ""
             if getattr(mechanism, "changed_dataset", False):
                 side_effects.changed = f"d{self.side}"
-            output = found.output if found.raised is None else Raised(*found.raised)
-            outputs.append(Timed(output, found.seconds) if timed else output)
+            output = made.output if made.raised is None else Raised(*made.raised)
+            outputs.append(Timed(output, made.seconds) if timed else output)
         return Outcome(outputs)
 
     def _together(self, mechanism: Any, timeout: Timeout, side_effects: SideEffects) -> Outcome:
@@ -239,7 +238,8 @@ class Runs:
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
-                    if self._shares_calls:
+                    # The process of an environment may call a function once for each run.
+                    if not isinstance(mechanism, IsolatedMechanism) or mechanism.calls_many:
                         outcome = Outcome(as_alone(outcome.outputs), types=types_of(outcome.outputs))
                     side_effects.failed -= 1
                     return outcome
@@ -255,7 +255,7 @@ class Runs:
                     break
         return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
 
-    def _goes_on(self, error: BaseException | None) -> bool:
+    def _goes_on(self, error: BaseException) -> bool:
         """Whether a run that ended with this error may be retried or counted as an outcome.
 
         A timeout depends on the load of the machine, which drifts.  If timeouts decided which runs count, the two runs
@@ -264,17 +264,13 @@ class Runs:
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
-        if isinstance(error, (NotCopyable, UnusableOutputs)) or self._out_of_memory(error) or self._no_outcome(error):
-            return False
-        return error is None or of_code(error)
+        # Earlier runs decide how much of the machine, and of a memory limit, is left.
+        exhausted = self._out_of_memory(error) or (self.execution.failures == "outcome" and of_machine(error))
+        return of_code(error) and not exhausted and not isinstance(error, (NotCopyable, UnusableOutputs))
 
-    def _no_outcome(self, error: BaseException | None) -> bool:
-        """Whether an error would be an outcome, but is the machine's: earlier runs decide how much of it is left."""
-        return self.execution.failures == "outcome" and of_machine(error)
-
-    def _why(self, error: BaseException | None) -> str:
+    def _why(self, error: BaseException) -> str:
         """Return the reason why this error ends the audit although other failures do not."""
-        if self._no_outcome(error) and not self._out_of_memory(error):
+        if self.execution.failures == "outcome" and of_machine(error) and not self._out_of_memory(error):
             return "; a lack of memory, disk space or file handles is no outcome, because it depends on the machine"
         if not isinstance(error, RunTimeout) or self.execution.failures == "stop" or self._goes_on(error):
             return ""
@@ -284,33 +280,27 @@ class Runs:
             "the load of the machine: raise the timeout, or set observe_time"
         )
 
-    def _out_of_memory(self, error: BaseException | None) -> bool:
-        """Whether a run exceeded the memory limit: earlier runs determine how much memory is left."""
+    def _out_of_memory(self, error: BaseException) -> bool:
         return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:
         """Return the failure as the predicate of a sentence about the mechanism."""
-        words = f"raised {in_words(error)}"
+        failure = f"raised {in_words(error)}"
         if isinstance(error, (RunTimeout, UnusableOutputs)):
-            words = message_of(error)
+            failure = message_of(error)
         elif isinstance(error, NotCopyable):
-            words = f"returned an output that cannot be kept: {message_of(error)}"
-            words += "; return numbers, text, or lists and dicts"
-        if self.execution.memory is None or not self._out_of_memory(error):
-            return words
-        return f"{words} ({advice(self.execution.memory)})"
+            failure = (
+                f"returned an output that cannot be kept: {message_of(error)}; return numbers, text, or lists and dicts"
+            )
+        if self.execution.memory is not None and about_memory(error):
+            return f"{failure} ({advice(self.execution.memory)})"
+        return failure
 
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
         """Yield the generator of a run, and then a generator for each retry."""
         yield first
         for attempt in range(1, self.execution.attempts):
             yield stream(self.seed, "again", self.pair, self.side, run, attempt)
-
-    @property
-    def _shares_calls(self) -> bool:
-        """Whether several outputs may come from one call of the user's code, so that numpy may give them one type."""
-        mechanism = resolved(self.mechanism)  # the process of an environment may call a function once for each run
-        return mechanism.calls_many if isinstance(mechanism, IsolatedMechanism) else samples(mechanism)
 
     @property
     def _again(self) -> str:
@@ -320,13 +310,13 @@ class Runs:
 def _one_run_of(mechanism: Mechanism) -> Callable[[Any, np.random.Generator], Output]:
     """Return a function that makes one run of a mechanism that makes many runs in one call."""
 
-    def one(dataset: Any, rng: np.random.Generator) -> Output:
+    def run_once(dataset: Any, rng: np.random.Generator) -> Output:
         outputs = mechanism.sample(dataset, 1, rng)
         if len(outputs) != 1:
             raise UnusableOutputs(f"returned {len(outputs)} outputs instead of 1")
         return next(iter(np.asarray(outputs) if hasattr(outputs, "columns") else outputs))
 
-    return one
+    return run_once
 
 
 def made(runs: Runs) -> Outcome:

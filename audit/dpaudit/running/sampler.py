@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import random
 import sys
 import time
@@ -42,8 +43,8 @@ def generator_in(value: Any) -> str:
         return ""
     torch = getattr(sys.modules.get("torch"), "Generator", random.Random)
     kinds = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState, torch)
-    found = [one for one in copies.values() if isinstance(one, kinds)]
-    return f"{type(found[0]).__module__}.{type(found[0]).__qualname__}" if found else ""
+    kind = next((type(part) for part in copies.values() if isinstance(part, kinds)), None)
+    return "" if kind is None else f"{kind.__module__}.{kind.__qualname__}"
 
 
 CHUNK = 16_384  # maximum number of runs in one call of a batched mechanism; random streams depend on this value
@@ -97,15 +98,14 @@ class Sampler:
             recorded = self.store.side_effects(pair, start)
             for side in kept:  # an array holds floats, which may have been integers
                 self._types[pair] |= {"numbers"} if isinstance(side, np.ndarray) else types_of(side)
-            self.side_effects = [so_far + one for so_far, one in zip(self.side_effects, recorded, strict=True)]
+            self.side_effects = list(map(operator.add, self.side_effects, recorded))
             return Outcome(kept[0]), Outcome(kept[1])
         outcomes = self.of_one_type(pair, self._sampled(pair, start, stop))
         for outcome in outcomes:
             if outcome.side_effects.changed:
                 outcome.side_effects.changed += f" of pair {self.pairs[pair]}"
-        self.side_effects = [
-            so_far + outcome.side_effects for so_far, outcome in zip(self.side_effects, outcomes, strict=True)
-        ]
+        made = (outcome.side_effects for outcome in outcomes)
+        self.side_effects = list(map(operator.add, self.side_effects, made))
         if self.store is not None:
             complete = min(len(outcome.outputs) for outcome in outcomes)
             outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
@@ -130,7 +130,10 @@ class Sampler:
         if self.execution.observe_time:
             return self._timed(pair, start, stop)
         began = time.perf_counter()
-        cuts = self._cuts(start, stop)
+        # Every call has a separate stream, so blocks may be cut anywhere between calls.
+        together = samples(resolved(self.mechanism)) and not self.execution.run_by_run
+        size = CHUNK if together else max(1, -(-(stop - start) // (2 * self.workers)))
+        cuts = [(a, min(a + size, stop)) for a in range(start, stop, size)]
         tasks = [
             Runs(self.mechanism, dataset, self.seed, pair, side, a, b, self.execution)
             for side, dataset in enumerate(self._datasets[pair])
@@ -161,29 +164,19 @@ class Sampler:
         with kept_global_randomness():
             for t, first in enumerate(order, start):
                 for side in (int(first), 1 - int(first)):
-                    given, beside = datasets[side], datasets[1 - side]
-                    runs = Runs(self.mechanism, given, self.seed, pair, side, t, t + 1, self.execution, beside)
-                    parts[side].append(self._same_clock(runs()))
+                    dataset, beside = datasets[side], datasets[1 - side]
+                    runs = Runs(self.mechanism, dataset, self.seed, pair, side, t, t + 1, self.execution, beside)
+                    outcome, before = runs(), self.clock
+                    clock = outcome.side_effects.clock
+                    self.clock = before or clock
+                    if not outcome.failure and clock != self.clock:
+                        ways = f"one time was {clock}, and earlier times were {before}"
+                        problem = f"must let all running times be measured in the same way, but {ways}"
+                        outcome = replace(outcome, outputs=[], failure=problem)
+                    parts[side].append(outcome)
                 if parts[0][-1].failure or parts[1][-1].failure:
                     break
         return _joined(parts[0]), _joined(parts[1])
-
-    def _same_clock(self, outcome: Outcome) -> Outcome:
-        """Return the outcome, or a failure if its time was measured in another way than the times before."""
-        clock = outcome.side_effects.clock
-        self.clock = self.clock or clock
-        if outcome.failure or clock == self.clock:
-            return outcome
-        ways = f"one time was {clock}, and earlier times were {self.clock}"
-        problem = f"must let all running times be measured in the same way, but {ways}"
-        return replace(outcome, outputs=[], failure=problem)
-
-    def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
-        # Every call has a separate stream, so blocks may be cut anywhere between calls.
-        size = max(1, -(-(stop - start) // (2 * self.workers)))
-        if samples(resolved(self.mechanism)) and not self.execution.run_by_run:
-            size = CHUNK
-        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 
 def _dataset(pair: Pair, side: int, value: object) -> Dataset:

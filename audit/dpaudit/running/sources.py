@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.machinery import all_suffixes
@@ -29,7 +29,8 @@ from dpaudit.running.requirements import local_hashes, project_name
 from dpaudit.text import masked_words
 
 _IMPORTERS = ("import_module", "__import__")
-_LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # a result records these separately
+_LEFT_OUT = ("__main__", *OURS)  # a result records these separately
+_UNREADABLE = (OSError, SyntaxError, ValueError, RecursionError, MemoryError)  # of files that are not Python code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +55,21 @@ def source_of(mechanism: object) -> Source:
     kept: Source | None = mechanism.__dict__.get("_source")
     if kept is not None:
         return kept
-    if isinstance(mechanism, PythonMechanism):
-        found = _in_this_process(mechanism, mechanism.__dict__.get("loaded"), None)
+    if isinstance(mechanism, IsolatedMechanism):
+        source = _isolated(mechanism)
     else:
-        found = _isolated(mechanism)
+        source = _in_this_process(mechanism, mechanism.__dict__.get("loaded"), None)
     if isinstance(mechanism, IsolatedMechanism) or "loaded" in mechanism.__dict__:
-        mechanism.__dict__["_source"] = found
-    return found
+        mechanism.__dict__["_source"] = source
+    return source
 
 
 def _in_this_process(mechanism: object, loaded: object, content: Fingerprint | None) -> Source:
     file, module = file_of(mechanism), _module_of(mechanism)
     if file is not None:
-        files, tops = imported_files(file, [*user_folders(), file.parent])
+        folders = [Path(entry or ".").absolute() for entry in sys.path]
+        own = [folder for folder in folders if folder.is_dir() and not of_library(folder)]
+        files, tops = imported_files(file, [*own, file.parent])
     elif content is not None and module == "__main__":
         files, tops = set[Path](), set(content.libraries)
     else:
@@ -76,8 +79,8 @@ def _in_this_process(mechanism: object, loaded: object, content: Fingerprint | N
     names = {name for top in tops for name in _distributions(top)}
     return Source(
         file=file,
-        sha256=_sha256(file),
-        modules={str(other): _sha256(other) for other in sorted(files - {file})},
+        sha256=file_fingerprint(file),
+        modules={str(other): file_fingerprint(other) for other in sorted(files - {file})},
         packages=_required(names),
         used=_normalised(names),
         content=content,
@@ -89,8 +92,8 @@ def _isolated(mechanism: IsolatedMechanism) -> Source:
     beside = set() if file is None else imported_files(file, [file.parent, mechanism.folder.absolute()])[0] - {file}
     return Source(
         file=file,
-        sha256=_sha256(file),
-        modules={str(other): _sha256(other) for other in sorted(beside)},
+        sha256=file_fingerprint(file),
+        modules={str(other): file_fingerprint(other) for other in sorted(beside)},
         packages=mechanism.packages,
         used=_normalised(mechanism.requires),
         hashes=(
@@ -103,19 +106,23 @@ def _isolated(mechanism: IsolatedMechanism) -> Source:
 
 def _normalised(requirements: Iterable[str]) -> frozenset[str]:
     """Return the normalised project names of requirements; paths and options of the installer have none."""
-    found = set()
-    for one in requirements:
+    names = set()
+    for requirement in requirements:
         with contextlib.suppress(ValueError):
-            found.add(project_name(one))
-    return frozenset(found)
+            names.add(project_name(requirement))
+    return frozenset(names)
 
 
 def _files_of_command(mechanism: CommandMechanism) -> dict[str, str]:
     """Return the hashes of the program and of files and modules that it names, except those of secret options."""
     words, folder = mechanism.command, mechanism.cwd or Path()
-    secret = {word for word, shown in zip(words, masked_words(words), strict=True) if word != shown}
+    secret = {word for word, masked in zip(words, masked_words(words), strict=True) if word != masked}
     secret |= {word.partition("=")[2] for word in secret}
-    files = {name: path for name, path in _named_files(words, folder) if _is_file(path)}
+    program, *others = words
+    named = [("program", folder / program if "/" in program else Path(shutil.which(program) or program))]
+    values = (value for word in others for value in (word, word.partition("=")[2]))  # such as --params=FILE
+    named += [(value, folder / value) for value in values if value]
+    files = {name: path for name, path in named if os.path.isfile(path)}
     scripts = [path.absolute() for path in files.values() if path.suffix == ".py" or _is_script(path)]
     for word, name in pairwise(words):
         if word == "-m":
@@ -124,23 +131,7 @@ def _files_of_command(mechanism: CommandMechanism) -> dict[str, str]:
     for path in scripts:
         beside = imported_files(path, [path.parent, folder.absolute()])[0] - known
         files |= {os.path.relpath(other, folder): other for other in sorted(beside)}
-    return {name: _sha256(path) for name, path in files.items() if name not in secret}
-
-
-def _named_files(words: tuple[str, ...], folder: Path) -> Iterator[tuple[str, Path]]:
-    program, *others = words
-    yield "program", folder / program if "/" in program else Path(shutil.which(program) or program)
-    for word in others:
-        yield word, folder / word
-        if value := word.partition("=")[2]:  # such as --params=FILE
-            yield value, folder / value
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return {name: file_fingerprint(path) for name, path in files.items() if name not in secret}
 
 
 def _is_script(path: Path) -> bool:
@@ -188,8 +179,8 @@ def _addressed(address: str, folder: Path, *, isolated: bool) -> Path | None:
         return path if path.is_file() else None
     if isolated:  # `find_spec` would import the package of a module in this process
         return next(iter(module_files(name, [folder])[::-1]), None)
-    if (found := module_file(name)) is not None:
-        return found
+    if (file := module_file(name)) is not None:
+        return file
     try:
         spec = find_spec(name) if name else None
     except (ImportError, ValueError):
@@ -198,9 +189,11 @@ def _addressed(address: str, folder: Path, *, isolated: bool) -> Path | None:
     return path.absolute() if path.is_file() else None
 
 
-def _sha256(file: Path | None) -> str:
+def file_fingerprint(file: Path | None) -> str:
+    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits; "" if there is no readable file."""
     try:
-        return "" if file is None else file_fingerprint(file)
+        with open(file or os.devnull, "rb") as stream:
+            return "" if file is None else hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return ""
 
@@ -216,21 +209,19 @@ def _distributions(top: str) -> tuple[str, ...]:
         return tuple(sorted(set(_all_distributions().get(top, ()))))
 
 
-@functools.cache
-def _all_distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
+_all_distributions = functools.cache(metadata.packages_distributions)
 
 
 def _required(names: set[str]) -> dict[str, str]:
     """Return the versions of these packages and of their installed dependencies."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     left = sorted(names)
     while left:
         name, version, needs = _installed(left.pop())
-        if version and name not in found:
-            found[name] = version
+        if version and name not in versions:
+            versions[name] = version
             left += needs
-    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+    return dict(sorted(versions.items(), key=lambda item: item[0].lower()))
 
 
 @functools.cache
@@ -245,30 +236,23 @@ def _installed(name: str) -> tuple[str, str, tuple[str, ...]]:
     return about.name, about.version, names
 
 
-def file_fingerprint(path: str | Path) -> str:
-    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def user_folders() -> list[Path]:
-    """Return the folders in which Python searches for modules, except the folders of installed packages."""
-    folders = [Path(entry or ".").absolute() for entry in sys.path]
-    return [folder for folder in folders if folder.is_dir() and not of_library(folder)]
-
-
 def imported_files(file: Path, folders: Sequence[Path]) -> tuple[set[Path], set[str]]:
     """Return the user's files that importing a file runs, by their sources, and the names of other modules in them."""
     files, others, left = {file}, set[str](), [file]
     while left:
-        for level, name in _imports(here := left.pop()):
+        here = left.pop()
+        try:
+            imports = _imports_in(here.read_bytes())
+        except _UNREADABLE:
+            continue
+        for level, name in imports:
             top = name.split(".")[0]
             if not level and (top in OURS or top in sys.stdlib_module_names):
                 continue
-            found = module_files(name, [here.parents[level - 1]] if 0 < level <= len(here.parents) else folders)
-            left += [one for one in found if one not in files]
-            files.update(found)
-            if not found and not level:
+            run = module_files(name, [here.parents[level - 1]] if 0 < level <= len(here.parents) else folders)
+            left += [path for path in run if path not in files]
+            files.update(run)
+            if not run and not level:
                 others.add(top)
     return files, others
 
@@ -278,8 +262,8 @@ def module_files(name: str, folders: Sequence[Path]) -> list[Path]:
     parts = name.split(".")
     for folder in folders:
         tried = [_in_folder(folder, parts[: n + 1]) for n in range(len(parts))]
-        if found := [file for file in tried if file is not None]:
-            return found
+        if files := [file for file in tried if file is not None]:
+            return files
     return []
 
 
@@ -288,7 +272,7 @@ def imported_from(path: Path, name: str) -> str:
     name = name.split(".")[0]
     try:
         left: list[ast.AST] = [ast.parse(path.read_bytes())] if path.is_file() else []
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except _UNREADABLE:
         return ""
     while left:
         node = left.pop()
@@ -303,27 +287,20 @@ def imported_from(path: Path, name: str) -> str:
     return ""
 
 
-def _imports(file: Path) -> tuple[tuple[int, str], ...]:
-    try:
-        return _imports_in(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-
-
 @functools.lru_cache(maxsize=1024)
 def _imports_in(code: bytes) -> tuple[tuple[int, str], ...]:
     """Return the modules that code may import, and how many folders above it their names start; 0 for `sys.path`."""
-    found: list[tuple[int, str]] = []
+    imports: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            found += [(0, one.name) for one in node.names]
+            imports += [(0, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             before = f"{node.module}." if node.module else ""
-            found += [(node.level, before + one.name) for one in node.names]
-            found += [(node.level, "__init__")] if node.level else []
+            imports += [(node.level, before + alias.name) for alias in node.names]
+            imports += [(node.level, "__init__")] if node.level else []
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
-            found += [(0, str(one.value)) for one in node.args[:1] if isinstance(one, ast.Constant)]
-    return tuple(found)
+            imports += [(0, str(name.value)) for name in node.args[:1] if isinstance(name, ast.Constant)]
+    return tuple(imports)
 
 
 def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:

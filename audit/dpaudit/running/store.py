@@ -30,17 +30,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from dpaudit.running.foreign import SideEffects
-from dpaudit.running.identity import (
-    Identity,
-    differing,
-    encoded,
-    in_words,
-    keyed,
-    mixable,
-    not_compared,
-    uncertain,
-    what_to_do,
-)
+from dpaudit.running.identity import INCOMPARABLE, Identity, Secret, differing, encoded, in_words, not_compared
 from dpaudit.running.streams import fresh_seed
 from dpaudit.running.wire import Unsendable, unframe
 from dpaudit.values import RawOutputs
@@ -100,7 +90,13 @@ class Store:
         self._connection = opened(self.path)
         try:
             with explained(self.path):
-                self._read_places()
+                for place in map(
+                    Place._make, self._connection.execute(_INDEX)
+                ):  # bodies are checked when they are read
+                    known = all(isinstance(number, int) for number in place[:-1])
+                    if not known or place.number != len(self._places) or place.start >= place.stop:
+                        raise self._changed(len(self._places))
+                    self._places[place.pair, place.start] = place
                 self._begin(identity, seed, anyway=anyway)
         except BaseException:
             self.close()
@@ -120,15 +116,27 @@ class Store:
             raise damaged(self.path, "the identity of the audit is missing") from None
         self._not_compared = not_compared(identity)
         if self._not_compared and not anyway:
-            raise StoreError(f"{self.path}: {uncertain(self._not_compared)}")
-        here, runs = keyed(identity, salt), sum(self.trials.values())
-        names = differing(there, here) if self._places else []
-        if names and not (anyway and mixable(names)):
+            raise StoreError(
+                f"{self.path}: the content of some objects cannot be compared, so another mechanism could continue the "
+                f"store: {'; '.join(self._not_compared)}.  Put the mechanism into a file and name it in a config as "
+                "FILE.py:OBJECT, run the audit without a store, or use resume=anyway (--resume=anyway); the result "
+                "then says so"
+            )
+        here = {name: part.keyed(salt) if isinstance(part, Secret) else part for name, part in identity.items()}
+        runs, names = sum(self.trials.values()), differing(there, here) if self._places else []
+        incomparable = [name for name in names if name in INCOMPARABLE]
+        if names and (incomparable or not anyway):
             lines = "\n  ".join(["These parts differ:", *in_words(there, here, "in the store")])
+            remedy = "To continue the store nevertheless, use resume=anyway (--resume=anyway); the result then says so"
+            if incomparable:
+                remedy = (
+                    "Even resume=anyway cannot continue the store, because outputs that differ in the following are "
+                    f"not comparable: {', '.join(incomparable)}"
+                )
             raise OtherAudit(
                 f"{self.path} holds the trials of another audit.  {lines}\n"
                 f"The {runs:,} stored runs per dataset are unchanged.  Name another store, remove this store, "
-                f"or restore these parts.  {what_to_do(names)}"
+                f"or restore these parts.  {remedy}"
             )
         if names:
             self.changes.append(f"since trial {runs:,}, these parts differ: {', '.join(in_words(there, here))}")
@@ -149,29 +157,27 @@ class Store:
     @property
     def trials(self) -> dict[int, int]:
         """The number of stored runs per dataset, by pair, from the first run up to the first gap."""
-        found: dict[int, int] = {}
-        for pair in sorted({pair for pair, _ in self._places}):
-            found[pair] = 0
-            while (pair, found[pair]) in self._places:
-                found[pair] = self._places[pair, found[pair]].stop
-        return found
+        stops = dict.fromkeys(sorted({pair for pair, _ in self._places}), 0)
+        for pair in stops:
+            while (pair, stops[pair]) in self._places:
+                stops[pair] = self._places[pair, stops[pair]].stop
+        return stops
 
     def words(self, trials: int) -> list[str]:
         """Return warnings about runs that this audit did not make."""
         reused = sum(self._reused.values())
         if not reused:
             return []
-        found = [f"{reused:,} of the {trials:,} runs per dataset come from a store of {self.made}"]
-        found += [
+        mixed = [
             f"the store was continued although it held the trials of another audit (resume=anyway): {change}; the "
             "earlier runs have another mechanism, dataset or setting, and the guarantee does not cover the mixture"
             for change in self.changes
         ]
-        found += [
+        partial = [
             f"the store could not compare all of the {part}: the guarantee holds only if the rest is unchanged, too"
             for part in self._not_compared
         ]
-        return found
+        return [f"{reused:,} of the {trials:,} runs per dataset come from a store of {self.made}", *mixed, *partial]
 
     def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
         """Return the block that starts at trial `start`, truncated at `stop`."""
@@ -206,12 +212,12 @@ class Store:
         """Write a block, unless the block is empty or already in the store."""
         if (pair, start) in self._places or len(outputs0) == 0:
             return
-        reported = json.dumps([asdict(one) for one in effects]).encode()
+        reported = json.dumps(list(map(asdict, effects))).encode()
         try:
             outputs = encoded((outputs0, outputs1))
         except Unsendable as error:
-            words = f"an output cannot be stored: {error}; run the audit without a store"
-            raise StoreError(f"{self.path}: {words}") from None
+            reason = f"an output cannot be stored: {error}; run the audit without a store"
+            raise StoreError(f"{self.path}: {reason}") from None
         row = len(self._places), pair, start, start + len(outputs0)
         place = Place(*row, digest_of(*row, outputs, reported))
         with explained(self.path), _transaction(self._connection):
@@ -224,14 +230,6 @@ class Store:
         self.failures += 1
         with explained(self.path):
             self._write_about(failures=self.failures)
-
-    def _read_places(self) -> None:
-        """Read the index of all blocks.  A block is checked when its body is read."""
-        for place in map(Place._make, self._connection.execute(_INDEX)):
-            known = all(isinstance(one, int) for one in place[:-1])
-            if not known or place.number != len(self._places) or place.start >= place.stop:
-                raise self._changed(len(self._places))
-            self._places[place.pair, place.start] = place
 
     def _changed(self, number: int) -> StoreError:
         return damaged(self.path, f"block {number} differs from the written block")
@@ -272,7 +270,15 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(_reason(path, error)) from None
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_MISMATCH", "SQLITE_SCHEMA")):
+            raise damaged(path, str(error)) from None
+        reason = f"cannot be opened for writing: {error}"
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            reason = "is in use by another audit.  Wait for the end of that audit, or name another store"
+        elif name.startswith("SQLITE_FULL"):
+            reason = "cannot be written: No space left on device"
+        raise StoreError(f"{path} {reason}") from None
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -283,22 +289,21 @@ def opened(path: Path) -> sqlite3.Connection:
     """Open a store with an exclusive lock; create a missing file, and leave a file that is not a store unchanged."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for one in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
-            if one.is_symlink():  # SQLite would write to its target
-                raise StoreError(f"{one} is a symbolic link to {os.readlink(one)}.  Name the target file itself")
+        for file in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
+            if file.is_symlink():  # SQLite would write to its target
+                raise StoreError(f"{file} is a symbolic link to {os.readlink(file)}.  Name the target file itself")
         if path.exists() and not path.is_file():
             raise StoreError(f"{path} is not a regular file; it may be a directory or a device.  Name another store")
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb") as file:
-            first = file.read(16)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb") as stream:
+            first = stream.read(16)
         if first and first != b"SQLite format 3\x00":
             raise StoreError(f"{path} is not a store of trials, and was left as it is.  Name another store")
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-    try:
-        with explained(path):
+        try:
             _prepare(connection, path)
-    except BaseException:
-        connection.close()
-        raise
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
@@ -307,17 +312,17 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     for setting in ("locking_mode = EXCLUSIVE", "trusted_schema = OFF", "cell_size_check = ON"):
         execute(f"PRAGMA {setting}")
     application, version = (execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    found = [row[0] for row in execute("SELECT sql FROM sqlite_master WHERE NOT (type = 'index' AND sql IS NULL)")]
-    if application not in (0, APPLICATION) or (found and application == 0):
+    tables = [row[0] for row in execute("SELECT sql FROM sqlite_master WHERE NOT (type = 'index' AND sql IS NULL)")]
+    if application not in (0, APPLICATION) or (tables and application == 0):
         raise StoreError(f"{path} is an SQLite database, but not a store of trials, and was left as it is")
-    if version != (FORMAT if found else 0):
+    if version != (FORMAT if tables else 0):
         raise StoreError(f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}")
-    if found and sorted(map(str, found)) != sorted(TABLES):  # the schema of a damaged file may be bytes or NULL
+    if tables and sorted(map(str, tables)) != sorted(TABLES):  # the schema of a damaged file may be bytes or NULL
         raise damaged(path, "the tables differ from the tables of a store")
     execute("PRAGMA journal_mode = WAL")
     execute("PRAGMA synchronous = FULL")  # committed blocks survive a power cut
     with _transaction(connection):
-        if not found:
+        if not tables:
             execute(f"PRAGMA application_id = {APPLICATION}")
             execute(f"PRAGMA user_version = {FORMAT}")
             for table in TABLES:
@@ -339,14 +344,3 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def damaged(path: Path, why: str) -> StoreError:
     """Return the error for a damaged store."""
     return StoreError(f"{path} is damaged: {why}.  Restore the file from a copy, or remove it and begin again")
-
-
-def _reason(path: Path, error: sqlite3.Error) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"{path} is in use by another audit.  Wait for the end of that audit, or name another store"
-    if name.startswith("SQLITE_FULL"):
-        return f"{path} cannot be written: No space left on device"
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_MISMATCH", "SQLITE_SCHEMA")):
-        return str(damaged(path, str(error)))
-    return f"{path} cannot be opened for writing: {error}"

@@ -22,8 +22,10 @@ class _Key(ISpawnableSeedSequence):
     A child of a trial's generator depends only on the key, the trial and the number of the child.
     """
 
-    def __init__(self, key: npt.NDArray[np.uint64]) -> None:
-        self.key = key
+    def __init__(self, seed: int, path: tuple[str | int, ...]) -> None:
+        digest = hashlib.sha256(repr((seed, path)).encode()).digest()
+        # An array, because numpy rounds a list of Python integers to floats if an integer exceeds 2**63.
+        self.key = np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
         self.trial = 0
         self.spawned = 0  # number of children so far in the current trial
 
@@ -41,7 +43,7 @@ class _Key(ISpawnableSeedSequence):
 
 def stream(seed: int, *path: str | int) -> np.random.Generator:
     """Return the generator at an address."""
-    return np.random.Generator(_philox(_Key(_key(seed, path))))
+    return np.random.Generator(np.random.Philox(_Key(seed, path)))  # type: ignore[arg-type]  # of the stubs
 
 
 def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterator[np.random.Generator]:
@@ -53,8 +55,8 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
     All trials share one Generator object, which is re-seeded for each trial, because the creation of an object may take
     longer than a run.  So a trial must use all its random numbers before the next trial begins.
     """
-    key = _Key(_key(seed, path))
-    philox = _philox(key)
+    key = _Key(seed, path)
+    philox = np.random.Philox(key)  # type: ignore[arg-type]  # the stubs allow only `SeedSequence`
     generator = np.random.Generator(philox)
     place = philox.state  # a fresh state without used or buffered numbers
     counter = place["state"]["counter"] = np.zeros(4, dtype=np.uint64)
@@ -63,19 +65,6 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
         key.spawned = 0
         philox.state = place
         yield generator
-
-
-def _philox(key: _Key) -> np.random.Philox:
-    return np.random.Philox(key)  # type: ignore[arg-type]  # the stubs allow only `SeedSequence`
-
-
-def _key(seed: int, path: tuple[str | int, ...]) -> npt.NDArray[np.uint64]:
-    """Return a Philox key of 128 bits.
-
-    The key is an array, because numpy rounds a list of Python integers to floats if an integer exceeds 2**63.
-    """
-    digest = hashlib.sha256(repr((seed, path)).encode()).digest()
-    return np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
 
 
 def fresh_seed() -> int:

@@ -58,6 +58,13 @@ _TYPES: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
     set: (lambda value: sorted(value, key=frame), lambda *items: set(items)),
     frozenset: (lambda value: sorted(value, key=frame), lambda *items: frozenset(items)),
 }
+_FROM_BYTES: dict[str, Callable[[memoryview], Any]] = {
+    "s": lambda content: str(content, "utf-8", "surrogatepass"),
+    "b": bytes,
+    "I": lambda content: int.from_bytes(content, "little", signed=True),
+    "D": lambda content: array.array("d", bytes(content)).tolist(),
+    "Q": lambda content: array.array("q", bytes(content)).tolist(),
+}
 _MAKERS = {kind.__name__: made for kind, (_, made) in _TYPES.items()}
 
 
@@ -112,17 +119,17 @@ def unframe(body: bytes) -> Any:
     return value
 
 
-def differ(value: Any, given: Any) -> bool:
+def differ(value: Any, copy: Any) -> bool:
     """Whether a copy of a value certainly has another content now."""
     try:
         known = pickle.dumps(value)
     except Exception:  # pickling runs code of the value's classes
         return False
     try:
-        return known != pickle.dumps(given) and frame(value) != frame(given)
+        return known != pickle.dumps(copy) and frame(value) != frame(copy)
     except Exception:  # pickles may differ in the order of sets, and not all values have a frame
         with suppress(Exception):
-            return bool(value != given)
+            return bool(value != copy)
         return True
 
 
@@ -135,15 +142,15 @@ def _encode(value: Any, out: bytearray) -> None:
     elif kind is float:
         out += b"d" + _DOUBLE.pack(value)
     elif kind is int:
-        _encode_int(value, out)
+        out += _int(value)
     elif kind is list:
         _encode_list(value, out)
     elif numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         _encode_numpy(value, out)
     elif isinstance(value, str):
-        _encode_sized(b"s", value.encode("utf-8", "surrogatepass"), out)
+        out += _sized(b"s", value.encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bytes, bytearray, memoryview)):
-        _encode_sized(b"b", bytes(value), out)
+        out += _sized(b"b", bytes(value))
     elif isinstance(value, (tuple, list)):
         out += (b"t" if isinstance(value, tuple) else b"l") + _SIZE.pack(len(value))
         for item in value:
@@ -165,7 +172,7 @@ def _encode_foreign(value: Any, out: bytearray) -> None:
         _encode(kind.__name__, out)
         _encode(_TYPES[kind][0](value), out)
     elif isinstance(value, int):  # for example an IntEnum
-        _encode_int(int(value), out)
+        out += _int(int(value))
     elif isinstance(value, float):
         out += b"d" + _DOUBLE.pack(value)
     elif hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
@@ -179,16 +186,14 @@ def _encode_foreign(value: Any, out: bytearray) -> None:
         )
 
 
-def _encode_sized(tag: bytes, content: bytes, out: bytearray) -> None:
-    out += tag + _SIZE.pack(len(content))
-    out += content
+def _sized(tag: bytes, content: bytes) -> bytes:
+    return tag + _SIZE.pack(len(content)) + content
 
 
-def _encode_int(value: int, out: bytearray) -> None:
+def _int(value: int) -> bytes:
     if value in _INT64:
-        out += b"i" + _SIZE.pack(value)
-    else:
-        _encode_sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True), out)
+        return b"i" + _SIZE.pack(value)
+    return _sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
 def _encode_list(value: Any, out: bytearray) -> None:
@@ -197,20 +202,24 @@ def _encode_list(value: Any, out: bytearray) -> None:
     if len(kinds) == 1:
         (kind,) = kinds
         if kind is float:
-            return _encode_sized(b"D", array.array("d", value).tobytes(), out)
+            out += _sized(b"D", array.array("d", value).tobytes())
+            return
         if kind is int and min(value) in _INT64 and max(value) in _INT64:
-            return _encode_sized(b"Q", array.array("q", value).tobytes(), out)
+            out += _sized(b"Q", array.array("q", value).tobytes())
+            return
         if kind is str:
-            return _encode_texts(value, out)
+            known = {text: _sized(b"s", text.encode("utf-8", "surrogatepass")) for text in set(value)}
+            out += b"l" + _SIZE.pack(len(value)) + b"".join([known[text] for text in value])
+            return
         if numpy is not None and issubclass(kind, numpy.generic):
             together = numpy.array(value)
             if together.dtype.kind in "biufc":
                 out += b"Z"
-                return _encode_numpy(together, out)
+                _encode_numpy(together, out)
+                return
     out += b"l" + _SIZE.pack(len(value))
     for item in value:
         _encode(item, out)
-    return None
 
 
 def _encode_texts(value: Any, out: bytearray) -> None:
@@ -225,38 +234,29 @@ def _encode_texts(value: Any, out: bytearray) -> None:
 
 def _encode_numpy(value: Any, out: bytearray) -> None:
     if value.dtype.kind not in "biufcSUmM":  # objects and records are encoded as Python values
-        return _encode(value.tolist(), out)
+        _encode(value.tolist(), out)
+        return
     if isinstance(value, numpy.generic):
         out += b"z"
         value = numpy.asarray(value)
     out += b"a"
     _encode(value.dtype.str, out)
     _encode(list(value.shape), out)
-    return _encode_sized(b"b", value.tobytes(), out)
+    out += _sized(b"b", value.tobytes())
 
 
 def _decode(data: memoryview, at: int) -> tuple[Any, int]:
     tag, at = chr(data[at]), at + 1
     if tag in "NTF":
         return {"N": None, "T": True, "F": False}[tag], at
-    if tag == "d":
-        return _DOUBLE.unpack_from(data, at)[0], at + 8
-    if tag == "i":
-        return _SIZE.unpack_from(data, at)[0], at + 8
-    if tag in "sbIDQ":
+    if tag in "di":
+        return (_DOUBLE if tag == "d" else _SIZE).unpack_from(data, at)[0], at + 8
+    if tag in _FROM_BYTES:
         (size,) = _SIZE.unpack_from(data, at)
         content, end = data[at + 8 : at + 8 + size], at + 8 + size
         if size < 0 or end > len(data):
             raise ValueError("the value is cut off")
-        if tag == "s":
-            return str(content, "utf-8", "surrogatepass"), end
-        if tag == "b":
-            return bytes(content), end
-        if tag == "I":
-            return int.from_bytes(content, "little", signed=True), end
-        numbers = array.array("d" if tag == "D" else "q")
-        numbers.frombytes(content)
-        return numbers.tolist(), end
+        return _FROM_BYTES[tag](content), end
     if tag in "ltm":
         (size,) = _SIZE.unpack_from(data, at)
         at += 8
@@ -273,12 +273,8 @@ def _decode(data: memoryview, at: int) -> tuple[Any, int]:
         name, at = _decode(data, at)
         parts, at = _decode(data, at)
         return _MAKERS[name](*parts), at
-    if tag in "zZ":
-        return _decode_numbers(tag, data, at)
-    raise ValueError(f"unknown tag {tag!r}")
-
-
-def _decode_numbers(tag: str, data: memoryview, at: int) -> tuple[Any, int]:
+    if tag not in "zZ":
+        raise ValueError(f"unknown tag {tag!r}")
     value, at = _decode(data, at)
     if numpy is None:
         return value, at

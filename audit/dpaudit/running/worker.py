@@ -87,17 +87,16 @@ def checked_file(name: str, folder: str) -> str:
 def object_named(address: str, module: Any) -> Any:
     """Return the object of a module that an address names; raise LookupError if it is missing or not allowed."""
     module_name, _, object_name = address.rpartition(":")
-    found = module
+    named = module
     for part in object_name.split("."):
-        if not hasattr(found, part):
-            hint = _question(part, getattr(found, "__dict__", ()))
+        if not hasattr(named, part):
+            hint = _question(part, getattr(named, "__dict__", ()))
             raise LookupError(f"{module_name} has no object {object_name!r}{hint}")
-        found = getattr(found, part)
-    for name, one in ((module_name, module), (address, found)):
-        problem = refusal(one)
-        if problem:
+        named = getattr(named, part)
+    for name, value in ((module_name, module), (address, named)):
+        if problem := refusal(value):
             raise LookupError(f"{name} {problem}")
-    return found
+    return named
 
 
 def _question(word: str, known: Iterable[str]) -> str:
@@ -105,38 +104,34 @@ def _question(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def misfit(found: Any, batched: bool = False) -> str:
+def misfit(mechanism: Any, batched: bool = False) -> str:
     """Return why an object is not a mechanism, as words that follow its name in a message, or ""."""
-    if isinstance(found, type):
+    if isinstance(mechanism, type):
         return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"
-    many = getattr(found, "sample", found if batched else None)
-    if many is None and not callable(found):
-        kind = type(found).__name__
+    many = getattr(mechanism, "sample", mechanism if batched else None)
+    if many is None and not callable(mechanism):
+        kind = type(mechanism).__name__
         return f"must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), got {kind}"
     try:
-        signature = inspect.signature(found if many is None else many)
+        signature = inspect.signature(mechanism if many is None else many)
     except (TypeError, ValueError):
         return ""
-    short, long = ("dataset", "rng"), ("dataset", "n", "rng")
-    wanted, other = (short, long) if many is None else (long, short)
-    if _binds(signature, wanted):
-        return ""
-    problem = "takes {}, but a {}mechanism is called with ({})".format(
-        signature, "" if many is None else "batched ", ", ".join(wanted)
-    )
-    if not _binds(signature, other):
-        return problem
-    if many is None:
-        return problem + "; if it returns n outputs, set `batched: true` in the config, or use @batched in Python"
-    return problem + "; if it returns one output, remove `batched`"
 
+    def binds(*values: str) -> bool:
+        try:
+            signature.bind(*values)
+        except TypeError:
+            return False
+        return True
 
-def _binds(signature: Any, values: tuple[str, ...]) -> bool:
-    try:
-        signature.bind(*values)
-    except TypeError:
-        return False
-    return True
+    short, long = binds("dataset", "rng"), binds("dataset", "n", "rng")
+    if many is None and not short:
+        hint = "; if it returns n outputs, set `batched: true` in the config, or use @batched in Python" if long else ""
+        return f"takes {signature}, but a mechanism is called with (dataset, rng){hint}"
+    if many is not None and not long:
+        hint = "; if it returns one output, remove `batched`" if short else ""
+        return f"takes {signature}, but a batched mechanism is called with (dataset, n, rng){hint}"
+    return ""
 
 
 def is_standard(module_name: str) -> bool:
@@ -157,15 +152,15 @@ def is_standard_file(path: str) -> bool:
     return False
 
 
-def refusal(found: Any) -> str:
-    """Return why a module, function or class of the standard library is refused, as words that follow its name.
+def refusal(named: Any) -> str:
+    """Return why a module, function or class of the standard library is refused, as words that follow its name, or "".
 
     For example, `timeit.timeit` would run parameters and datasets as code, and so would `os.system` in a file that
-    imports `os`.  For an object outside the standard library, the result is "".
+    imports `os`.
     """
-    if not (inspect.ismodule(found) or inspect.isroutine(found) or isinstance(found, type)):
+    if not (inspect.ismodule(named) or inspect.isroutine(named) or isinstance(named, type)):
         return ""
-    module = getattr(found, "__name__" if inspect.ismodule(found) else "__module__", None)
+    module = getattr(named, "__name__" if inspect.ismodule(named) else "__module__", None)
     if not isinstance(module, str):
         return ""
     file = getattr(sys.modules.get(module), "__file__", None)
@@ -179,45 +174,43 @@ class _Loaded:
 
     def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool, memory: int | None) -> None:
         self._limited = memory is not None
-        found = object_named(address, _module(address.rpartition(":")[0], folder))
+        mechanism = object_named(address, _module(address.rpartition(":")[0], folder))
         if params is not None:
-            found = found(**params)
-        problem = misfit(found, batched)
-        if problem:
+            mechanism = mechanism(**params)
+        if problem := misfit(mechanism, batched):
             raise TypeError(f"{address} {problem}")
-        self.found = found
-        self.many: Callable[..., Any] | None = getattr(found, "sample", found if batched else None)
+        self.mechanism = mechanism
+        self.many: Callable[..., Any] | None = getattr(mechanism, "sample", mechanism if batched else None)
         self.changed: bool | None = None  # whether the runs of this request changed the dataset; None before the check
 
     def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
         rng = _seeded(seed)
         if self.many is None:
-            return [self._run(dataset, rng) for _ in range(n)]
-        given = outcomes.detached(dataset)
-        outputs = _counted(self.many(given, n, rng), n)
-        self._look(dataset, given)
+            outputs = []
+            for _ in range(n):
+                copy = outcomes.detached(dataset)
+                outputs.append(_kept(self.mechanism(copy, rng)))
+                self._look(dataset, copy)
+            return outputs
+        copy = outcomes.detached(dataset)
+        outputs = _counted(self.many(copy, n, rng), n)
+        self._look(dataset, copy)
         if isinstance(outputs, (list, tuple)):
             outcomes.refuse_shared(outputs)
         if isinstance(outputs, (list, tuple)) or (numpy is not None and isinstance(outputs, numpy.ndarray)):
             return outputs
         return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
 
-    def _run(self, dataset: Dataset, rng: object) -> Output:
-        """Make one run on a new copy of the dataset."""
-        given = outcomes.detached(dataset)
-        output = _kept(self.found(given, rng))
-        self._look(dataset, given)
-        return output
-
     def run(self, datasets: list[Dataset], index: int, seed: int, may_raise: bool) -> dict[str, object]:
         """Make one run on one of the datasets, which are all copied, and return the answer."""
-        rng, given, collects = _seeded(seed), [outcomes.detached(dataset) for dataset in datasets], gc.isenabled()
+        rng, copies, collects = _seeded(seed), [outcomes.detached(dataset) for dataset in datasets], gc.isenabled()
         answer = {"output": None, "raised": None}  # type: dict[str, object]
         gc.collect(1)
         gc.disable()  # start and duration of collections depend on the size of the dataset
         began = perf_counter()
         try:
-            found = self.found(given[index], rng) if self.many is None else self.many(given[index], 1, rng)
+            copy = copies[index]
+            output = self.mechanism(copy, rng) if self.many is None else self.many(copy, 1, rng)
             answer["seconds"] = perf_counter() - began
         except BaseException as error:
             answer["seconds"] = perf_counter() - began
@@ -225,16 +218,16 @@ class _Loaded:
                 raise
             answer["raised"] = type(error).__name__, outcomes.message_of(error)
         else:
-            answer["output"] = _kept(found if self.many is None else next(iter(_counted(found, 1))))
+            answer["output"] = _kept(output if self.many is None else next(iter(_counted(output, 1))))
         finally:
             if collects:
                 gc.enable()
-        self._look(datasets[index], given[index])
+        self._look(datasets[index], copies[index])
         return answer
 
-    def _look(self, dataset: Dataset, given: Dataset) -> None:
+    def _look(self, dataset: Dataset, copy: Dataset) -> None:
         if self.changed is None:
-            self.changed = wire.differ(dataset, given)
+            self.changed = wire.differ(dataset, copy)
 
 
 def _kept(output: Output) -> Output:
@@ -319,7 +312,7 @@ def _answer(request: Any, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None
             return wire.frame({}), _Loaded(**request)
         assert loaded is not None
         if request["do"] == "about":
-            claim = getattr(loaded.found, "claim", None)
+            claim = getattr(loaded.mechanism, "claim", None)
             text = None if claim is None else str(claim)
             return wire.frame({"claim": text, "batched": loaded.many is not None}), loaded
         loaded.changed = None
