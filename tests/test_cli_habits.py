@@ -104,7 +104,7 @@ def test_the_starting_config_of_each_case_is_complete(
     assert wrote.exit_code == 0
     assert wrote.stderr.endswith("; run it with: dpaudit run new.yaml\n")
     (planned,) = read_configs([tmp_path / "new.yaml"])
-    assert {path.name for path in tmp_path.iterdir()} >= {"new.yaml", *CASES[case][1]}
+    assert {path.name for path in tmp_path.iterdir()} >= {"new.yaml", *CASES[case].files}
     assert "{file}" not in (tmp_path / "new.yaml").read_text()
     mechanism, claim = planned.load()
     found: Any = getattr(mechanism, "loaded", mechanism)

@@ -16,6 +16,7 @@ import pytest
 from dpaudit import AuditResult
 from dpaudit.cli import app as cli
 from dpaudit.cli import one_audit as running
+from dpaudit.cli import terminal
 from dpaudit.cli.terminal import INCONCLUSIVE, INTERNAL_ERROR, report_internal_error
 from dpaudit.result.values import Verdict
 
@@ -142,8 +143,8 @@ def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: p
         sys.exit(1)
 
     monkeypatch.setattr(cli, "app", closed)
-    monkeypatch.setattr(cli, "prepare", lambda: None)
-    vars(cli)["chosen_codes"][:] = []
+    monkeypatch.setattr(terminal, "prepare", lambda: None)
+    terminal.chosen_codes[:] = []
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == INCONCLUSIVE

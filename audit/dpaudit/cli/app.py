@@ -1,6 +1,6 @@
 """The command `dpaudit`: parses options, calls the other packages, and prints.
 
-Results go to stdout, and messages go to stderr.  The module `ending` documents the exit codes.
+Results go to stdout, and messages go to stderr.  The module `terminal` documents the exit codes.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import contextlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dpaudit.cli import terminal
 from dpaudit.cli.bisect import bisect
 from dpaudit.cli.lookup import clean, convert, list_, plan, words
 from dpaudit.cli.options import RESUME_ANYWAY
@@ -24,24 +25,8 @@ from dpaudit.cli.run import compare, run
 from dpaudit.cli.scores import scores
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.sweep import sweep
-from dpaudit.cli.terminal import (
-    INCONCLUSIVE,
-    NO_VIOLATION,
-    VIOLATION,
-    chosen_codes,
-    finish,
-    guarded,
-    handle_termination,
-    internal_error,
-    interrupted_code,
-    prepare,
-    show,
-)
 from dpaudit.settings import RESUMES
 from dpaudit.text import one_line
-
-if TYPE_CHECKING:
-    from dpaudit.values import Any
 
 _CONFIG = re.compile(r"No such command '(.+\.ya?ml)'\..*", re.DOTALL)
 
@@ -53,27 +38,19 @@ class Command(TyperCommand):
         return _without_kinds(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if any(param.name == "resume" for param in self.params):
-            args = list(_rewritten(args))
-        found: list[str] = super().parse_args(ctx, args)
-        return found
-
-
-def _rewritten(words: Sequence[str]) -> Iterator[str]:
-    for index, word in enumerate(words):
-        if word == "--":  # words after "--" are not options
-            yield from words[index:]
-            return
-        if not word.startswith("--resume="):
-            yield word
-        elif (value := word.removeprefix("--resume=")) == RESUMES[-1]:
-            yield RESUME_ANYWAY
-        else:
-            raise typer.BadParameter(
-                f"got {value[:40]!r}.  Write --resume, which refuses outputs of another audit, or "
-                f"--resume={RESUMES[-1]}, which resumes from such outputs and reports the differences",
-                param_hint="--resume",
-            )
+        end = args.index("--") if "--" in args else len(args)  # words after "--" are not options
+        for index, word in enumerate(args[:end]):
+            if word.startswith("--resume=") and any(param.name == "resume" for param in self.params):
+                if word != f"--resume={RESUMES[-1]}":
+                    raise typer.BadParameter(
+                        f"got {word.removeprefix('--resume=')[:40]!r}.  Write --resume, which refuses outputs of "
+                        f"another audit, or --resume={RESUMES[-1]}, which resumes from such outputs and reports the "
+                        "differences",
+                        param_hint="--resume",
+                    )
+                args = [*args[:index], RESUME_ANYWAY, *args[index + 1 :]]
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
 
 class Commands(TyperGroup):
@@ -93,8 +70,8 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:
             args = args[1:2] if args[1:2] == ["words"] else [*args[1:2], "--help"]
-        found: list[str] = super().parse_args(ctx, args)
-        return found
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
 
 def _without_kinds(parameters: list[Any]) -> list[Any]:
@@ -132,7 +109,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from dpaudit.text import __version__
 
-        show(f"dpaudit {__version__}")
+        terminal.show(f"dpaudit {__version__}")
         raise typer.Exit
 
 
@@ -147,20 +124,20 @@ def options(
 
 def main() -> None:
     """Run the command `dpaudit` and exit with its code."""
-    prepare()
-    handle_termination()
-    code: int | str = NO_VIOLATION
+    terminal.prepare()
+    terminal.handle_termination()
+    code: int | str = terminal.NO_VIOLATION
     try:
         app()
     except SystemExit as end:
-        code = end.code if end.code is not None else NO_VIOLATION
-        if code == VIOLATION and chosen_codes != [VIOLATION]:  # typer exits with 1 when it cannot write its output
-            code = INCONCLUSIVE
+        code = end.code if end.code is not None else terminal.NO_VIOLATION
+        if code == terminal.VIOLATION and terminal.chosen_codes != [terminal.VIOLATION]:
+            code = terminal.INCONCLUSIVE  # typer exits with 1 when it cannot write its output
     except KeyboardInterrupt:
-        code = interrupted_code()
+        code = terminal.interrupted_code()
     except BaseException as error:
-        code = internal_error(error)
-    finish()
+        code = terminal.internal_error(error)
+    terminal.finish()
     sys.exit(code)
 
 
@@ -171,22 +148,11 @@ def _help(command: Callable[..., None]) -> str:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "run": run,
-    "compare": compare,
-    "bisect": bisect,
-    "sweep": sweep,
-    "replay": replay,
-    "reproduce": reproduce,
-    "report": report,
-    "site": site,
-    "scores": scores,
-    "convert": convert,
-    "plan": plan,
-    "list": list_,
-    "init": init,
-    "schema": schema,
-    "clean": clean,
-    "words": words,
+    command.__name__.rstrip("_"): command
+    for command in (
+        *(run, compare, bisect, sweep, replay, reproduce, report, site),
+        *(scores, convert, plan, list_, init, schema, clean, words),
+    )
 }
 for name, command in COMMANDS.items():
-    app.command(name, cls=Command, help=_help(command))(guarded(command))
+    app.command(name, cls=Command, help=_help(command))(terminal.guarded(command))

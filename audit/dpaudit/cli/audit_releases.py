@@ -104,12 +104,7 @@ class Search:
     """
 
     def __init__(
-        self,
-        audits: Sequence[PlannedAudit],
-        package: str,
-        between: ReleaseRange,
-        options: RunOptions,
-        most: int | None,
+        self, audits: Sequence[PlannedAudit], package: str, between: ReleaseRange, options: RunOptions, most: int | None
     ) -> None:
         self._audits, self._package, self._between, self._seed = audits, package, between, options.seed
         self._releases = [Release(version=version) for version in between.versions]

@@ -21,12 +21,10 @@ def bisect(
     *,
     options: RunOptions,
     from_: Annotated[
-        str | None,
-        option("Oldest release.  Default: the first.", "--from", metavar="VERSION", panel=RUNS),
+        str | None, option("Oldest release.  Default: the first.", "--from", metavar="VERSION", panel=RUNS)
     ] = None,
     to: Annotated[
-        str | None,
-        option("Newest release.  Default: the latest.", "--to", metavar="VERSION", panel=RUNS),
+        str | None, option("Newest release.  Default: the latest.", "--to", metavar="VERSION", panel=RUNS)
     ] = None,
     most: Annotated[
         int | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import time
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
     from dpaudit.config import PlannedAudit
 
-
 KINDS = ("attacks", "claims", "mechanisms", "configs")
 
 
@@ -36,32 +36,32 @@ def list_(
 ) -> None:
     """List attacks, claims, builtin mechanisms, or the configs in this folder and its subfolders."""
     check_choice("KIND", what, KINDS, otherwise="write dpaudit list claims, for example")
-    rows = _configs() if what == "configs" else _described(_classes(what))
+    from dpaudit.catalogue import BUILTIN
+    from dpaudit.claims import CLAIMS, OPERATIONS
+    from dpaudit.learning.attack import attack_classes
+
+    match what:
+        case "configs":
+            rows = _configs()
+        case "attacks":
+            rows = _described(attack_classes())
+        case "claims":
+            rows = _described({**CLAIMS, **OPERATIONS})
+        case _:
+            rows = _described(BUILTIN)
     width = max((len(name) for name, _ in rows), default=0)
     for name, about in rows:
         show(one_line(f"{name:{width}s}  {about}".rstrip()))
 
 
-def _classes(what: str) -> Mapping[str, object]:
-    from dpaudit.catalogue import BUILTIN
-    from dpaudit.claims import CLAIMS, OPERATIONS
-    from dpaudit.learning.attack import attack_classes
-
-    if what == "attacks":
-        return attack_classes()
-    return {**CLAIMS, **OPERATIONS} if what == "claims" else BUILTIN
-
-
 def _configs() -> list[tuple[str, str]]:
     from dpaudit.config import ConfigError, read_configs
 
-    found: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = []
     for file in sorted(p for p in Path().rglob("*.y*ml") if p.suffix in (".yaml", ".yml")):
-        try:
-            found += [(str(file), audit.config.name) for audit in read_configs([file])]
-        except ConfigError:
-            continue  # the YAML file is not a config
-    return found
+        with contextlib.suppress(ConfigError):  # the YAML file is not a config
+            rows += [(str(file), audit.config.name) for audit in read_configs([file])]
+    return rows
 
 
 def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -69,7 +69,7 @@ def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
     names = {getattr(thing, "__name__", name): name for name, thing in things.items()}
     lines = {name: (thing.__doc__ or "").strip().split("\n")[0] for name, thing in things.items()}
     written = re.compile(r"\b(\w+)(?=\()|(?<=`)(\w+)(?=`)")
-    return [(name, written.sub(lambda found: names.get(found[0], found[0]), line)) for name, line in lines.items()]
+    return [(name, written.sub(lambda match: names.get(match[0], match[0]), line)) for name, line in lines.items()]
 
 
 def list_code(planned: Iterable[PlannedAudit]) -> None:
@@ -92,28 +92,28 @@ def clean(yes: Annotated[bool, option("Remove the listed environments.", "--yes"
     from dpaudit.running.environments import cached_environments, environments_folder, remove
 
     try:
-        found = cached_environments()
-        if not found:
+        environments, kept = cached_environments(), 0
+        if not environments:
             say(f"there are no environments in {environments_folder()}")
-        stayed = 0
-        for one in found:
+        for one in environments:
             days = f"unused for {max(0, int((time.time() - one.used) / 86_400)):4d} days"
             show(one_line(f"{one.size / 1e6:8.1f} MB  {days}  {one.about}  {one.path}"))
             try:
                 if yes:
                     remove(one)
             except OSError as error:
-                stayed += 1
+                kept += 1
                 reason = "the environment is in use" if isinstance(error, BlockingIOError) else error
                 say(f"{one.path} stays: {reason}")
     except (MechanismError, OSError) as error:
         refuse(str(error))
-    if found and yes:
-        say(f"removed {len(found) - stayed} of {len(found)} environments")
-    elif found:
-        total = sum(one.size for one in found) / 1e6
-        say(f"{len(found)} environments with {total:,.1f} MB.  To remove them: dpaudit clean --yes")
-    if stayed:
+    number = len(environments)
+    if environments and yes:
+        say(f"removed {number - kept} of {number} environments")
+    elif environments:
+        total = sum(one.size for one in environments) / 1e6
+        say(f"{number} environments with {total:,.1f} MB.  To remove them: dpaudit clean --yes")
+    if kept:
         leave(INCONCLUSIVE)
 
 
@@ -159,20 +159,15 @@ def _conversions(claim: TradeoffFunction) -> list[str]:
     from dpaudit.rounding import lower, upper
 
     text, claim = str(claim), claim.symmetrized()
+    deltas, epsilons = (0.0, 1e-9, 1e-6, 1e-5, 1e-3), (0.0, 0.5, 1.0, 2.0, 5.0)
     errors = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
-    return [
-        text,
-        f"  mu             {upper(claim.mu(), 10):>12s}",
-        *(
-            f"  epsilon        {upper(claim.epsilon(d), 10):>12s}  at delta = {d:g}"
-            for d in (0.0, 1e-9, 1e-6, 1e-5, 1e-3)
-        ),
-        *(
-            f"  delta          {upper(float(claim.delta(e)), 10):>12s}  at epsilon = {e:g}"
-            for e in (0.0, 0.5, 1.0, 2.0, 5.0)
-        ),
-        *(f"  type II error  {lower(float(claim.beta(a)), 10):>12s}  at type I error {a:g}" for a in errors),
+    rows = [
+        ("mu", upper(claim.mu(), 10), ""),
+        *(("epsilon", upper(claim.epsilon(delta), 10), f"  at delta = {delta:g}") for delta in deltas),
+        *(("delta", upper(float(claim.delta(epsilon)), 10), f"  at epsilon = {epsilon:g}") for epsilon in epsilons),
+        *(("type II error", lower(float(claim.beta(a)), 10), f"  at type I error {a:g}") for a in errors),
     ]
+    return [text, *(f"  {name:<13s}  {value:>12s}{place}" for name, value, place in rows)]
 
 
 def plan(
@@ -201,12 +196,12 @@ def plan(
     try:
         claims = parse_claim(claim), parse_claim(truth)
         with waiting("simulating audits", shown=True):
-            found = plan_trials(*claims, power=power, confidence=confidence)
-        show(str(found))
-        if seconds is not None and math.isfinite(found.trials + found.mean_trials):
+            estimate = plan_trials(*claims, power=power, confidence=confidence)
+        show(str(estimate))
+        if seconds is not None and math.isfinite(estimate.trials + estimate.mean_trials):
             from dpaudit.engine.progress_line import duration
 
-            usual, most = (duration(2 * trials * seconds) for trials in (found.mean_trials, found.trials))
+            usual, most = (duration(2 * trials * seconds) for trials in (estimate.mean_trials, estimate.trials))
             show(
                 f"Runs on both datasets, {seconds:g} s each, take {usual} on average, and at most {most} with "
                 f"probability {power:g}."

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -36,7 +35,7 @@ from dpaudit.running import IsolatedMechanism, MechanismError
 from dpaudit.running.backends import one_worker
 from dpaudit.running.outcomes import message_of, of_machine, raised
 from dpaudit.running.store import StoreRefused
-from dpaudit.text import SIGNS, WarningCode, has_code, masked, one_line
+from dpaudit.text import WarningCode, has_code, masked, one_line
 
 _clock = time.monotonic
 
@@ -55,6 +54,11 @@ class Task:
     @property
     def name(self) -> str:
         return self.planned.config.name
+
+    @property
+    def place(self) -> str:
+        """The number of the audit, such as "2 of 4"."""
+        return f"{self.number + 1:{len(str(self.audits))}d} of {self.audits}"
 
 
 class End(Enum):
@@ -87,19 +91,41 @@ def make(task: Task, options: RunOptions, promise: Promise, log: EventLog, *, sh
     """Make an audit, and return what it has shown.  The function never raises."""
     began = _clock()
     try:
-        result = _with_provenance(_audited(task, options, log, shown=shown), task.planned, promise)
+        result = _audited(task, options, log, shown=shown)
+        planned = task.planned
+        provenance = replace(
+            result.provenance,
+            config=planned.file.name,
+            folder=planned.file.parent.resolve().as_posix(),
+            source=masked(planned.config.source),
+            claim_stated_by=planned.claim_stated_by,
+            command=command_line(),
+            audit=planned.text,
+            data_files=planned.data_files or None,
+        )
+        result = replace(result, provenance=promise.recorded(provenance))
         interrupted = any(has_code(warning, WarningCode.INTERRUPTION) for warning in result.warnings)
-        found = Outcome(end=End.INTERRUPTED if interrupted else End.RESULT, result=result)
+        outcome = Outcome(end=End.INTERRUPTED if interrupted else End.RESULT, result=result)
         if task.part is not None and result.stopped_by == "interruption" and not failed(result):
-            found = Outcome(end=End.INTERRUPTED)  # the store has all its blocks
+            outcome = Outcome(end=End.INTERRUPTED)  # the store has all its blocks
         else:
-            log_result(log, result)
+            log(
+                "ended",
+                audit=result.name,
+                verdict=result.verdict.value,
+                p_value=result.p_value,
+                mu_lower=result.mu_lower,
+                trials=result.trials_used,
+                stopped_by=result.stopped_by,
+                elapsed_s=round(result.elapsed_s, 3),
+                warnings=list(result.warnings),
+            )
     except KeyboardInterrupt:
-        found = Outcome(end=End.INTERRUPTED)
+        outcome = Outcome(end=End.INTERRUPTED)
     except BaseException as error:
-        found = _failure(error, options)
-        log("failed", audit=task.name, reason=found.reason)
-    return replace(found, seconds=max(_clock() - began, 1e-9))
+        outcome = _failure(error, options)
+        log("failed", audit=task.name, reason=outcome.reason)
+    return replace(outcome, seconds=max(_clock() - began, 1e-9))
 
 
 def failed(result: AuditResult) -> bool:
@@ -127,10 +153,10 @@ def _failure(error: BaseException, options: RunOptions) -> Outcome:
 def _audited(task: Task, options: RunOptions, log: EventLog, *, shown: bool) -> AuditResult:
     mechanism, claim = task.loaded or load(task.planned, options)
     log("started", audit=task.name, claim=str(claim))
-    most = math.inf if task.part is None else task.part.seconds
-    ends = _clock() + most
+    ends = math.inf if task.part is None else _clock() + task.part.seconds
+    title = task.name if task.audits == 1 else f"{task.place}  {task.name}"
     try:
-        with progress_bar(numbered(task.number + 1, task.audits, task.name), shown=shown) as bar:
+        with progress_bar(title, shown=shown) as bar:
 
             def report(now: Progress) -> None:
                 if bar is not None:
@@ -170,58 +196,13 @@ def close_workers() -> None:
         _alive.pop().close()
 
 
-def _with_provenance(result: AuditResult, planned: PlannedAudit, promise: Promise) -> AuditResult:
-    """Return a result that records its config, its command and the joint guarantee of the command."""
-    provenance = replace(
-        result.provenance,
-        config=planned.file.name,
-        folder=planned.file.parent.resolve().as_posix(),
-        source=masked(planned.config.source),
-        claim_stated_by=planned.claim_stated_by,
-        command=command_line(),
-        audit=planned.text,
-        data_files=planned.data_files or None,
-    )
-    return replace(result, provenance=promise.recorded(provenance))
-
-
-_QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end
-
-
-@contextmanager
+@contextlib.contextmanager
 def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
     """Yield a function that shows the progress of one audit, and never raises; None if nothing is shown."""
     name = one_line(name)
-    first = drawn_line(name) if shown and is_terminal(sys.stderr) else nullcontext()
+    first = drawn_line(name) if shown and is_terminal(sys.stderr) else contextlib.nullcontext()
     with first, progress_line.shown(shown, name) as update:
         yield update
-
-
-def status_line(*, shown: bool) -> Callable[[str], AbstractContextManager[None]]:
-    """Return a function that shows one line about several audits during a `with` block."""
-    last = time.monotonic()
-
-    def status(text: str) -> AbstractContextManager[None]:
-        nonlocal last
-        if shown and is_terminal(sys.stderr):
-            return drawn_line(text)
-        if shown and time.monotonic() - last >= _QUIET_INTERVAL:
-            last = time.monotonic()
-            say(text)
-        return nullcontext()
-
-    return status
-
-
-def numbered(number: int, audits: int, name: str) -> str:
-    """Return the name after its number, "2 of 4  NAME"; the name alone if there is only one audit."""
-    return name if audits == 1 else f"{number:{len(str(audits))}d} of {audits}  {name}"
-
-
-def ended_line(number: int, audits: int, result: AuditResult) -> str:
-    verdict = SIGNS[result.verdict.value].shown()
-    place = f"{number:{len(str(audits))}d} of {audits}  {one_line(result.name)}"
-    return f"{place}  {verdict}  {result.trials_used:,} runs  {result.elapsed_s:.1f} s"
 
 
 class EventLog:
@@ -240,20 +221,6 @@ class EventLog:
         except (OSError, ValueError, TypeError) as error:
             say(f"--log-json {self._file}: {message_of(error)}; no more events are written, but the audits continue")
             self._file = None
-
-
-def log_result(log: EventLog, result: AuditResult) -> None:
-    log(
-        "ended",
-        audit=result.name,
-        verdict=result.verdict.value,
-        p_value=result.p_value,
-        mu_lower=result.mu_lower,
-        trials=result.trials_used,
-        stopped_by=result.stopped_by,
-        elapsed_s=round(result.elapsed_s, 3),
-        warnings=list(result.warnings),
-    )
 
 
 _PATIENCE = 10.0  # seconds that an interrupted round has to return what it has measured
@@ -324,10 +291,16 @@ _state = {"ready": False, "busy": False}  # of a worker process
 
 def _in_worker(task: Task, options: RunOptions, promise: Promise, arguments: Sequence[str]) -> Outcome:
     """Make a task in a worker process, whose parent alone decides about interruptions."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        if _state["busy"]:
+            _state["busy"] = False
+            raise KeyboardInterrupt
+
     if not _state["ready"]:
         _state["ready"] = True
         os.dup2(2, 1)  # keeps text of mechanisms out of results
-        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
         for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes of the command
             signal.signal(number, lambda *_: None)
     sys.argv[:] = arguments  # the result records the command
@@ -336,9 +309,3 @@ def _in_worker(task: Task, options: RunOptions, promise: Promise, arguments: Seq
         return make(task, options, promise, EventLog(options.log_json), shown=False)
     finally:
         _state["busy"] = False
-
-
-def _interrupt(_: int, __: FrameType | None) -> None:
-    if _state["busy"]:
-        _state["busy"] = False
-        raise KeyboardInterrupt

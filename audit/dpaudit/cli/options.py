@@ -148,10 +148,7 @@ Quiet = Annotated[
 
 NoCode = Annotated[bool, option("Refuse to run any code outside dpaudit.", "--no-code", panel=RUNS)]
 
-Paper = Annotated[
-    str,
-    choice_option("Size of the pages of PDF files.", PAPERS, panel=PLACES),
-]
+Paper = Annotated[str, choice_option("Size of the pages of PDF files.", PAPERS, panel=PLACES)]
 Debug = Annotated[bool, option("Show the Python traceback of an error.", "--debug", panel=SHOWN)]
 
 
@@ -181,8 +178,7 @@ class RunOptions:
     seed: Annotated[int | None, whole_option(panel=RUNS, help="Random seed; overrides the configs.")] = None
     jobs: Jobs = None
     backend: Annotated[
-        str,
-        choice_option("Where mechanisms run: loky (this machine), dask or ray.", BACKENDS, panel=PLACES),
+        str, choice_option("Where mechanisms run: loky (this machine), dask or ray.", BACKENDS, panel=PLACES)
     ] = BACKENDS[0]
     scheduler: Annotated[
         str | None,
@@ -212,8 +208,7 @@ class RunOptions:
     paper: Paper = PAPERS[0]
     quiet: Quiet = False
     verbose: Annotated[
-        bool,
-        option("Also show the evidence and the bounds of each audit on stderr.", "-v", "--verbose", panel=SHOWN),
+        bool, option("Also show the evidence and the bounds of each audit on stderr.", "-v", "--verbose", panel=SHOWN)
     ] = False
     debug: Debug = False
     shown: str = ""  # the output folder as the user wrote it; no option

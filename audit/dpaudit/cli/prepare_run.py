@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def check_claims(planned: Sequence[PlannedAudit], options: RunOptions) -> None:
 
 
 def prepare_folder(planned: Sequence[PlannedAudit], options: RunOptions, *, others: Sequence[str] = ()) -> None:
-    """Create the output folder, and refuse files that the command could not write."""
+    """Create the output folder, and refuse files that the command could not write; `others` are names in the folder."""
     shown = options.shown
     if os.path.isfile(options.output):
         raise NotReady(f"--output {shown}: is a file; name a folder, which will be created")
@@ -78,14 +78,13 @@ def prepare_folder(planned: Sequence[PlannedAudit], options: RunOptions, *, othe
             options.log_json.open("a").close()
         except OSError as error:
             raise NotReady(f"--log-json {options.log_json}: {error.strerror}") from None
-    problems = [f"{words}; remove it or use another -o" for name in others if (words := _unwritable(options, name))]
+    places = [("", name) for name in others]
     for one in planned:
-        name = one.config.name
         endings = ["json", *([] if options.no_pdf else ["pdf"]), *(["lock"] if one.config.mechanism.isolated else [])]
-        found = [words for ending in endings if (words := _unwritable(options, f"{name}.{ending}"))]
-        problems += [f"{one.file}:{one.line}: {words}; remove it or use another -o" for words in found]
-    if problems:
-        raise NotReady(*problems)
+        places += [(f"{one.file}:{one.line}: ", f"{one.config.name}.{ending}") for ending in endings]
+    problems = [(place, _unwritable(options, name)) for place, name in places]
+    if any(words for _, words in problems):
+        raise NotReady(*(f"{place}{words}; remove it or use another -o" for place, words in problems if words))
 
 
 def _unwritable(options: RunOptions, name: str) -> str:
@@ -112,38 +111,28 @@ def _is_of_others(folder: Path) -> bool:
     return bool(files)
 
 
-@contextlib.contextmanager
-def _sign_of_life(planned: PlannedAudit, options: RunOptions) -> Iterator[None]:
-    """Print what is being loaded if the `with` block takes long, because an import may hang."""
+def load(planned: PlannedAudit, options: RunOptions) -> tuple[Any, TradeoffFunction]:
+    """Load a mechanism and its claim; if that takes long, say what is being loaded, because an import may hang."""
     config = planned.config
     limit = "" if "timeout" in config.model_fields_set else "; `timeout:` in the config limits this time"
     what = planned.code or f"the mechanism of audit {config.name}"
     words = f"audit {config.name}: still loading {what}, after {_PATIENCE:g} s{limit}; Ctrl-C ends the command"
     timer = threading.Timer(_PATIENCE, lambda: None if options.quiet else say(words))
     timer.daemon = True
+    keep_stdout()
     timer.start()
     try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def load(planned: PlannedAudit, options: RunOptions) -> tuple[Any, TradeoffFunction]:
-    place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
-    keep_stdout()
-    try:
-        with (
-            _sign_of_life(planned, options),
-            foreign_code(),
-            contextlib.redirect_stdout(sys.stderr),
-        ):  # stdout is for results, and another program may read it
+        with foreign_code(), contextlib.redirect_stdout(sys.stderr):  # another program may read stdout
             mechanism, claim = planned.load()
         source_of(mechanism)  # read the source now, because the file may be edited before the audit begins
         return mechanism, claim
     except Exception as error:
         print_traceback(options.debug)
         reason = message_of(error) if isinstance(error, MechanismError | ValueError) else raised(error)
+        place = f"{planned.file}:{planned.code_line or planned.line}: audit {config.name}: mechanism"
         raise NotReady(f"{place}: {reason}", reason=reason, cause=_cause(error)) from None
+    finally:
+        timer.cancel()
 
 
 def _cause(error: BaseException) -> str:

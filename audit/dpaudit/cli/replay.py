@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,56 +12,46 @@ from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode, option, whol
 from dpaudit.cli.report import unreadable
 from dpaudit.cli.terminal import INCONCLUSIVE, code_of, complain, leave, print_traceback, refuse, say, show, waiting
 from dpaudit.settings import DEFAULTS, MIN_TRIALS, check_jobs
-
-if TYPE_CHECKING:
-    from dpaudit.engine.audit import Replay
-
-_Trials = Annotated[
-    int | None,
-    whole_option(
-        panel=RUNS,
-        least=MIN_TRIALS,
-        help="Number of fresh runs per dataset to count.  Default: derived from the result.",
-    ),
-]
-_Extend = Annotated[
-    bool,
-    option("Double the runs until the replay is conclusive, up to a factor of 64.", "--extend", panel=RUNS),
-]
-_Seed = Annotated[int | None, whole_option(panel=RUNS, help="Seed of the fresh runs; random if omitted.")]
-_Folder = Annotated[
-    Path | None,
-    option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES),
-]
-_Jobs = Annotated[
-    int | None, whole_option(panel=PLACES, help="Number of worker processes; -1 uses all cores.  Default: 1.")
-]
-_DryRun = Annotated[
-    bool,
-    option(
-        "List the code, the claim and the number of runs of the replay, without running it.", "--dry-run", panel=RUNS
-    ),
-]
-_Unlocked = Annotated[
-    bool,
-    option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS),
-]
-_Quiet = Annotated[bool, option("Hide progress; show only the result.", "-q", "--quiet", panel=SHOWN)]
+from dpaudit.text import SIGNS
 
 
 def replay(
     file: Annotated[
         Path, typer.Argument(metavar="RESULT.json", help="A result written by `dpaudit run` or by a test.")
     ],
-    trials: _Trials = None,
-    extend: _Extend = False,
-    seed: _Seed = None,
-    folder: _Folder = None,
-    jobs: _Jobs = None,
-    dry_run: _DryRun = False,
-    unlocked: _Unlocked = False,
+    trials: Annotated[
+        int | None,
+        whole_option(
+            "Number of fresh runs per dataset to count.  Default: derived from the result.",
+            least=MIN_TRIALS,
+            panel=RUNS,
+        ),
+    ] = None,
+    extend: Annotated[
+        bool, option("Double the runs until the replay is conclusive, up to a factor of 64.", "--extend", panel=RUNS)
+    ] = False,
+    seed: Annotated[int | None, whole_option("Seed of the fresh runs; random if omitted.", panel=RUNS)] = None,
+    folder: Annotated[
+        Path | None,
+        option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES),
+    ] = None,
+    jobs: Annotated[
+        int | None, whole_option("Number of worker processes; -1 uses all cores.  Default: 1.", panel=PLACES)
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        option(
+            "List the code, the claim and the number of runs of the replay, without running it.",
+            "--dry-run",
+            panel=RUNS,
+        ),
+    ] = False,
+    unlocked: Annotated[
+        bool,
+        option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS),
+    ] = False,
     no_code: NoCode = False,
-    quiet: _Quiet = False,
+    quiet: Annotated[bool, option("Hide progress; show only the result.", "-q", "--quiet", panel=SHOWN)] = False,
     debug: Debug = False,
 ) -> None:
     """Test the witness of a result on fresh runs, and report the old counts, the new counts and an exact p-value.
@@ -85,13 +75,15 @@ def replay(
         refuse(str(error))
     with waiting("loading", shown=not quiet):
         from dpaudit.cli.replay_file import plan_replay
+        from dpaudit.engine.replay_outcome import lines_of
         from dpaudit.result.model import AuditResult
+        from dpaudit.result.values import Verdict
         from dpaudit.running import MechanismError
 
     planned = None
     try:
         planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code, locked=not unlocked)
-        lines = [str(planned), *planned.runs(trials, extend=extend)]
+        lines = planned.described(trials, extend=extend)
         if dry_run:
             for line in (*lines, *(f"  {line}" for line in (planned.audit.inputs if planned.audit else ()))):
                 show(line)
@@ -110,19 +102,11 @@ def replay(
         if planned.audit is not None and planned.audit.lock is not None:
             say("the replay installs the exact packages of the audit; --unlocked lets the installer choose others")
         leave(INCONCLUSIVE)
-    show(_signed(found))
-    leave(code_of(violated=found.conclusive and found.refuted, broken=False, incomplete=not found.conclusive))
-
-
-def _signed(found: Replay) -> str:
-    """Return the text of a replay; its first and last lines begin with the signs of the old and the new verdict."""
-    from dpaudit.engine.replay_outcome import lines_of
-    from dpaudit.result.values import Verdict
-    from dpaudit.text import SIGNS
-
-    fresh = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
-    fresh = fresh if found.conclusive else Verdict.INCONCLUSIVE
+    verdict = Verdict.INCONCLUSIVE
+    if found.conclusive:
+        verdict = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
     lines = lines_of(found)
     lines[0] = f"{SIGNS[found.result.verdict.value].sign} {lines[0]}"
-    lines[-1] = f"{SIGNS[fresh.value].sign} {lines[-1]}"
-    return "\n".join(lines)
+    lines[-1] = f"{SIGNS[verdict.value].sign} {lines[-1]}"
+    show("\n".join(lines))
+    leave(code_of(violated=verdict is Verdict.VIOLATION, broken=False, incomplete=not found.conclusive))

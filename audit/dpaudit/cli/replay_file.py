@@ -34,17 +34,15 @@ class PlannedReplay:
     audit: PlannedAudit | None  # None if the audit belongs to a test
     warnings: tuple[str, ...] = ()  # why the replay may run other code or packages than the audit
 
-    def __str__(self) -> str:
-        return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
-
-    def runs(self, trials: int | None, *, extend: bool) -> list[str]:
-        """Return printable lines with the claim and the numbers of runs; none without a region to replay."""
-        witness = witness_with_region(self.result)
-        if witness is None:
-            return []
-        runs = runs_of_replay(self.result, witness, trials).describe(extend=extend)
-        name = one_line(self.result.name)
-        return [f"{name}: the replay tests the claim {self.result.claim.label}", f"{name}: the replay makes {runs}"]
+    def described(self, trials: int | None, *, extend: bool) -> list[str]:
+        """Return printable lines: the code and, if there is a region to replay, the claim and the number of runs."""
+        name, witness = one_line(self.result.name), witness_with_region(self.result)
+        lines = [f"{name}: the replay runs {self.code or 'no code outside dpaudit'}"]
+        if witness is not None:
+            runs = runs_of_replay(self.result, witness, trials).describe(extend=extend)
+            lines.append(f"{name}: the replay tests the claim {self.result.claim.label}")
+            lines.append(f"{name}: the replay makes {runs}")
+        return lines
 
     def run(
         self,

@@ -32,14 +32,10 @@ _Files = Annotated[
 def report(
     files: _Files,
     output: Annotated[
-        Path | None,
-        option("Document to write: .pdf, .html or .md.  Default: print.", "-o", "--output", metavar="FILE"),
+        Path | None, option("Document to write: .pdf, .html or .md.  Default: print.", "-o", "--output", metavar="FILE")
     ] = None,
     full: Annotated[bool, option("Give each of several audits all sections, on two pages each.", "--full")] = False,
-    paper: Annotated[
-        str,
-        choice_option("Size of the pages of a PDF.", PAPERS),
-    ] = PAPERS[0],
+    paper: Annotated[str, choice_option("Size of the pages of a PDF.", PAPERS)] = PAPERS[0],
 ) -> None:
     """Combine one or more results in one document, or print them.
 
@@ -63,8 +59,7 @@ def report(
 def site(
     files: _Files,
     output: Annotated[
-        Path,
-        option("Folder of the site, which is created if it does not exist.", "-o", "--output", metavar="DIR"),
+        Path, option("Folder of the site, which is created if it does not exist.", "-o", "--output", metavar="DIR")
     ],
     title: Annotated[
         str | None, option("Title of the index.  Default: Privacy audits.", "--title", metavar="TEXT")
@@ -119,28 +114,25 @@ def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
     """Return the results in files and folders, or end the command if a file is not a sound result."""
     from dpaudit.result.model import AuditResult
 
-    found = []
-    for file in [file for one in given for file in _results_in(one)]:
+    files: list[Path] = []
+    for path in given:
         try:
-            found.append((file, AuditResult.from_json(file)))
+            inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
+            for name, form in ((BISECTION, b'"dpaudit-bisection/'), (SWEEP, b'"dpaudit-sweep/')):
+                if path.is_dir() and (other := path / name).is_file() and form in other.read_bytes():
+                    inside.remove(other)  # otherwise an audit has this name
+        except OSError as error:  # for example, the name is too long
+            refuse(unreadable(path, error))
+        if not inside:
+            refuse(f"{path}: no result (NAME.json) in this folder; `dpaudit run` writes results")
+        files += inside
+    results = []
+    for file in files:
+        try:
+            results.append((file, AuditResult.from_json(file)))
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             refuse(unreadable(file, error))
-    return found
-
-
-def _results_in(given: Path) -> list[Path]:
-    try:
-        if not given.is_dir():
-            return [given]
-        found = sorted(given.glob("*.json"))
-        for name, form in ((BISECTION, b'"dpaudit-bisection/'), (SWEEP, b'"dpaudit-sweep/')):
-            # an audit may have this name, too
-            found = [file for file in found if file.name != name or not file.is_file() or form not in file.read_bytes()]
-    except OSError as error:  # for example, the name is too long
-        refuse(unreadable(given, error))
-    if not found:
-        refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
-    return found
+    return results
 
 
 def unreadable(file: Path, error: BaseException) -> str:
@@ -178,7 +170,14 @@ def reproduce(
     A region that cannot be written in plain Python is refused.  If the result does not hold the call or a dataset, the
     script has a place to fill in.
     """
-    _check(output, markdown=markdown)
+    if output is not None:
+        wanted = ".md" if markdown else ".py"
+        if output.suffix != wanted:
+            kind = "text for an issue tracker (--markdown)" if markdown else "a Python script"
+            refuse(f"--output {output}: the file is {kind}, so its name must end in {wanted}")
+        check_writable("--output", output)
+        if os.path.isdir(output):
+            refuse(f"--output {output}: this is a folder; name a file in it")
     with waiting("loading", shown=output is not None):
         from dpaudit.reproduce.literals import Unwritable
         from dpaudit.reproduce.script import as_markdown, script_of
@@ -211,15 +210,3 @@ def reproduce(
             f"the script makes {2 * script.runs:,} runs, and the audit needed up to {script.seconds / 60:,.0f} "
             "minutes for as many; you may change RUNS, but only before the first run"
         )
-
-
-def _check(output: Path | None, *, markdown: bool) -> None:
-    if output is None:
-        return
-    wanted = ".md" if markdown else ".py"
-    if output.suffix != wanted:
-        kind = "text for an issue tracker (--markdown)" if markdown else "a Python script"
-        refuse(f"--output {output}: the file is {kind}, so its name must end in {wanted}")
-    check_writable("--output", output)
-    if os.path.isdir(output):
-        refuse(f"--output {output}: this is a folder; name a file in it")

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dpaudit.cli.lookup import list_code
-from dpaudit.cli.options import (
-    RUNS,
-    SHOWN,
-    Configs,
-    NoCode,
-    Only,
-    RunOptions,
-    choice_option,
-    option,
-    with_run_options,
-)
+from dpaudit.cli.options import RUNS, SHOWN, Configs, NoCode, Only, RunOptions, choice_option, option, with_run_options
 from dpaudit.cli.terminal import code_of, drawn, leave, refuse, say, screen, waiting
-from dpaudit_reports import FORMATS
+from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from dpaudit.cli.runner import InOrder, Runner
+    from dpaudit.cli.runner import Runner
     from dpaudit.config import PlannedAudit
     from dpaudit.result.model import AuditResult
 
@@ -34,17 +24,14 @@ _With = Annotated[
     option("Version of a package; overrides the configs' `requires`.", "--with", metavar="PKG==VERSION", panel=RUNS),
 ]
 _DryRun = Annotated[
-    bool,
-    option("Check the configs and list their code, without running the code.", "--dry-run", panel=RUNS),
+    bool, option("Check the configs and list their code, without running the code.", "--dry-run", panel=RUNS)
 ]
 _Locked = Annotated[
-    bool,
-    option("Install exactly the packages in DIR/NAME.lock, which an earlier run wrote.", "--locked", panel=RUNS),
+    bool, option("Install exactly the packages in DIR/NAME.lock, which an earlier run wrote.", "--locked", panel=RUNS)
 ]
 _StopFirst = Annotated[bool, option("Stop at the first violation.", "-x", "--exitfirst", panel=RUNS)]
 _Form = Annotated[
-    str,
-    choice_option("Format of the results on stdout; messages go to stderr.", FORMATS, "--format", panel=SHOWN),
+    str, choice_option("Format of the results on stdout; messages go to stderr.", FORMATS, "--format", panel=SHOWN)
 ]
 
 
@@ -83,45 +70,29 @@ def run(
     if no_code and foreign:
         refuse("\n".join(["--no-code allows builtin mechanisms only:", *foreign]))
     if not dry_run:
-        policy, runner = _made(planned, options, stop_first=stop_first)
-        _show(policy, runner, form)
-        leave(_exit_code(runner))
+        leave(_exit_code(_made(planned, options, stop_first=stop_first, form=form)))
 
 
 def _made(
-    planned: Sequence[PlannedAudit], options: RunOptions, *, needs_all: bool = True, stop_first: bool = False
-) -> tuple[InOrder, Runner]:
-    """Make all audits, or refuse them before the first run."""
+    planned: Sequence[PlannedAudit],
+    options: RunOptions,
+    *,
+    needs_all: bool = True,
+    stop_first: bool = False,
+    form: str = "table",
+) -> Runner:
+    """Make all audits, or refuse them before the first run; show all results, and the name of the output folder."""
     with waiting("loading the audits", shown=not options.quiet and sys.stderr.isatty()):
         from dpaudit.cli.runner import InOrder
+        from dpaudit.running.processes import Run
+        from dpaudit_reports.formats import Audited, rendered
     policy = InOrder(planned, needs_all=needs_all, stop_first=stop_first)
-    return policy, policy.run(options)
-
-
-def _exit_code(runner: Runner) -> int:
-    from dpaudit.result.values import Verdict
-
-    results = runner.results
-    unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in results)
-    failed = any(outcome.result is None for outcome in runner.outcomes.values())
-    return code_of(
-        violated=any(result.violated for result in results),
-        broken=runner.broken,
-        incomplete=failed or unanswered or runner.unwritten or runner.interrupted,
-    )
-
-
-def _show(policy: InOrder, runner: Runner, form: str) -> None:
-    """Show all results on stdout, and the name of the output folder on stderr."""
-    from dpaudit_reports import rendered
-    from dpaudit_reports.formats import Audited, Run
-
-    quiet = runner.options.quiet
-    if policy.stopped and not quiet:
+    runner = policy.run(options)
+    if policy.stopped and not options.quiet:
         say("stopped at the first violation (-x); the later audits were not run")
     ended = "after the first violation (-x)" if policy.stopped else "the command was interrupted"
     audits = []
-    for one in policy.planned:
+    for one in planned:
         name = one.config.name
         outcome = runner.outcomes.get(name)
         audits.append(
@@ -137,22 +108,36 @@ def _show(policy: InOrder, runner: Runner, form: str) -> None:
             )
         )
     drawn(rendered(form, Run(audits=audits, together=runner.promise.words(runner.results)), screen()))
-    if not quiet and (to_open := _to_open(runner)):
-        say(f"results are in {runner.options.shown}{to_open}")
+    if not options.quiet and (to_open := _to_open(runner)):
+        say(f"results are in {options.shown}{to_open}")
+    return runner
+
+
+def _exit_code(runner: Runner) -> int:
+    from dpaudit.result.values import Verdict
+
+    results = runner.results
+    unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in results)
+    failed = any(outcome.result is None for outcome in runner.outcomes.values())
+    return code_of(
+        violated=any(result.violated for result in results),
+        broken=runner.broken,
+        incomplete=failed or unanswered or runner.unwritten or runner.interrupted,
+    )
 
 
 def _to_open(runner: Runner) -> str:
     """Return the name of a file to open: the report of the first violation, or of the first audit; "" if none is."""
     options = runner.options
-    written = [one for one in runner.results if one.name in runner.saved]
-    written = [one for one in written if runner.saved[one.name].parent == Path(options.shown)]
-    if not written:
+    here = [one for one in runner.results if one.name in runner.saved]
+    here = [one for one in here if runner.saved[one.name].parent == Path(options.shown)]
+    if not here:
         return ""
-    result = next((one for one in written if one.violated), written[0])
+    result = next((one for one in here if one.violated), here[0])
     pdf = runner.saved[result.name].with_suffix(".pdf")
     if options.no_pdf or not (options.output / pdf.name).is_file():
         return f"; to read one: dpaudit report {shlex.quote(str(runner.saved[result.name]))}"
-    return f"; open {pdf}" if len(written) == 1 else f"; each audit has a report, such as {pdf}"
+    return f"; open {pdf}" if len(here) == 1 else f"; each audit has a report, such as {pdf}"
 
 
 @with_run_options
@@ -175,8 +160,7 @@ def compare(
         ),
     ] = False,
     full: Annotated[
-        bool,
-        option("Add all sections of each audit to the document, on two pages each.", "--full", panel=SHOWN),
+        bool, option("Add all sections of each audit to the document, on two pages each.", "--full", panel=SHOWN)
     ] = False,
     *,
     options: RunOptions,
@@ -192,36 +176,28 @@ def compare(
 
     All audits share one guarantee.  The exit codes are those of `dpaudit run`.
     """
-    from dpaudit.config import read_configs, side_by_side, with_locks
-
     if not options.quiet:
         say("loading ...")
-    variants = side_by_side(read_configs(configs), with_)
-    if locked:
-        variants = dict(zip(variants, with_locks(variants.values(), options.output), strict=True))
-    policy, runner = _made(list(variants.values()), replace(options, no_pdf=True), needs_all=False)
-    _show(policy, runner, "table")
-    if runner.results:
-        _report_versions(variants, runner, options, full=full)
-    leave(_exit_code(runner))
-
-
-def _report_versions(
-    variants: Mapping[tuple[str, str], PlannedAudit], runner: Runner, options: RunOptions, *, full: bool
-) -> None:
     from dpaudit.cli.runner import write_file
+    from dpaudit.config import read_configs, side_by_side, with_locks
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.terminal import tables_text
 
-    audits: dict[str, dict[str, AuditResult]] = {}
-    missing: dict[tuple[str, str], str] = {}
-    for (name, version), variant in variants.items():
-        shown, outcome = audits.setdefault(name, {}), runner.outcomes.get(variant.config.name)
-        if outcome is not None and outcome.result is not None:
-            shown[version] = outcome.result
-        else:
-            missing[name, version] = "not run" if outcome is None else outcome.words
-    compared = comparison(audits, missing, full=full)
-    drawn(tables_text(compared, screen()))
-    if not options.no_pdf:
-        write_file("comparison.pdf", to_pdf(compared, paper=options.paper), options)
+    variants = side_by_side(read_configs(configs), with_)
+    if locked:
+        variants = dict(zip(variants, with_locks(variants.values(), options.output), strict=True))
+    runner = _made(list(variants.values()), replace(options, no_pdf=True), needs_all=False)
+    if runner.results:
+        audits: dict[str, dict[str, AuditResult]] = {}
+        missing: dict[tuple[str, str], str] = {}
+        for (name, version), variant in variants.items():
+            results, outcome = audits.setdefault(name, {}), runner.outcomes.get(variant.config.name)
+            if outcome is not None and outcome.result is not None:
+                results[version] = outcome.result
+            else:
+                missing[name, version] = "not run" if outcome is None else outcome.words
+        compared = comparison(audits, missing, full=full)
+        drawn(tables_text(compared, screen()))
+        if not options.no_pdf:
+            write_file("comparison.pdf", to_pdf(compared, paper=options.paper), options)
+    leave(_exit_code(runner))

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from dpaudit.cli.one_audit import End, EventLog, Outcome, Task, Workers, close_workers, ended_line, make, status_line
+from dpaudit.cli.one_audit import End, EventLog, Outcome, Task, Workers, close_workers, make
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
-from dpaudit.cli.terminal import command_line, complain, print_traceback, say
+from dpaudit.cli.terminal import command_line, complain, drawn_line, is_terminal, print_traceback, say
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.result.atomic_write import remove_placed, write_placed
 from dpaudit.result.files import as_text
@@ -28,7 +30,9 @@ from dpaudit.running.backends import BackendError, backend
 from dpaudit.running.foreign import own_error_state
 from dpaudit.running.mechanisms import IsolatedMechanism
 from dpaudit.running.outcomes import message_of
-from dpaudit.text import WarningCode, has_code, joined, one_line
+from dpaudit.text import SIGNS, WarningCode, has_code, joined, one_line
+
+_QUIET_INTERVAL = 30.0  # seconds between two lines about several audits, each of which has a line at its end
 
 
 class Policy(Protocol):
@@ -56,8 +60,8 @@ class Here:
         self.tasks.append(task)
 
     def ended(self, seconds: float) -> list[tuple[Task, Outcome]]:
-        task, of = self.tasks.pop(), self._runner
-        return [(task, make(task, of.options, of.promise, self._log, shown=not of.options.quiet))]
+        task, options = self.tasks.pop(), self._runner.options
+        return [(task, make(task, options, self._runner.promise, self._log, shown=not options.quiet))]
 
     def interrupt(self) -> list[tuple[Task, Outcome]]:
         return []
@@ -118,14 +122,19 @@ class Runner:
                 say(f"interrupted; the later audits were not run{how}: {again}")
 
     def _loop(self, policy: Policy, running: Workers | Here) -> None:
-        line = status_line(shown=not self.options.quiet and self.at_once > 1)
+        several = not self.options.quiet and self.at_once > 1  # one audit shows its own progress
+        said = time.monotonic()
         while True:
             while running.free and (task := policy.next()) is not None:
                 running.start(task)
             if not running.tasks:
                 return
-            names = ", ".join(one_line(task.name) for task in running.tasks)
-            with line(f"{self.status()}{names}"):
+            line = self.status() + ", ".join(one_line(task.name) for task in running.tasks)
+            terminal = several and is_terminal(sys.stderr)
+            if several and not terminal and time.monotonic() - said >= _QUIET_INTERVAL:
+                said = time.monotonic()
+                say(line)
+            with drawn_line(line) if terminal else contextlib.nullcontext():
                 ended = running.ended(seconds=1.0)  # then the line is updated
             self._keep_all(policy, ended)
             if any(outcome.end is End.INTERRUPTED for _, outcome in ended):
@@ -145,55 +154,52 @@ class Runner:
                 policy.ended(task, outcome)
 
     def _keep(self, task: Task, result: AuditResult) -> None:
-        """Report a result, and write it."""
-        if not self.options.quiet:
-            say(ended_line(task.number + 1, task.audits, result))
-        if self.options.verbose:
+        """Report a result and its warnings, and write it."""
+        options, name = self.options, result.name
+        if not options.quiet:
+            verdict = SIGNS[result.verdict.value].shown()
+            cost = f"{result.trials_used:,} runs  {result.elapsed_s:.1f} s"
+            say(f"{task.place}  {one_line(name)}  {verdict}  {cost}")
+        if options.verbose:
             say(str(result))
-        earlier = (self.options.output / f"{result.name}.json").exists() and task.part is None
-        place = write_result(result, self.options)
-        here = place == self.options.output
+        earlier = (options.output / f"{name}.json").exists() and task.part is None
+        place = write_result(result, options)
+        here = place == options.output
         self.unwritten = self.unwritten or not here
         if place is not None:
-            self.saved[result.name] = (Path(self.options.shown) if here else place) / f"{result.name}.json"
+            self.saved[name] = (Path(options.shown) if here else place) / f"{name}.json"
         if earlier and not here:
-            say(f"{result.name}.json in {self.options.shown} still holds the result of an earlier run")
-        elif earlier and not self.options.quiet:
-            say(f"{result.name}.json replaced the result of an earlier run")
+            say(f"{name}.json in {options.shown} still holds the result of an earlier run")
+        elif earlier and not options.quiet:
+            say(f"{name}.json replaced the result of an earlier run")
         if task.part is None or result.violated:  # a sweep would repeat the warnings in each round
-            self._warn(task, result)
-
-    def _warn(self, task: Task, result: AuditResult) -> None:
-        """Print a result's warnings; if no violation was found, --quiet hides those that do not concern the verdict."""
-        quiet = self.options.quiet
-        for warning in result.warnings:
-            if not quiet or result.verdict is not Verdict.NO_VIOLATION or not has_code(warning, WarningCode.HARMLESS):
-                say(f"{task.planned.address}: {joined(warning) if quiet else warning}")
+            about_verdict = result.verdict is not Verdict.NO_VIOLATION  # otherwise --quiet hides harmless warnings
+            for warning in result.warnings:
+                if not options.quiet:
+                    say(f"{task.planned.address}: {warning}")
+                elif about_verdict or not has_code(warning, WarningCode.HARMLESS):
+                    say(f"{task.planned.address}: {joined(warning)}")
 
 
 def write_result(result: AuditResult, options: RunOptions) -> Path | None:
     """Write the JSON and the PDF; return the folder of the JSON, or None if it could not be written anywhere."""
-    kept = False
-
-    def write_json() -> None:
-        write_placed(options.output / f"{result.name}.json", as_text(result.to_dict()))
-
+    file, written = options.output / f"{result.name}.json", False
     try:
-        write_json()
-        kept = True
+        write_placed(file, as_text(result.to_dict()))
+        written = True
         if not options.no_pdf:
             from dpaudit_reports import to_pdf
 
-            write_placed(options.output / f"{result.name}.pdf", to_pdf([result], paper=options.paper))
+            write_placed(file.with_name(f"{result.name}.pdf"), to_pdf([result], paper=options.paper))
     except KeyboardInterrupt:
-        if not kept:  # an interruption must not discard the measurement
+        if not written:  # an interruption must not discard the measurement
             with contextlib.suppress(Exception):
-                write_json()
+                write_placed(file, as_text(result.to_dict()))
         raise
     except Exception as error:
         print_traceback(options.debug)
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {message_of(error)}"
-        if kept:
+        if written:
             say(f"the PDF of {result.name} could not be written: {reason}; the JSON is in {options.shown}")
             return options.output
         rescued = _rescued(result)
@@ -201,16 +207,6 @@ def write_result(result: AuditResult, options: RunOptions) -> Path | None:
         say(f"the result of {result.name} could not be written to {options.shown}: {reason}{where}")
         return None if rescued is None else rescued.parent
     return options.output
-
-
-def write_file(name: str, content: str | bytes, options: RunOptions) -> bool:
-    """Write a file to the output folder; return whether that succeeded.  An error is reported, and ends nothing."""
-    try:
-        write_placed(options.output / name, content)
-    except OSError as error:
-        say(f"{options.shown}/{name} could not be written: {error.strerror}")
-        return False
-    return True
 
 
 def _rescued(result: AuditResult) -> Path | None:
@@ -226,8 +222,18 @@ def _rescued(result: AuditResult) -> Path | None:
     return None
 
 
+def write_file(name: str, content: str | bytes, options: RunOptions) -> bool:
+    """Write a file to the output folder; return whether that succeeded.  An error is reported, and ends nothing."""
+    try:
+        write_placed(options.output / name, content)
+    except OSError as error:
+        say(f"{options.shown}/{name} could not be written: {error.strerror}")
+        return False
+    return True
+
+
 class InOrder:
-    """Makes each audit once; with `stop_first`, up to the first violation."""
+    """The policy of `run` and `compare`: makes each audit once; with `stop_first`, up to the first violation."""
 
     def __init__(self, planned: Sequence[PlannedAudit], *, needs_all: bool = True, stop_first: bool = False) -> None:
         self.planned, self._needs_all, self._stop_first = planned, needs_all, stop_first
@@ -265,16 +271,14 @@ def loaded(
     tasks = []
     for number, (one, confidence) in enumerate(zip(planned, confidences, strict=False)):
         try:
-            mechanism, claim = load(one, options)
+            both = load(one, options)
         except NotReady as error:
             if failed is None:
                 raise
             say(str(error))
             failed[one.config.name] = Outcome(end=End.NOT_READY, reason=error.reason)
             continue
-        tasks.append(
-            Task(number=number, audits=len(planned), planned=one, confidence=confidence, loaded=(mechanism, claim))
-        )
+        tasks.append(Task(number=number, audits=len(planned), planned=one, confidence=confidence, loaded=both))
     for task in tasks:
         mechanism = task.loaded and task.loaded[0]
         if isinstance(mechanism, IsolatedMechanism) and task.planned.lock is None:

@@ -26,8 +26,6 @@ TWO = ("scores0", "scores1")  # arrays of an NPZ file
 _COINS = dict.fromkeys(("1", "1.0", "true", "t", "yes"), 1) | dict.fromkeys(("0", "0.0", "false", "f", "no"), 0)
 _BETWEEN = (",", ";", "\t")  # separators of columns
 _QUICK = 2**32  # maximum size of a file in bytes that is read in one step, which keeps a long line in memory
-_COLUMNS = 100  # number of columns in which a misspelt name is searched
-
 
 Row = tuple[int, Any, Any, list[Any]]  # line, score, inclusion, and run if there is one
 
@@ -99,30 +97,26 @@ def _cells(rows: Any) -> Iterator[Row]:
     header = [name.strip() for name in next(rows, [])]
     if not header:
         raise ValueError(f"is empty; it must have a header with the columns {SCORE} and {INCLUDED}")
-    if SCORE not in header and all(map(_is_number, header)):
-        raise ValueError(f"has no header; add a first line that names the columns, such as {SCORE},{INCLUDED}")
+    if SCORE not in header:
+        try:
+            list(map(float, header))
+        except ValueError:
+            pass  # `_place` explains what is missing
+        else:
+            raise ValueError(f"has no header; add a first line that names the columns, such as {SCORE},{INCLUDED}")
     places = [_place(header, name) for name in (SCORE, INCLUDED, *([RUN] if RUN in header else []))]
-    for row in rows:
-        if row and len(row) != len(header):
+    for row in filter(None, rows):
+        if len(row) != len(header):
             raise ValueError(f"line {rows.line_num} has {len(row)} columns, but the header has {len(header)}")
-        if row:
-            score, included, *run = (row[place] for place in places)
-            yield rows.line_num, score, included, run
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+        score, included, *run = (row[place] for place in places)
+        yield rows.line_num, score, included, run
 
 
 def _place(names: Sequence[str], name: str) -> int:
     if name not in names:
-        meant = nearest(name, names[:_COLUMNS])
+        meant = nearest(name, names)
         hint = f"; is it {meant!r}?" if meant else ""
-        listed = shortened(", ".join(names[:_COLUMNS]) or "no columns", 150)
+        listed = shortened(", ".join(names) or "no columns", 150)
         meaning = "; it must be 1 for included canaries and for runs on d1, and 0 for the others" * (name == INCLUDED)
         raise ValueError(f"there is no column {name!r} among {listed}{hint}{meaning}")
     if names.count(name) > 1:
@@ -131,21 +125,20 @@ def _place(names: Sequence[str], name: str) -> int:
 
 
 def _json_lines(path: Path) -> ScoresFile:
+    def rows() -> Iterator[Row]:
+        for number, line in enumerate(_lines(text), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {number} is not valid JSON: {error}") from None
+            if not isinstance(row, dict) or not {SCORE, INCLUDED} <= row.keys():
+                raise ValueError(f"line {number}: must be an object with {SCORE!r} and {INCLUDED!r}")
+            yield number, row[SCORE], row[INCLUDED], [row[RUN]] if RUN in row else []
+
     with io.TextIOWrapper(open_foreign(path), encoding="utf-8-sig") as text:
-        return _of_rows(_objects(text))
-
-
-def _objects(text: io.TextIOWrapper) -> Iterator[Row]:
-    for number, line in enumerate(_lines(text), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"line {number} is not valid JSON: {error}") from None
-        if not isinstance(row, dict) or not {SCORE, INCLUDED} <= row.keys():
-            raise ValueError(f"line {number}: must be an object with {SCORE!r} and {INCLUDED!r}")
-        yield number, row[SCORE], row[INCLUDED], [row[RUN]] if RUN in row else []
+        return _of_rows(rows())
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -253,33 +246,26 @@ def _parquet(path: Path) -> ScoresFile:
     for name in columns:
         if table.column(name).null_count:
             raise ValueError(f"row {table.column(name).is_null().index(True).as_py() + 1}: {name} is null")
-    scores = _numbers(_cast(arrow, table.column(SCORE)).to_numpy(), SCORE)
-    coins = table.column(INCLUDED)
-    if _is_text(arrow, coins.type):
+
+    def is_text(column: Any) -> bool:
+        kind, types = column.type, arrow.types
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+    scores, coins, runs = table.column(SCORE), table.column(INCLUDED), None
+    if is_text(scores) or arrow.types.is_decimal(scores.type):
+        try:
+            scores = scores.cast(arrow.string()).cast(arrow.float64())
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{SCORE} must be numbers: {error}") from None
+    if is_text(coins):
         coins = arrow.chunked_array([[_coin(coin, f"row {row}") for row, coin in enumerate(coins.to_pylist(), 1)]])
-    included = _numbers(coins.to_numpy(), INCLUDED)
-    return _by_coin(scores, included, _labels(arrow, table.column(RUN)) if RUN in names else None)
-
-
-def _is_text(arrow: Any, kind: Any) -> bool:
-    kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
-    return bool(arrow.types.is_string(kind) or arrow.types.is_large_string(kind) or arrow.types.is_string_view(kind))
-
-
-def _cast(arrow: Any, column: Any) -> Any:
-    """Return scores that are text or decimals as floats."""
-    if not (_is_text(arrow, column.type) or arrow.types.is_decimal(column.type)):
-        return column
-    try:
-        return column.cast(arrow.string()).cast(arrow.float64())
-    except arrow.ArrowInvalid as error:
-        raise ValueError(f"{SCORE} must be numbers: {error}") from None
-
-
-def _labels(arrow: Any, runs: Any) -> Any:
-    if arrow.types.is_floating(runs.type):
-        raise ValueError(f"{RUN} must be one whole number or text for each score, got {runs.type}")
-    return runs.cast(arrow.string()).combine_chunks().dictionary_encode().indices.to_numpy()
+    if RUN in names:
+        runs = table.column(RUN)
+        if arrow.types.is_floating(runs.type):
+            raise ValueError(f"{RUN} must be one whole number or text for each score, got {runs.type}")
+        runs = runs.cast(arrow.string()).combine_chunks().dictionary_encode().indices.to_numpy()
+    return _by_coin(_numbers(scores.to_numpy(), SCORE), _numbers(coins.to_numpy(), INCLUDED), runs)
 
 
 _READERS: dict[str, Callable[[Path], ScoresFile]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,43 +13,8 @@ from dpaudit.cli.terminal import code_of, leave, refuse, show, waiting
 from dpaudit.settings import DEFAULTS, check_confidence
 from dpaudit.text import nearest
 
-if TYPE_CHECKING:
-    from dpaudit.result.model import AuditResult
-
-_Independence = Annotated[
-    str | None,
-    typer.Option(
-        metavar="runs|canaries|none",
-        autocompletion=completing(("runs", "canaries", "none")),
-        help="What the verdict assumes.  none: only that canaries were included at random.  canaries: also that they "
-        "do not influence each other's scores.  runs: each score comes from its own run.  Choose before you see the "
-        "scores.  Default: none.",
-    ),
-]
-_Inclusion = Annotated[
-    str,
-    typer.Option(
-        metavar="coins|fixed_number",
-        autocompletion=completing(("coins", "fixed_number")),
-        help="coins: a fair coin decided on each canary.  fixed_number: a fixed number of canaries was sampled.",
-    ),
-]
-
 _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
-
-_Claim = Annotated[
-    str | None, option('The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.', metavar="CLAIM")
-]
-_Confidence = Annotated[float, number_option(help="Confidence of the audit, between 0 and 1.")]
-_Delta = Annotated[float | None, number_option(help="Delta of the bounds.  Default: that of the claim, or 1e-5.")]
-_Assuming = Annotated[
-    str | None,
-    option('Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".', metavar="FAMILY"),
-]
-_Output = Annotated[
-    Path | None, option("Write the result: .json, .pdf, .html or .md.", "-o", "--output", metavar="FILE")
-]
 
 
 def scores(
@@ -60,14 +25,39 @@ def scores(
             help="CSV, Parquet, JSON lines or NPZ with columns 'score' and 'included'; for several runs also 'run'.",
         ),
     ],
-    independence: _Independence = None,
-    included_at_random: _Inclusion = "coins",
-    claim: _Claim = None,
-    confidence: _Confidence = DEFAULTS.confidence,
-    delta: _Delta = None,
-    assuming: _Assuming = None,
-    seed: Annotated[int | None, whole_option(help="Random seed for the order of equal scores.")] = None,
-    output: _Output = None,
+    independence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="runs|canaries|none",
+            autocompletion=completing(("runs", "canaries", "none")),
+            help="What the verdict assumes.  none: only that canaries were included at random.  canaries: also that "
+            "they do not influence each other's scores.  runs: each score comes from its own run.  Choose before you "
+            "see the scores.  Default: none.",
+        ),
+    ] = None,
+    included_at_random: Annotated[
+        str,
+        typer.Option(
+            metavar="coins|fixed_number",
+            autocompletion=completing(("coins", "fixed_number")),
+            help="coins: a fair coin decided on each canary.  fixed_number: a fixed number of canaries was sampled.",
+        ),
+    ] = "coins",
+    claim: Annotated[
+        str | None, option('The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.', metavar="CLAIM")
+    ] = None,
+    confidence: Annotated[float, number_option("Confidence of the audit, between 0 and 1.")] = DEFAULTS.confidence,
+    delta: Annotated[float | None, number_option("Delta of the bounds.  Default: that of the claim, or 1e-5.")] = None,
+    assuming: Annotated[
+        str | None,
+        option(
+            'Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".', metavar="FAMILY"
+        ),
+    ] = None,
+    seed: Annotated[int | None, whole_option("Random seed for the order of equal scores.")] = None,
+    output: Annotated[
+        Path | None, option("Write the result: .json, .pdf, .html or .md.", "-o", "--output", metavar="FILE")
+    ] = None,
 ) -> None:
     """Audit a claim, or only measure the privacy loss, with a file of scores of runs or canaries.
 
@@ -89,6 +79,8 @@ def scores(
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
         from dpaudit.engine.scores import audit_scores
+        from dpaudit.result.values import Verdict
+        from dpaudit.rounding import lower
 
     _check_design(independence, included_at_random)
     _check_values(claim, confidence, delta, assuming, output)
@@ -112,16 +104,26 @@ def scores(
                 seed=seed,
                 name=file.stem,
             )
-            lines = _lines(result, delta, assuming)
-        if output is not None:
-            _write(result, output)
+            lines = [result.summary(delta)]
+            if assuming is not None:
+                at = result.bounds[0].delta if delta is None and result.bounds else delta or 0.0
+                bound = result.assumed_bound(at, assuming)
+                lines.append(f"  epsilon >= {lower(bound)} at delta = {at:g}, assuming that {bound.assumption}")
+        if output is not None and output.suffix == ".json":
+            result.to_json(output)
+        elif output is not None:
+            from dpaudit_reports import write_report
+
+            write_report([result], output)
     except BadScores as error:
         refuse(f"{error}{file_meant(file, _SCORES)}")
     except (ValueError, TypeError, ImportError, OSError) as error:
         refuse(_with_options(str(error)))
     for line in lines:
-        show(line)
-    leave(_exit_code(result))
+        show(_with_options(line))
+    # a measurement is complete if its bounds are valid
+    complete = result.bounds_valid if result.measurement else result.verdict is not Verdict.INCONCLUSIVE
+    leave(code_of(violated=result.violated, broken=False, incomplete=not complete))
 
 
 def _check_values(
@@ -156,24 +158,23 @@ def _check_values(
 
 
 def _check_design(independence: str | None, inclusion: str) -> None:
+    """Refuse an invalid design, and explain the valid ones."""
     from dpaudit.engine.score_design import CHOICES, DESIGNS
 
     choices = {choice or "none": words for choice, words in CHOICES.items()}
-    _check_explained("--independence", independence or "none", choices)
-    _check_explained("--included-at-random", inclusion, DESIGNS)
+    for option_, given, known in (
+        ("--independence", independence or "none", choices),
+        ("--included-at-random", inclusion, DESIGNS),
+    ):
+        if given not in known:
+            *others, last = known
+            lines = [f"  {choice}: {words}" for choice, words in known.items()]
+            message = f"{option_} must be {', '.join(others)} or {last}; got {given!r}{_meant(given, known)}"
+            refuse("\n".join([message, *lines]))
     if independence == "runs" and inclusion != "coins":
         refuse(
             "--included-at-random is allowed only for canaries; remove this option, or choose another --independence"
         )
-
-
-def _check_explained(option: str, given: str, choices: dict[str, str]) -> None:
-    """Refuse an invalid value of an option, and explain the valid values."""
-    if given not in choices:
-        *others, last = choices
-        got = f"got {given!r}{_meant(given, choices)}"
-        lines = [f"  {choice}: {words}" for choice, words in choices.items()]
-        refuse("\n".join([f"{option} must be {', '.join(others)} or {last}; {got}", *lines]))
 
 
 def _meant(given: str, known: Iterable[str]) -> str:
@@ -181,35 +182,7 @@ def _meant(given: str, known: Iterable[str]) -> str:
     return f"; did you mean {meant}?" if meant else ""
 
 
-def _lines(result: AuditResult, delta: float | None, assuming: str | None) -> list[str]:
-    from dpaudit.rounding import lower
-
-    lines = [result.summary(delta)]
-    if assuming is not None:
-        at = result.bounds[0].delta if delta is None and result.bounds else delta or 0.0
-        bound = result.assumed_bound(at, assuming)
-        lines.append(f"  epsilon >= {lower(bound)} at delta = {at:g}, assuming that {bound.assumption}")
-    return [_with_options(line) for line in lines]
-
-
-def _write(result: AuditResult, output: Path) -> None:
-    if output.suffix == ".json":
-        result.to_json(output)
-        return
-    from dpaudit_reports import write_report
-
-    write_report([result], output)
-
-
 def _with_options(line: str) -> str:
     """Replace arguments of Python in a message by options."""
     line = line.replace('included_at_random="fixed_number"', "--included-at-random fixed_number")
     return line.replace("independence=None", "--independence none")
-
-
-def _exit_code(result: AuditResult) -> int:
-    """Return the exit code of a result; a measurement is complete if its bounds are valid."""
-    from dpaudit.result.values import Verdict
-
-    complete = result.bounds_valid if result.measurement else result.verdict is not Verdict.INCONCLUSIVE
-    return code_of(violated=result.violated, broken=False, incomplete=not complete)

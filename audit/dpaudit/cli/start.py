@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -13,17 +14,19 @@ import typer
 from dpaudit.cli.options import check_writable, choice_option
 from dpaudit.cli.terminal import refuse, say, show
 
-_HEAD = """\
-# {title}  Run it with: dpaudit run {{file}}
+_CONFIG = """\
+# {title}  Run it with: dpaudit run {file}
 name: my-audit
 source: where the claim is made, e.g. a URL   # shown in the report
 
-"""
-
-_CLAIM = """\
 # The claim about every pair of neighbouring datasets; `dpaudit list claims` shows all kinds.
 claim: {claim}
 
+{mechanism}
+{pairs}\
+trials: {trials}      # maximum number of runs per dataset; the audit stops earlier if the claim is refuted
+confidence: 0.999   # a true claim is reported as violated with probability at most 1 - confidence
+expect: no violation   # optional; the results table shows whether the verdict is the expected one
 """
 
 _PAIRS = """\
@@ -33,12 +36,6 @@ _PAIRS = """\
 pairs:
   - {d0: [0, 0, 1], d1: [0, 1, 1], relation: replace_one}
 
-"""
-
-_TAIL = """\
-trials: {trials}      # maximum number of runs per dataset; the audit stops earlier if the claim is refuted
-confidence: 0.999   # a true claim is reported as violated with probability at most 1 - confidence
-expect: no violation   # optional; the results table shows whether the verdict is the expected one
 """
 
 _FUNCTION = '''\
@@ -74,47 +71,48 @@ for line in sys.stdin:
 '''
 
 
-def _config(title: str, claim: str, mechanism: str, pairs: str = _PAIRS, trials: str = "100000") -> str:
-    head, tail = _HEAD.format(title=title), _TAIL.format(trials=trials)
-    return f"{head}{_CLAIM.format(claim=claim)}{mechanism}\n{pairs}{tail}"
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    """A kind of audit; the files that its config names are written beside it."""
+
+    title: str
+    claim: str
+    mechanism: str
+    pairs: str = _PAIRS
+    trials: str = "100000"
+    files: dict[str, str] = field(default_factory=dict)
 
 
-CASES: dict[str, tuple[str, dict[str, str]]] = {
-    "builtin": (
-        _config(
-            "An audit of one mechanism.",
-            "gaussian(mu=1)",
-            """\
+CASES = {
+    "builtin": _Case(
+        title="An audit of one mechanism.",
+        claim="gaussian(mu=1)",
+        mechanism="""\
 mechanism:
   builtin: gaussian               # `dpaudit list mechanisms` shows all; or name your own code:
   params: {sigma: 1.0}
   # python: my_module.py:release  # a function (dataset, rng) -> output in a file beside this config
   # batched: true                 # the function takes (dataset, n, rng) and returns n outputs
 """,
-        ),
-        {},
     ),
-    "python": (
-        _config(
-            "An audit of a Python function.",
-            "gaussian(mu=1)",
-            """\
+    "python": _Case(
+        title="An audit of a Python function.",
+        claim="gaussian(mu=1)",
+        mechanism="""\
 mechanism:
   python: my_mechanism.py:release   # a function (dataset, rng) -> output in a file beside this config
   # params: {scale: 1.0}            # if given, the name is a class or a factory, which is called once with them
   # requires: [numpy==2.2.6]        # if given, the code runs in a separate environment with these packages
 """,
-        ),
-        {"my_mechanism.py": _FUNCTION},
+        files={"my_mechanism.py": _FUNCTION},
     ),
-    "search": (
-        _config(
-            "An audit that searches for a revealing pair.",
-            "gaussian(mu=1)",
-            """\
+    "search": _Case(
+        title="An audit that searches for a revealing pair.",
+        claim="gaussian(mu=1)",
+        mechanism="""\
 mechanism: {python: my_mechanism.py:release}   # a function (dataset, rng) -> output in a file beside this config
 """,
-            """\
+        pairs="""\
 # A dozen pairs that have exposed other mechanisms: extreme records, duplicates and empty datasets.
 pairs:
   - search:
@@ -124,31 +122,27 @@ pairs:
       out_of_domain: false        # true: also values beyond the bounds, NaN and None
 
 """,
-        ),
-        {"my_mechanism.py": _FUNCTION},
+        files={"my_mechanism.py": _FUNCTION},
     ),
-    "files": (
-        _config(
-            "An audit with a dataset in a file.",
-            "pure(epsilon=1)",
-            """\
+    "files": _Case(
+        title="An audit with a dataset in a file.",
+        claim="pure(epsilon=1)",
+        mechanism="""\
 mechanism: {python: my_mechanism.py:release}   # a function (rows, rng) -> output in a file beside this config
 """,
-            """\
+        pairs="""\
 # The mechanism receives the rows of people.csv as dictionaries.  Records are counted from 0.
 pairs:
   - {d0: people.csv, d1: {drop: 2}}
   - {d0: people.csv, d1: {replace: {2: {age: 0}}}}
 
 """,
-        ),
-        {"my_mechanism.py": _TABLE_FUNCTION, "people.csv": "name,age\nAda,36\nBo,7\nCy,100\n"},
+        files={"my_mechanism.py": _TABLE_FUNCTION, "people.csv": "name,age\nAda,36\nBo,7\nCy,100\n"},
     ),
-    "library": (
-        _config(
-            "An audit of a mechanism of OpenDP, which states its own claim: pip install opendp.",
-            "from mechanism",
-            """\
+    "library": _Case(
+        title="An audit of a mechanism of OpenDP, which states its own claim: pip install opendp.",
+        claim="from mechanism",
+        mechanism="""\
 mechanism:
   library: opendp                 # or diffprivlib, pydp, smartnoise_sql
   call: make_laplace
@@ -159,31 +153,26 @@ mechanism:
   d_in: 1                         # the largest distance between neighbours
   # requires: [opendp==0.14.2]    # if given, this version runs in a separate environment
 """,
-            "pairs: [{from_library: true}]   # neighbours that fit the library's domain and metric\n\n",
-        ),
-        {},
+        pairs="pairs: [{from_library: true}]   # neighbours that fit the library's domain and metric\n\n",
     ),
-    "command": (
-        _config(
-            "An audit of a program in any language.",
-            "gaussian(mu=1)",
-            """\
+    "command": _Case(
+        title="An audit of a program in any language.",
+        claim="gaussian(mu=1)",
+        mechanism="""\
 mechanism:
   command: [python3, my_program.py]   # a program that answers JSON requests, see the page about mechanisms
 """,
-        ),
-        {"my_program.py": _PROGRAM},
+        files={"my_program.py": _PROGRAM},
     ),
-    "training": (
-        _config(
-            "An audit of private training, with a trainer in numpy.",
-            "from mechanism",
-            """\
+    "training": _Case(
+        title="An audit of private training, with a trainer in numpy.",
+        claim="from mechanism",
+        mechanism="""\
 mechanism:
   builtin: dp_gd                  # `dpaudit list mechanisms` shows other trainers, right and wrong
   params: {noise_multiplier: 3.0, steps: 9}
 """,
-            """\
+        pairs="""\
 # The target is a Dirac record, whose gradient uses one weight that no other record uses.
 pairs:
   - d0: {features: [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]], labels: [0, 1, 1, 0]}
@@ -191,19 +180,15 @@ pairs:
     relation: add_remove
 
 """,
-            "500   ",
-        ),
-        {},
+        trials="500   ",
     ),
 }
-"""For each case the config, in which {file} stands for its name, and the other files by name."""
 
 
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The config file to write.")] = Path("audit.yaml"),
     case: Annotated[
-        str,
-        choice_option("What is audited.  Files that the config names are written beside it.", CASES, "--for"),
+        str, choice_option("What is audited.  Files that the config names are written beside it.", CASES, "--for")
     ] = next(iter(CASES)),
 ) -> None:
     """Write an example config with comments, which runs unchanged.
@@ -212,9 +197,9 @@ def init(
     library, a program in any language, and private training.
     """
     check_writable("", file)
-    config, others = CASES[case]
-    files = {file: config.replace("{file}", shlex.quote(str(file)))}
-    files |= {file.parent / name: content for name, content in others.items()}
+    chosen = CASES[case]
+    files = {file: _CONFIG.format(file=shlex.quote(str(file)), **vars(chosen))}
+    files |= {file.parent / name: content for name, content in chosen.files.items()}
     for path in files:
         if os.path.lexists(path):
             refuse(f"{path} already exists; choose another file name or another folder")

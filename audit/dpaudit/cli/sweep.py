@@ -18,7 +18,7 @@ from dpaudit.cli.terminal import code_of, drawn, leave, refuse, say, screen, sho
 from dpaudit.settings import BACKENDS, cores
 
 if TYPE_CHECKING:
-    from dpaudit.cli.sweep_cells import Sweeping
+    from dpaudit.result.command_outcomes import Sweep
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -49,10 +49,7 @@ _Jobs = Annotated[
         "on one core.  With dask or ray, number of worker processes of one cell.",
     ),
 ]
-_DryRun = Annotated[
-    bool,
-    option("List the cells and their code, without running the code.", "--dry-run", panel=RUNS),
-]
+_DryRun = Annotated[bool, option("List the cells and their code, without running the code.", "--dry-run", panel=RUNS)]
 
 
 @with_run_options
@@ -98,6 +95,7 @@ def sweep(
         from dpaudit.cli.prepare_run import prepare_folder
         from dpaudit.cli.sweep_cells import Sweeping
         from dpaudit.config.sweeps import planned_sweep
+        from dpaudit.result.command_outcomes import CellState
     plan = planned_sweep(library, with_ or [], only or [], options.trials)
     if dry_run:
         list_code(cell.planned for cell in plan.cells)
@@ -108,11 +106,20 @@ def sweep(
     with _sole_use(options):
         sweeping = Sweeping(plan, seconds, options)
         sweeping.run()
-        if not sweeping.runner.interrupted and all(row.result is None for row in sweeping.rows):
+        runner, outcome = sweeping.runner, sweeping.outcome
+        if not runner.interrupted and all(row.result is None for row in sweeping.rows):
             say(f"the reasons are in {options.shown}/{SWEEP}")
             refuse(f"no cell of {library} could be audited; see the messages above")
-        _report(sweeping, options)
-    leave(_exit_code(sweeping))
+        written = _report(outcome, options)
+    leave(
+        code_of(
+            violated=bool(outcome.of(CellState.VIOLATION)),
+            broken=runner.broken,
+            incomplete=bool(outcome.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED))
+            or (runner.interrupted or runner.unwritten or not written)
+            or any(row.unfinished for row in sweeping.rows),
+        )
+    )
 
 
 @contextlib.contextmanager
@@ -120,15 +127,12 @@ def _sole_use(options: RunOptions) -> Iterator[None]:
     """Hold the output folder, whose files are written again and again, until the block ends or this process dies."""
     import fcntl
 
-    from dpaudit.cli.prepare_run import NotReady
-
     handle = os.open(options.output, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            words = f"{options.shown} is in use by another sweep; wait until it ends, or name another folder with -o"
-            raise NotReady(words) from None
+            refuse(f"{options.shown} is in use by another sweep; wait until it ends, or name another folder with -o")
         yield
     finally:
         os.close(handle)
@@ -140,32 +144,22 @@ def seconds_of(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != re.sub(r"\s", "", text):
         meant = f"; did you mean {text}m?" if re.fullmatch(r"[0-9]{1,4}", text) else ""
         refuse(f"--time must be a time with a unit, such as 90s, 30m, 2h or 1h30m, got {text[:40]!r}{meant}")
-    found = sum(float(number) * _SECONDS[unit] for number, unit in parts)
-    if not found > 0:
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if not seconds > 0:
         refuse(f"--time must be above 0, got {text[:40]}")
-    return found
+    return seconds
 
 
-def _report(sweeping: Sweeping, options: RunOptions) -> None:
+def _report(outcome: Sweep, options: RunOptions) -> bool:
+    """Show the outcome and write the PDF; return whether that succeeded."""
     from dpaudit.cli.runner import write_file
     from dpaudit_reports import sweep_report, to_pdf
     from dpaudit_reports.terminal import document_text
 
-    found = sweeping.outcome
-    report = sweep_report(found)
+    report = sweep_report(outcome)
     drawn(document_text(report, screen()))
-    if not options.no_pdf and not write_file(SWEEP_PDF, to_pdf(report, paper=options.paper), options):
-        sweeping.runner.unwritten = True
-    if not (options.quiet or sweeping.runner.interrupted):
+    written = options.no_pdf or write_file(SWEEP_PDF, to_pdf(report, paper=options.paper), options)
+    if not (options.quiet or outcome.interrupted):
         place = f"{options.shown}/{SWEEP_PDF}, and the results are next to it"
         say(f"the results are in {options.shown}" if options.no_pdf else f"the map is in {place}")
-
-
-def _exit_code(sweeping: Sweeping) -> int:
-    from dpaudit.result.command_outcomes import CellState
-
-    found, runner = sweeping.outcome, sweeping.runner
-    open_ = bool(found.of(CellState.INCONCLUSIVE, CellState.NOT_AUDITED))
-    unfinished = runner.interrupted or runner.unwritten or any(row.unfinished for row in sweeping.rows)
-    violated = bool(found.of(CellState.VIOLATION))
-    return code_of(violated=violated, broken=runner.broken, incomplete=open_ or unfinished)
+    return written

@@ -1,4 +1,4 @@
-"""The policy of `sweep`: rounds of the cells that `engine.schedule` chooses, and what DIR/sweep.json keeps of them."""
+"""The policy of `sweep`: rounds of the cells that `engine.next_cell` chooses, and what DIR/sweep.json keeps of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from dpaudit.cli.report import SWEEP
 from dpaudit.cli.runner import Runner, write_file
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit
-from dpaudit.config.sweeps import Cell, SweepPlan
+from dpaudit.config.sweeps import SweepPlan
+from dpaudit.engine.result_parts import detectable
 from dpaudit.engine.schedule import Spent, next_round
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.result.command_outcomes import CellState, Sweep, SweptCell
@@ -31,7 +32,7 @@ from dpaudit.running.streams import stream
 from dpaudit.settings import ALL_CORES, BACKENDS, cores
 from dpaudit.text import Reason, WarningCode, has_code, joined, one_line, shortened
 from dpaudit_reports.claimed import headline, ranges
-from dpaudit_reports.formats import certified, detectable
+from dpaudit_reports.formats import certified
 from dpaudit_reports.verdicts import reason, why_inconclusive
 
 _clock = time.monotonic
@@ -41,9 +42,9 @@ _clock = time.monotonic
 class Row:
     """A cell during a sweep."""
 
-    cell: Cell
     planned: PlannedAudit  # the audit of the cell, with the seed and the time limit of this sweep
     confidence: float
+    version: str
     swept: SweptCell  # what sweep.json holds
     result: AuditResult | None = None
     closed: bool = False  # whether it gets no further rounds by this command; `swept.closed`: nor by a resumed one
@@ -65,12 +66,12 @@ class Row:
             busy=self.busy,
         )
 
-    def has(self, result: AuditResult | None, **changes: Any) -> None:
-        """Replace the result, and derive what is recorded about it."""
+    def record(self, result: AuditResult | None, *, closed: bool = False, reason: str = "") -> None:
+        """Replace the result, and derive what is recorded about it; without a result, the reason is recorded."""
         self.result = result
-        used = {name: getattr(self.swept, name) for name in ("rounds", "seconds", "last_seconds")}
-        facts = {} if result is None else facts_of(result)
-        self.swept = replace(_without_result(self.cell), **used, **{**facts, **changes})
+        facts = {"state": CellState.NOT_AUDITED, "reason": reason} if result is None else facts_of(result)
+        of_cell = ("name", "title", "constructor", "values", "version", "rounds", "seconds", "last_seconds")
+        self.swept = SweptCell(**{name: getattr(self.swept, name) for name in of_cell}, **facts, closed=closed)
 
 
 def answer_seconds(seconds: float, cells: int) -> float:
@@ -85,10 +86,20 @@ class Sweeping:
         promise = share_guarantee([cell.planned for cell in plan.cells], options)
         before = _earlier(options, [cell.name for cell in plan.cells])
         wait = before.answer_seconds if before is not None else answer_seconds(seconds, len(plan.cells))
-        self.rows = [
-            _row(cell, confidence, wait, options.seed)
-            for cell, confidence in zip(plan.cells, promise.confidences, strict=True)
-        ]
+        self.rows = []
+        for cell, confidence in zip(plan.cells, promise.confidences, strict=True):
+            planned = cell.planned.changed(timeout=wait)
+            if options.seed is not None:  # the seed of a cell depends on its name
+                planned = planned.changed(seed=int(stream(options.seed, "sweep", cell.name).integers(10**9)))
+            swept = SweptCell(
+                name=cell.name,
+                title=cell.title,
+                constructor=cell.constructor,
+                values=dict(cell.values),
+                version=cell.version,
+                state=CellState.NOT_AUDITED,
+            )
+            self.rows.append(Row(planned=planned, confidence=confidence, version=cell.version, swept=swept))
         self._sweep = Sweep(
             library=plan.catalogue.config.library,
             package=plan.catalogue.config.package,
@@ -128,10 +139,10 @@ class Sweeping:
     def run(self) -> None:
         """Make rounds until the time is over, no cell can go on, or the user interrupts."""
         self.runner.run(self)
-        why = "the sweep was interrupted" if self.runner.interrupted else "no time was left"
         for row in self.rows:
             if row.result is None and not row.swept.reason:
-                row.has(None, reason=why)
+                why = "the sweep was interrupted" if self.runner.interrupted else "no time was left"
+                row.record(None, reason=why)
         self._save()
 
     def next(self) -> Task | None:
@@ -140,18 +151,12 @@ class Sweeping:
             self._build_environments()
             self._began = _clock()
         left = self._sweep.seconds - self._spent
-        chosen = next_round([row.spent for row in self.rows], left, at_once=self.runner.at_once)
-        if chosen is None:
+        part = next_round([row.spent for row in self.rows], left, at_once=self.runner.at_once)
+        if part is None:
             return None
-        row = self.rows[chosen.cell]
+        row, number = self.rows[part.cell], part.cell
         row.busy = True
-        return Task(
-            number=chosen.cell,
-            audits=len(self.rows),
-            planned=row.planned,
-            confidence=row.confidence,
-            part=chosen,
-        )
+        return Task(number=number, audits=len(self.rows), planned=row.planned, confidence=row.confidence, part=part)
 
     def ended(self, task: Task, outcome: Outcome) -> None:
         """Keep the result of a round, or the reason why there is none."""
@@ -161,7 +166,7 @@ class Sweeping:
         row.swept = replace(row.swept, rounds=row.swept.rounds + 1, seconds=seconds, last_seconds=outcome.seconds)
         if result is not None:
             row.closed = closes(result)
-            row.has(result, closed=row.closed)
+            row.record(result, closed=row.closed)
         elif outcome.end is not End.INTERRUPTED:
             row.closed, closed = True, outcome.end is not End.NOT_READY
             # the result of earlier rounds counts, unless it is about another mechanism
@@ -170,7 +175,7 @@ class Sweeping:
                 row.swept, why = replace(row.swept, closed=closed), shortened(one_line(outcome.reason))
                 say(f"{task.name}: only the earlier rounds count, as a round failed: {why}")
             else:
-                row.has(None, closed=closed, reason=joined(outcome.reason))
+                row.record(None, closed=closed, reason=joined(outcome.reason))
         self._save()
 
     def _status(self) -> str:
@@ -189,42 +194,22 @@ class Sweeping:
             mechanism = row.planned.config.mechanism
             if not mechanism.isolated or row.closed:
                 continue
-            wanted = (tuple(mechanism.requires or ()), mechanism.python_version)
-            if wanted not in unusable:
-                unusable[wanted] = self._environment(*wanted, row.cell.version)
-            if unusable[wanted]:
+            requires, python_version = tuple(mechanism.requires or ()), mechanism.python_version
+            why = unusable.get((requires, python_version))
+            if why is None:
+                try:
+                    packages = environment(requires, python_version).packages
+                    why = wrong_version(packages, self._sweep.package, row.version)
+                except MechanismError as error:
+                    why = message_of(error)
+                if why:
+                    what = f"the environment with {', '.join(requires)} cannot be used"
+                    say(f"{what}, so its cells are not audited: {why}")
+                unusable[requires, python_version] = why
+            if why:
                 row.closed = True
                 if row.result is None:
-                    row.has(None, reason=joined(unusable[wanted]))
-
-    def _environment(self, requires: Sequence[str], python_version: str | None, version: str) -> str:
-        """Build an environment; return the reason if that fails or gives another version, and otherwise ""."""
-        try:
-            why = wrong_version(environment(requires, python_version).packages, self._sweep.package, version)
-        except MechanismError as error:
-            why = message_of(error)
-        if why:
-            say(f"the environment with {', '.join(requires)} cannot be used, so its cells are not audited: {why}")
-        return why
-
-
-def _row(cell: Cell, confidence: float, wait: float, seed: int | None) -> Row:
-    """Return a row whose audit has a seed that depends on the seed of the command and on the name of the cell."""
-    planned = cell.planned.changed(timeout=wait)
-    if seed is not None:
-        planned = planned.changed(seed=int(stream(seed, "sweep", cell.name).integers(10**9)))
-    return Row(cell=cell, planned=planned, confidence=confidence, swept=_without_result(cell))
-
-
-def _without_result(cell: Cell) -> SweptCell:
-    return SweptCell(
-        name=cell.name,
-        title=cell.title,
-        constructor=cell.constructor,
-        values=dict(cell.values),
-        version=cell.version,
-        state=CellState.NOT_AUDITED,
-    )
+                    row.record(None, reason=joined(why))
 
 
 def facts_of(result: AuditResult) -> dict[str, Any]:
@@ -257,10 +242,8 @@ def _earlier(options: RunOptions, names: Sequence[str]) -> Sweep | None:
     if not options.keep_outputs and (there or stores):
         what = "a sweep" if there else f"stored outputs, such as {stores[0]}.trials"
         raise NotReady(f"{options.shown} holds {what}; add --resume, or name another folder with -o")
-    if not there:
-        return None
     try:
-        return Sweep.from_json(file)
+        return Sweep.from_json(file) if there else None
     except (ValueError, OSError) as error:
         why = getattr(error, "strerror", None) or error
         raise NotReady(f"{options.shown}/{SWEEP} cannot be resumed: {why}") from None
@@ -290,11 +273,15 @@ def _resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, 
         if cell.state is CellState.NOT_AUDITED and not file.is_file():
             row.closed = cell.closed
             if row.closed:
-                row.has(None, closed=True, reason=Reason(cell.reason, foreign=True))
+                row.record(None, closed=True, reason=Reason(cell.reason, foreign=True))
             continue
         try:
             result = AuditResult.from_json(file)
-            _check(result, row, promise)
+            number = promise.recorded(result.provenance).command_number
+            if result.confidence != row.confidence or result.provenance.command_number != number:
+                raise ValueError("the result comes from another command")
+            if result.provenance.audit != row.planned.text:
+                raise ValueError("the result is that of an audit with other arguments, packages, pairs or seed")
         except (ValueError, OSError, ImportError) as error:
             why = getattr(error, "strerror", None) or error
             raise NotReady(f"{shown} cannot be resumed: {why}: {file.name}") from None
@@ -302,13 +289,4 @@ def _resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, 
         # code in this process may have changed although its version is the same; reading the store again shows it
         if result.violated and not row.planned.config.mechanism.isolated:
             row.closed = False
-        row.has(result, closed=row.closed)
-
-
-def _check(result: AuditResult, row: Row, promise: Promise) -> None:
-    """Refuse the result of another audit or command."""
-    number = promise.recorded(result.provenance).command_number
-    if result.confidence != row.confidence or result.provenance.command_number != number:
-        raise ValueError("the result comes from another command")
-    if result.provenance.audit != row.planned.text:
-        raise ValueError("the result is that of an audit with other arguments, packages, pairs or seed")
+        row.record(result, closed=row.closed)

@@ -31,6 +31,13 @@ from dpaudit.text import Refused, encodable, masked, masked_command, printable, 
 if TYPE_CHECKING:
     from dpaudit_reports.formats import Screen
 
+NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3, 4
+
+_PACKAGES = ("dpaudit", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
+
+chosen_codes: list[int] = []  # the exit code that the command chose; empty before the choice
+_signals: list[int] = []  # that this process received
+
 
 def prepare() -> None:
     """Make sure that all standard streams can be used.  Call this once, before any output."""
@@ -62,12 +69,7 @@ def keep_stdout() -> None:
 def finish() -> None:
     """Flush stdout and stderr; drop text that cannot be written, so that an error does not change the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if stream is None:
-            continue
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            _drop(stream)
+        _write(stream, "")
 
 
 def show(text: str) -> None:
@@ -101,17 +103,13 @@ def screen() -> Screen:
 
     from dpaudit_reports.formats import Screen
 
-    found = Console()
-    wide = found.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    console = Console()
+    wide = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
     return Screen(
-        width=max(found.width, 20) if wide else None,
-        encoding=_encoding(sys.stdout),
-        terminal=found.is_terminal and (is_terminal(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))),
+        width=max(console.width, 20) if wide else None,
+        encoding=getattr(sys.stdout, "encoding", None) or "utf-8",
+        terminal=console.is_terminal and (is_terminal(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))),
     )
-
-
-def _encoding(stream: IO[str] | None) -> str:
-    return getattr(stream, "encoding", None) or "utf-8"
 
 
 @contextlib.contextmanager
@@ -145,35 +143,22 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 def _write(stream: IO[str] | None, text: str) -> None:
-    """Write text; drop it if the stream cannot be written."""
+    """Write text and flush the stream; if that fails, discard its buffer and all later output to it."""
     if stream is None:
         return
     try:
-        stream.write(encodable(text, _encoding(stream)))
+        stream.write(encodable(text, getattr(stream, "encoding", None)))
         stream.flush()
     except UnicodeError:
         with contextlib.suppress(OSError, ValueError):
             stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
     except (OSError, ValueError):
-        _drop(stream)
-
-
-def _drop(stream: IO[str]) -> None:
-    """Discard the stream's buffer and all later output to the stream."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        number = stream.fileno()
-        if number in (1, 2) or stream is sys.stdout:
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, number)
-            os.close(nothing)
-
-
-NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3, 4
-
-_PACKAGES = ("dpaudit", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
-
-chosen_codes: list[int] = []  # the exit code that the command chose; empty before the choice
-_received: list[int] = []  # signals
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            number = stream.fileno()
+            if number in (1, 2) or stream is sys.stdout:
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, number)
+                os.close(nothing)
 
 
 def handle_termination() -> None:
@@ -181,20 +166,20 @@ def handle_termination() -> None:
 
     An ignored signal stays ignored, such as SIGHUP under `nohup`.
     """
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        _signals.append(number)
+        raise KeyboardInterrupt
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    _received.append(number)
-    raise KeyboardInterrupt
+            signal.signal(number, interrupt)
 
 
 def interrupted_code() -> int:
     """Return the exit code of an interrupted command: 128 + signal number, as in shells."""
-    return 128 + (_received[0] if _received else signal.SIGINT)
+    return 128 + (_signals[0] if _signals else signal.SIGINT)
 
 
 def internal_error(error: BaseException) -> int:
@@ -215,19 +200,27 @@ def command_line() -> str:
 
 def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:
     """Write a file for a bug report, and return a line that names it.  Never raise, even if the disk is full."""
-    file, brief = None, ""
+    file, brief = "", ""
     with contextlib.suppress(Exception):  # file handles may have run out, or the traceback is too deep
         text = "".join(traceback.format_exception(error))
         if debug:
             say(text.rstrip())
-        file = _written(_about(text), folder)
+        content = _bug_report(text).encode("utf-8", "backslashreplace")
+        safe = folder is not None and folder.is_dir() and not folder.is_symlink()
+        for place in [folder, None] if safe else [None]:  # None is the folder for temporary files
+            with contextlib.suppress(OSError, RuntimeError):
+                prefix = f"dpaudit-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-"
+                with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".txt", dir=place, delete=False) as stream:
+                    stream.write(content)
+                file = stream.name
+                break
     with contextlib.suppress(Exception):
         words = " ".join(str(error).split())[:200]
         brief = f": {words}" if words else ""
     return f"internal error, please report{f', and attach {file}' if file else ''}: {type(error).__name__}{brief}"
 
 
-def _about(text: str) -> str:
+def _bug_report(text: str) -> str:
     import platform
     from importlib.metadata import distributions
 
@@ -244,19 +237,6 @@ def _about(text: str) -> str:
         *map(masked, text.split("\n")),
     ]
     return "\n".join(lines)
-
-
-def _written(text: str, folder: Path | None) -> Path | None:
-    """Write the file into the folder, or else into the folder for temporary files."""
-    for place in (folder, None):
-        if place is not None and (place.is_symlink() or not place.is_dir()):
-            continue
-        with contextlib.suppress(OSError, RuntimeError):
-            prefix = f"dpaudit-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-"
-            with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".txt", dir=place, delete=False) as stream:
-                stream.write(text.encode("utf-8", "backslashreplace"))
-            return Path(stream.name)
-    return None
 
 
 def code_of(*, violated: bool, broken: bool, incomplete: bool) -> int:

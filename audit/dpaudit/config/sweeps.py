@@ -243,10 +243,7 @@ def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], 
         cell
         for place, version in enumerate(versions.values())
         for cell in cells_of(
-            catalogue,
-            version,
-            pinned=here is None or place > 0,
-            settings={} if trials is None else {"trials": trials},
+            catalogue, version, pinned=here is None or place > 0, settings={} if trials is None else {"trials": trials}
         )
     ]
     if not cells:
