@@ -14,44 +14,51 @@ from dpaudit.cli.terminal import INCONCLUSIVE, code_of, complain, leave, print_t
 from dpaudit.settings import DEFAULTS, MIN_TRIALS, check_jobs
 from dpaudit.text import SIGNS
 
+_Trials = Annotated[
+    int | None,
+    whole_option(
+        "Number of fresh runs per dataset to count.  Default: derived from the result.",
+        least=MIN_TRIALS,
+        panel=RUNS,
+    ),
+]
+_Extend = Annotated[
+    bool, option("Double the runs until the replay is conclusive, up to a factor of 64.", "--extend", panel=RUNS)
+]
+_Seed = Annotated[int | None, whole_option("Seed of the fresh runs; random if omitted.", panel=RUNS)]
+_Folder = Annotated[
+    Path | None,
+    option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES),
+]
+_Jobs = Annotated[int | None, whole_option("Number of worker processes; -1 uses all cores.  Default: 1.", panel=PLACES)]
+_DryRun = Annotated[
+    bool,
+    option(
+        "List the code, the claim and the number of runs of the replay, without running it.",
+        "--dry-run",
+        panel=RUNS,
+    ),
+]
+_Unlocked = Annotated[
+    bool,
+    option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS),
+]
+_Quiet = Annotated[bool, option("Hide progress; show only the result.", "-q", "--quiet", panel=SHOWN)]
+
 
 def replay(
     file: Annotated[
         Path, typer.Argument(metavar="RESULT.json", help="A result written by `dpaudit run` or by a test.")
     ],
-    trials: Annotated[
-        int | None,
-        whole_option(
-            "Number of fresh runs per dataset to count.  Default: derived from the result.",
-            least=MIN_TRIALS,
-            panel=RUNS,
-        ),
-    ] = None,
-    extend: Annotated[
-        bool, option("Double the runs until the replay is conclusive, up to a factor of 64.", "--extend", panel=RUNS)
-    ] = False,
-    seed: Annotated[int | None, whole_option("Seed of the fresh runs; random if omitted.", panel=RUNS)] = None,
-    folder: Annotated[
-        Path | None,
-        option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES),
-    ] = None,
-    jobs: Annotated[
-        int | None, whole_option("Number of worker processes; -1 uses all cores.  Default: 1.", panel=PLACES)
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        option(
-            "List the code, the claim and the number of runs of the replay, without running it.",
-            "--dry-run",
-            panel=RUNS,
-        ),
-    ] = False,
-    unlocked: Annotated[
-        bool,
-        option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS),
-    ] = False,
+    trials: _Trials = None,
+    extend: _Extend = False,
+    seed: _Seed = None,
+    folder: _Folder = None,
+    jobs: _Jobs = None,
+    dry_run: _DryRun = False,
+    unlocked: _Unlocked = False,
     no_code: NoCode = False,
-    quiet: Annotated[bool, option("Hide progress; show only the result.", "-q", "--quiet", panel=SHOWN)] = False,
+    quiet: _Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Test the witness of a result on fresh runs, and report the old counts, the new counts and an exact p-value.

@@ -17,47 +17,54 @@ _SCORES = (".csv", ".npz", ".parquet", ".jsonl", ".ndjson")
 _ENDINGS = (".json", ".pdf", ".html", ".htm", ".md")
 
 
+_File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, Parquet, JSON lines or NPZ with columns 'score' and 'included'; for several runs also 'run'.",
+    ),
+]
+_Independence = Annotated[
+    str | None,
+    typer.Option(
+        metavar="runs|canaries|none",
+        autocompletion=completing(("runs", "canaries", "none")),
+        help="What the verdict assumes.  none: only that canaries were included at random.  canaries: also that "
+        "they do not influence each other's scores.  runs: each score comes from its own run.  Choose before you "
+        "see the scores.  Default: none.",
+    ),
+]
+_IncludedAtRandom = Annotated[
+    str,
+    typer.Option(
+        metavar="coins|fixed_number",
+        autocompletion=completing(("coins", "fixed_number")),
+        help="coins: a fair coin decided on each canary.  fixed_number: a fixed number of canaries was sampled.",
+    ),
+]
+_Claim = Annotated[
+    str | None, option('The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.', metavar="CLAIM")
+]
+_Delta = Annotated[float | None, number_option("Delta of the bounds.  Default: that of the claim, or 1e-5.")]
+_Assuming = Annotated[
+    str | None,
+    option('Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".', metavar="FAMILY"),
+]
+_Output = Annotated[
+    Path | None, option("Write the result: .json, .pdf, .html or .md.", "-o", "--output", metavar="FILE")
+]
+
+
 def scores(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, Parquet, JSON lines or NPZ with columns 'score' and 'included'; for several runs also 'run'.",
-        ),
-    ],
-    independence: Annotated[
-        str | None,
-        typer.Option(
-            metavar="runs|canaries|none",
-            autocompletion=completing(("runs", "canaries", "none")),
-            help="What the verdict assumes.  none: only that canaries were included at random.  canaries: also that "
-            "they do not influence each other's scores.  runs: each score comes from its own run.  Choose before you "
-            "see the scores.  Default: none.",
-        ),
-    ] = None,
-    included_at_random: Annotated[
-        str,
-        typer.Option(
-            metavar="coins|fixed_number",
-            autocompletion=completing(("coins", "fixed_number")),
-            help="coins: a fair coin decided on each canary.  fixed_number: a fixed number of canaries was sampled.",
-        ),
-    ] = "coins",
-    claim: Annotated[
-        str | None, option('The claim, such as "epsilon=2, delta=1e-5".  Default: no claim.', metavar="CLAIM")
-    ] = None,
+    file: _File,
+    independence: _Independence = None,
+    included_at_random: _IncludedAtRandom = "coins",
+    claim: _Claim = None,
     confidence: Annotated[float, number_option("Confidence of the audit, between 0 and 1.")] = DEFAULTS.confidence,
-    delta: Annotated[float | None, number_option("Delta of the bounds.  Default: that of the claim, or 1e-5.")] = None,
-    assuming: Annotated[
-        str | None,
-        option(
-            'Also bound epsilon within a family: gaussian, or a claim such as "laplace(epsilon=?)".', metavar="FAMILY"
-        ),
-    ] = None,
+    delta: _Delta = None,
+    assuming: _Assuming = None,
     seed: Annotated[int | None, whole_option("Random seed for the order of equal scores.")] = None,
-    output: Annotated[
-        Path | None, option("Write the result: .json, .pdf, .html or .md.", "-o", "--output", metavar="FILE")
-    ] = None,
+    output: _Output = None,
 ) -> None:
     """Audit a claim, or only measure the privacy loss, with a file of scores of runs or canaries.
 

@@ -26,17 +26,31 @@ from dpaudit.running.worker import STANDARD_FILE, is_standard_file
 from dpaudit.settings import MAX_ENTRIES, percent_meant, shown
 from dpaudit.text import hint, nearest, read_foreign, relation_meant, shortened
 
+Place = tuple[str | int, ...]
+"""The keys and numbers of entries that lead to a value of a YAML file."""
+
+Lines = Mapping[Place, int]
+"""The line of each key and list entry."""
+
 T = TypeVar("T")
 _SUFFIXES = (".yaml", ".yml")
 
 
 def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
     """Read all audits of the files, and of all .yaml and .yml files in the folders, in the order of the files."""
+    files: list[Path] = []
     audits: list[PlannedAudit] = []
     problems: list[str] = []
-    for file in _files(paths, problems):
+    for path in map(Path, paths):
         try:
-            audits += _audits(_text_of(file), file)
+            files += _configs_in(path)
+        except ConfigError as error:
+            problems += error.problems
+        except OSError as error:  # for example, the name is too long
+            problems.append(f"{path}: {error.strerror or error}")
+    for file in files:
+        try:
+            audits += _audits(file)
         except ConfigError as error:
             problems += error.problems
     first: dict[str, PlannedAudit] = {}
@@ -52,23 +66,18 @@ def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
     return audits
 
 
-def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
-    files: list[Path] = []
-    for path in map(Path, paths):
-        try:
-            files += _configs_in(path)
-        except ConfigError as error:
-            problems += error.problems
-        except OSError as error:  # for example, the name is too long
-            problems.append(f"{path}: {error.strerror or error}")
-    return files
-
-
 def _configs_in(path: Path) -> list[Path]:
     if path.is_file():
-        if words := _not_a_config(path):
-            raise ConfigError(words)
-        return [path]
+        match path.suffix:
+            case ".json":
+                problem = f"is no config but perhaps a result; to read a result: dpaudit report {path}"
+            case ".py":
+                problem = f"is Python code, not a config; a config names it: mechanism: {{python: {path}:FUNCTION}}"
+            case ".csv" | ".npz" | ".parquet" | ".jsonl" | ".ndjson":
+                problem = f"is no config but perhaps a file of scores; to audit scores: dpaudit scores {path}"
+            case _:
+                return [path]
+        raise ConfigError(f"{path} {problem}")
     if not path.is_dir():
         raise ConfigError(f"{path}: no such file or folder{_config_meant(path)}")
     inside = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES and p.is_file())
@@ -90,21 +99,9 @@ def _config_meant(path: Path) -> str:
     return f"; did you mean {path.with_name(meant)}?" if meant else ""
 
 
-def _not_a_config(path: Path) -> str:
-    """Say what a file is if its name shows that it is no config; otherwise ""."""
-    match path.suffix:
-        case ".json":
-            return f"{path} is no config but perhaps a result; to read a result: dpaudit report {path}"
-        case ".py":
-            return f"{path} is Python code, not a config; a config names it: mechanism: {{python: {path}:FUNCTION}}"
-        case ".csv" | ".npz" | ".parquet" | ".jsonl" | ".ndjson":
-            return f"{path} is no config but perhaps a file of scores; to audit scores: dpaudit scores {path}"
-    return ""
-
-
 def read_text(text: str, file: Path) -> PlannedAudit:
     """Read one audit from text that `PlannedAudit.text` wrote."""
-    audits = _audits(text, file, data=False)
+    audits = _audits(file, text)
     if len(audits) != 1:
         raise ConfigError(f"{file}: must hold exactly one audit, got {len(audits)}")
     return audits[0]
@@ -120,35 +117,26 @@ def matching(
     named: Sequence[tuple[Sequence[str], T]], patterns: Sequence[str], problem: str, kind: str, known: Sequence[str]
 ) -> list[T]:
     """Return the things one of whose names matches a pattern; all things if there is no pattern."""
-
-    def fits(names: Sequence[str], pattern: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for name in names)
-
+    all_names = [name for names, _ in named for name in names]
     problems = [
         f"--only {pattern}: {problem} this name; "
         + hint(pattern, known, f"the {kind} are {shortened(', '.join(known))}")
         for pattern in patterns
-        if not any(fits(names, pattern) for names, _ in named)
+        if not any(fnmatch.fnmatchcase(name, pattern) for name in all_names)
     ]
     if problems:
         raise ConfigError(*problems)
-    return [one for names, one in named if not patterns or any(fits(names, pattern) for pattern in patterns)]
+    wanted = {name for pattern in patterns for name in all_names if fnmatch.fnmatchcase(name, pattern)}
+    return [thing for names, thing in named if not patterns or not wanted.isdisjoint(names)]
 
 
-def _text_of(file: Path) -> str:
-    try:
-        return read_foreign(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def read_yaml(file: Path) -> tuple[object, Lines]:
-    """Read a YAML file as configs are read; return the content, and the line of each key and entry by its path."""
-    return _loaded(_text_of(file), file)
-
-
-def _loaded(text: str, file: Path) -> tuple[object, Lines]:
-    """Parse YAML; return its content and the line of each key."""
+def read_yaml(file: Path, text: str | None = None) -> tuple[object, Lines]:
+    """Read YAML from a file, or from the given text; return the content, and the line of each key and entry."""
+    if text is None:
+        try:
+            text = read_foreign(file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         loader = Loader(text)
         root = loader.get_single_node()
@@ -197,9 +185,9 @@ def _lines(node: yaml.Node, path: Place, file: Path) -> Iterable[tuple[Place, in
             yield from _lines(value, (*path, index), file)
 
 
-def _audits(text: str, file: Path, *, data: bool = True) -> list[PlannedAudit]:
-    """Read the audits of a config, and also their files with datasets if `data` is True."""
-    content, lines = _loaded(text, file)
+def _audits(file: Path, text: str | None = None) -> list[PlannedAudit]:
+    """Read the audits of a config and their files with datasets; or only the audits of a text."""
+    content, lines = read_yaml(file, text)
     if not isinstance(content, dict):
         raise ConfigError(
             f"{file}:1: must hold an audit, or a list of audits under the key audits, got {type(content).__name__}"
@@ -218,9 +206,12 @@ def _audits(text: str, file: Path, *, data: bool = True) -> list[PlannedAudit]:
         try:
             config = AuditConfig.model_validate(values)
         except ValidationError as error:
+            errors: dict[Place, ErrorDetails] = {}
+            for one in error.errors():  # a value that fits no member of a union fails once for each member
+                errors.setdefault(one["loc"][:2] if one["loc"][:1] == ("attacks",) else one["loc"], one)
             # a missing key may stand in the file under a misspelled name, so its message comes last
-            found = sorted(_distinct(error.errors()), key=lambda one: one["type"] == "missing")
-            problems += [explained(details, path, lines, file) for details in found]
+            ordered = sorted(errors.values(), key=lambda one: one["type"] == "missing")
+            problems += [explained(one, path, lines, file) for one in ordered]
             continue
         named = (lines.get((*path, "mechanism", key)) for key in ("python", "command", "builtin", "library"))
         audit = PlannedAudit(file=file, line=line, code_line=next(filter(None, named), line), config=config)
@@ -229,7 +220,7 @@ def _audits(text: str, file: Path, *, data: bool = True) -> list[PlannedAudit]:
             problems.append(f"{file}:{audit.code_line}: mechanism: {code} {STANDARD_FILE}")
         for place, entry in enumerate(config.pairs):
             try:
-                if data and entry.files:
+                if text is None and entry.files:
                     entry.pairs(read)
             except ValueError as error:
                 problems.append(f"{file}:{lines.get((*path, 'pairs', place), line)}: pairs[{place}]: {error}")
@@ -237,18 +228,6 @@ def _audits(text: str, file: Path, *, data: bool = True) -> list[PlannedAudit]:
         raise ConfigError(*problems)
     return audits
 
-
-def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Keep one error for each place, because a value that fits no member of a union fails once for each member."""
-    first = {e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}
-    return list(first.values())[::-1]
-
-
-Place = tuple[str | int, ...]
-"""The keys and numbers of entries that lead to a value of a YAML file."""
-
-Lines = Mapping[Place, int]
-"""The line of each key and list entry."""
 
 _KINDS = {
     "int_type": "must be a whole number such as 1000 or 1e5",

@@ -7,15 +7,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
 from dpaudit.config.pair_models import Number, PairConfig, Strict, Whole, number, numeric_arguments, whole
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, check_config, file_beside
-from dpaudit.running.command import CommandMechanism
-from dpaudit.running.mechanisms import IsolatedMechanism, PythonMechanism
 from dpaudit.running.processes import TIMEOUT
 from dpaudit.running.requirements import check_version, project_name
 from dpaudit.running.worker import is_standard
@@ -84,7 +82,9 @@ class MechanismConfig(Strict):
     requires: list[str] | None = Field(
         None, description="packages to install; `python` then runs in an environment with only these packages"
     )
-    python_version: str | None = Field(None, description='Python version of this environment, e.g. "3.11"')
+    python_version: Annotated[str, AfterValidator(check_version)] | None = Field(
+        None, description='Python version of this environment, e.g. "3.11"'
+    )
 
     @field_validator("requires")
     @classmethod
@@ -92,11 +92,6 @@ class MechanismConfig(Strict):
         for requirement in requires or []:
             project_name(requirement)
         return requires
-
-    @field_validator("python_version")
-    @classmethod
-    def _version(cls, version: str | None) -> str | None:
-        return None if version is None else check_version(version)
 
     @model_validator(mode="after")
     def _one_of(self) -> MechanismConfig:
@@ -133,6 +128,10 @@ class MechanismConfig(Strict):
         if self.library == GENERATORS:
             check_config(self.call, arguments)
 
+    @property
+    def isolated(self) -> bool:
+        return self.requires is not None or self.python_version is not None
+
     def library_call(self, folder: Path | None = None, *, raises: bool = False) -> LibraryCall | None:
         """Return the call of a library that makes the mechanism; None for other mechanisms."""
         if self.library is None or self.call is None:
@@ -144,38 +143,6 @@ class MechanismConfig(Strict):
         return LibraryCall(
             library=self.library, call=self.call, arguments=arguments, d_in=self.d_in, beside=beside, raises=raises
         )
-
-    @property
-    def isolated(self) -> bool:
-        return self.requires is not None or self.python_version is not None
-
-    def mechanism(
-        self, folder: Path, timeout: float | None = TIMEOUT, memory: int | None = None, *, raises: bool = False
-    ) -> Any:
-        """Return the mechanism without loading, installing or starting anything."""
-        if self.builtin is not None:
-            return builtin_mechanism(self.builtin, self.params)
-        if self.command is not None:
-            return CommandMechanism(self.command, timeout=timeout, cwd=folder, memory=memory)
-        address, params, named, code = self.python, self.params, "", ""
-        if called := self.library_call(folder, raises=raises):
-            address, params, folder = called.address(isolated=self.isolated), called.params, called.folder
-            named, code = called.named, called.code
-        assert address is not None
-        if self.isolated:
-            return IsolatedMechanism(
-                address=address,
-                requires=tuple(self.requires or ()),
-                python_version=self.python_version,
-                params=params,
-                batched=self.batched,
-                folder=folder,
-                timeout=timeout,
-                memory=memory,
-                named=named,
-                code=code,
-            )
-        return PythonMechanism(address, params, self.batched, folder, memory=memory, named=named, code=code)
 
 
 class AuditConfig(Strict):

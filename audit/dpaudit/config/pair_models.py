@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +26,61 @@ from dpaudit.rounding import read_number
 from dpaudit.settings import MAX_DATA_BYTES
 from dpaudit.text import hint, one_line, read_foreign
 from dpaudit.values import Dataset, Record
+
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads plain YAML values, with 1e5 as a number."""
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes YAML for `Loader`; quotes the text "1e5", so that this text does not become a number."""
+
+
+for _kind in (Loader, Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+
+
+def number(value: object) -> object:
+    """Convert text such as "0.5", "1e5" or "1/3" to a number, and return any other value unchanged."""
+    found = read_number(value) if isinstance(value, str) else None
+    return value if found is None else found
+
+
+def whole(value: object) -> object:
+    """Convert a number or text with a whole value, such as 1e5 or "100", to int; return any other value unchanged."""
+    found = number(value)
+    return int(found) if isinstance(found, float) and found.is_integer() else value
+
+
+NUMERIC = ("epsilon", "delta", "sensitivity", "scale")
+"""Arguments of libraries that are numbers, so that expressions such as log(3) are allowed."""
+
+
+def numeric_arguments(arguments: Any) -> Any:
+    """Convert text such as "log(3)" in the arguments `NUMERIC`, at any depth; a whole sensitivity becomes an int."""
+    if isinstance(arguments, list):
+        return [numeric_arguments(value) for value in arguments]
+    if not isinstance(arguments, dict):
+        return arguments
+    found = {name: numeric_arguments(value) for name, value in arguments.items()}
+    for name in NUMERIC:
+        if not isinstance(found.get(name), str):
+            continue
+        value = number(whole(found[name]) if name == "sensitivity" else found[name])
+        if isinstance(value, str):
+            raise ValueError(f"arguments: {name} must be a number such as 0.5, 1/3 or log(3), got {value[:80]!r}")
+        found[name] = value
+    return found
+
+
+Number = Annotated[float, BeforeValidator(number)]
+"""A number in a config."""
+
+Whole = Annotated[int, BeforeValidator(whole)]
+"""A whole number in a config."""
+
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number
 
@@ -79,22 +134,14 @@ class SearchConfig(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> SearchConfig:
-        list(SearchPairs(**self._settings | {"size": min(self.size, _CHECKED_SIZE)}))
+        self.pairs(min(self.size, _CHECKED_SIZE))
         return self
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        return {**self.model_dump(exclude={"columns"}), "schema": self._columns}
-
-    @property
-    def _columns(self) -> dict[str, Sequence[Record]] | None:
-        """The schema with bounds as tuples, because YAML has only lists: two numbers are bounds."""
-        if self.columns is None:
-            return None
-        return {name: bounds_or_list(values) for name, values in self.columns.items()}
-
-    def pairs(self) -> list[Pair]:
-        return list(SearchPairs(**self._settings))
+    def pairs(self, size: int | None = None) -> list[Pair]:
+        columns = self.columns  # YAML has only lists, and two numbers are bounds
+        schema = None if columns is None else {name: bounds_or_list(values) for name, values in columns.items()}
+        settings = self.model_dump(exclude={"columns"}) | {"schema": schema, "size": size or self.size}
+        return list(SearchPairs(**settings))
 
 
 class PairConfig(Strict):
@@ -140,28 +187,24 @@ class PairConfig(Strict):
         """The SHA-256 of each file when it was last read."""
         return self._digests
 
-    def _read(self, name: str, read: Reader) -> Dataset:
-        dataset, self.digests[name] = read(name)
-        return dataset
-
     def pairs(self, read: Reader) -> list[Pair]:
         """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library."""
         if self.from_library:
             return []
         if self.search is not None:
             return self.search.pairs()
-        if not self.files:
-            return [Pair(self.d0, self.d1, self.relation, self.label)]
-        d0 = self._read(self.d0, read) if is_file(self.d0) else self.d0
-        relation, label = self.relation, self.label
-        if is_file(self.d1):
-            d1 = self._read(self.d1, read)
-        else:
+        datasets = [self.d0, self.d1]
+        for place, name in enumerate(datasets):
+            if is_file(name):
+                datasets[place], self._digests[name] = read(name)
+        d0, d1, relation, label = *datasets, self.relation, self.label
+        if is_file(self.d0) and not is_file(self.d1):
+            d1, label = changed(d0, self.d1, self.d0), label or label_of(self.d0, self.d1)
             if "relation" not in self.model_fields_set:
                 relation = CHANGES[check_change(self.d1)]
-            d1, label = changed(d0, self.d1, self.d0), label or in_words(self.d0, self.d1)
         pair = Pair(d0, d1, relation, label)
-        check_relation(pair)
+        if self.files:
+            check_relation(pair)
         return [pair]
 
 
@@ -176,18 +219,17 @@ def check_change(change: Any) -> Change:
     if not isinstance(change, dict) or len(change) != 1:
         raise ValueError(f"if d0 is a file, d1 must be a file or a change such as {forms}")
     ((kind, value),) = change.items()
-    known = next((one for one in CHANGES if one == kind), None)
+    known = next((change for change in CHANGES if change == kind), None)
     if known is None:
         raise ValueError(f"unknown change {kind!r:.40}; {hint(str(kind), CHANGES, f'write {forms}')}")
     if known == "drop" and not _is_place(value):
         raise ValueError("drop must be the number of a record, counted from 0, such as {drop: 17}")
-    one = isinstance(value, dict) and len(value) == 1 and all(map(_is_place, value))
-    if known == "replace" and not one:
+    if known == "replace" and not (isinstance(value, dict) and len(value) == 1 and all(map(_is_place, value))):
         raise ValueError("replace must name one record by its number, counted from 0, such as {replace: {17: ...}}")
     return known
 
 
-def in_words(file: str, change: Any) -> str:
+def label_of(file: str, change: Any) -> str:
     """Return a label of the pair, such as "people.csv without record 17 (counted from 0)"."""
     ((kind, value),) = change.items()
     if kind == "add":
@@ -287,58 +329,3 @@ def _values(cells: list[str]) -> list[Any]:
     if finite and all(map(_NUMBER.fullmatch, finite)):
         return [None if cell in _MISSING else float(cell) for cell in cells]
     return list(cells)
-
-
-_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
-
-
-class Loader(yaml.SafeLoader):
-    """Reads plain YAML values, with 1e5 as a number."""
-
-
-class Dumper(yaml.SafeDumper):
-    """Writes YAML for `Loader`; quotes the text "1e5", so that this text does not become a number."""
-
-
-for _kind in (Loader, Dumper):
-    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
-
-
-def number(value: object) -> object:
-    """Convert text such as "0.5", "1e5" or "1/3" to a number, and return any other value unchanged."""
-    found = read_number(value) if isinstance(value, str) else None
-    return value if found is None else found
-
-
-def whole(value: object) -> object:
-    """Convert a number or text with a whole value, such as 1e5 or "100", to int; return any other value unchanged."""
-    found = number(value)
-    return int(found) if isinstance(found, float) and found.is_integer() else value
-
-
-NUMERIC = ("epsilon", "delta", "sensitivity", "scale")
-"""Arguments of libraries that are numbers, so that expressions such as log(3) are allowed."""
-
-
-def numeric_arguments(arguments: Any) -> Any:
-    """Convert text such as "log(3)" in the arguments `NUMERIC`, at any depth; a whole sensitivity becomes an int."""
-    if isinstance(arguments, list):
-        return [numeric_arguments(value) for value in arguments]
-    if not isinstance(arguments, dict):
-        return arguments
-    found = {name: numeric_arguments(value) for name, value in arguments.items()}
-    for name in NUMERIC:
-        if not isinstance(found.get(name), str):
-            continue
-        value = number(whole(found[name]) if name == "sensitivity" else found[name])
-        if isinstance(value, str):
-            raise ValueError(f"arguments: {name} must be a number such as 0.5, 1/3 or log(3), got {value[:80]!r}")
-        found[name] = value
-    return found
-
-
-Number = Annotated[float, BeforeValidator(number)]
-"""A number in a config."""
-
-Whole = Annotated[int, BeforeValidator(whole)]
-"""A whole number in a config."""

@@ -14,7 +14,7 @@ import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import pair_curves
-from dpaudit.config.models import FROM_MECHANISM, AuditConfig
+from dpaudit.config.models import FROM_MECHANISM, AuditConfig, builtin_mechanism
 from dpaudit.config.pair_models import Dumper, is_file, reader
 from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
 from dpaudit.pairs.pair import Pair
@@ -202,33 +202,58 @@ class PlannedAudit:
         """Build the claim (None if the mechanism states it) and the claim of `detect` (None if it is missing)."""
         config = self.config
         texts = (None if config.claim == FROM_MECHANISM else config.claim, config.detect)
-        claim, detect = (None if text is None else checked(parse_claim(text)) for text in texts)
+        claim, detect = (None if text is None else _checked(parse_claim(text)) for text in texts)
         if detect is not None:
             pair_curves(detect)
         return claim, detect
 
+    def mechanism(self) -> Any:
+        """Return the mechanism without loading, installing or starting anything."""
+        config, folder = self.config.mechanism, self.place
+        memory = check_memory(self.config.memory)
+        if config.builtin is not None:
+            return builtin_mechanism(config.builtin, config.params)
+        if config.command is not None:
+            return CommandMechanism(config.command, timeout=self.config.timeout, cwd=folder, memory=memory)
+        address, params, named, code = config.python, config.params, "", ""
+        if called := config.library_call(folder, raises=self.failures_end_runs):
+            address, params, folder = called.address(isolated=config.isolated), called.params, called.folder
+            named, code = called.named, called.code
+        assert address is not None
+        if not config.isolated:
+            return PythonMechanism(
+                address, params, config.batched, folder, timeout=self._timeout, memory=memory, named=named, code=code
+            )
+        return IsolatedMechanism(
+            address=address,
+            requires=tuple(config.requires or ()),
+            python_version=config.python_version,
+            params=params,
+            batched=config.batched,
+            folder=folder,
+            timeout=self.config.timeout,
+            memory=memory,
+            named=named,
+            code=code,
+            lock=self.lock,
+        )
+
     def load(self) -> tuple[Any, TradeoffFunction]:
         """Load or start the mechanism, in a new environment if needed, and build the claim."""
-        stated, _ = self.claims()
-        mechanism = self.config.mechanism.mechanism(
-            self.place, self.config.timeout, check_memory(self.config.memory), raises=self.failures_end_runs
-        )
-        if isinstance(mechanism, PythonMechanism):
-            mechanism = replace(mechanism, timeout=self._timeout)
-        if isinstance(mechanism, IsolatedMechanism):
-            mechanism = replace(mechanism, lock=self.lock)
+        claim: Any = self.claims()[0]
+        mechanism = self.mechanism()
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
-        found = resolved(mechanism)
+        inner = resolved(mechanism)
         if self._generates:
             for pair in self.pairs[:1]:
                 check_fits(mechanism, pair)
-        if stated is not None:
-            return mechanism, stated
+        if claim is not None:
+            return mechanism, claim
         if self.config.mechanism.library is not None:
-            return mechanism, checked(self._read.claim)
+            return mechanism, _checked(self._read.claim)
         try:
-            claim = getattr(found, "claim", None)
+            claim = getattr(inner, "claim", None)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # includes SystemExit
@@ -239,7 +264,7 @@ class PlannedAudit:
             raise ValueError(
                 f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
             )
-        return mechanism, checked(claim)
+        return mechanism, _checked(claim)
 
 
 def _brief(value: Any) -> str:
@@ -252,7 +277,7 @@ def _brief(value: Any) -> str:
     return one_line(shortened(text)) + note
 
 
-def checked(claim: TradeoffFunction) -> TradeoffFunction:
+def _checked(claim: TradeoffFunction) -> TradeoffFunction:
     """Return the claim after computing one point of its curve, which may need the package dp-accounting."""
     try:
         claim.beta(0.5)

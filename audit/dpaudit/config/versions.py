@@ -37,21 +37,24 @@ def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str
         if project in seen:
             raise ConfigError(f"--with: {project} is given twice")
         seen.add(project)
-        before, changed = changed, [_with_requirement(audit, project, requirement) for audit in changed]
-        if all(new is old for new, old in zip(changed, before, strict=True)):
-            raise _not_required(f"--with {requirement}: no audit requires {project}", project, before)
+        if not any(project in _projects(audit) for audit in changed):
+            raise _not_required(f"--with {requirement}: no audit requires {project}", project, changed)
+        changed = [_with_requirement(audit, project, requirement) for audit in changed]
     return changed
 
 
-def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> PlannedAudit:
-    if project not in _projects(audit):
+def _with_requirement(audit: PlannedAudit, project: str, requirement: str, *, add: bool = False) -> PlannedAudit:
+    """Replace the requirement of a project; `add` adds it to an audit that does not require the project."""
+    mechanism = audit.config.mechanism
+    if project in _projects(audit):
+        requires = [
+            with_extras(requirement, old) if project_name(old) == project else old for old in mechanism.requires or ()
+        ]
+    elif add:
+        requires = [*(mechanism.requires or ()), requirement]
+    else:
         return audit
-    before = audit.config.mechanism.requires or ()
-    return _requiring(audit, [with_extras(requirement, r) if project_name(r) == project else r for r in before])
-
-
-def _requiring(audit: PlannedAudit, requires: list[str]) -> PlannedAudit:
-    return audit.changed(mechanism=audit.config.mechanism.model_copy(update={"requires": requires}))
+    return audit.changed(mechanism=mechanism.model_copy(update={"requires": requires}))
 
 
 def _projects(audit: PlannedAudit) -> list[str]:
@@ -72,22 +75,18 @@ def requiring(audits: Sequence[PlannedAudit], package: str) -> list[PlannedAudit
         raise ConfigError(f"PACKAGE: {error}") from None
     if not bare:
         raise ConfigError(f"PACKAGE must be a name such as {project}, got {package!r:.200}; see --from and --to")
-    found = [one for one in audits if project in _projects(one)]
-    if not found:
+    concerned = [audit for audit in audits if project in _projects(audit)]
+    if not concerned:
         raise _not_required(f"PACKAGE {project}: no audit requires {project}", project, audits)
-    return found
+    return concerned
 
 
 def pinned_versions(audits: Iterable[PlannedAudit], package: str) -> set[Version]:
     """Return the versions of a package that audits require exactly, such as 0.14.1 for `opendp[polars]==0.14.1`."""
-    project, found = project_name(package), set()
-    for requirement in (one for audit in audits for one in audit.config.mechanism.requires or ()):
-        parsed = parsed_requirement(requirement)
-        if project_name(requirement) == project and len(parsed.specifier) == 1:
-            (only,) = parsed.specifier
-            if only.operator == "==" and not only.version.endswith(".*"):
-                found.add(Version(only.version))
-    return found
+    requirements = (requirement for audit in audits for requirement in audit.config.mechanism.requires or ())
+    parsed = [parsed_requirement(one) for one in requirements if project_name(one) == project_name(package)]
+    single = [next(iter(one.specifier)) for one in parsed if len(one.specifier) == 1]
+    return {Version(one.version) for one in single if one.operator == "==" and not one.version.endswith(".*")}
 
 
 def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:
@@ -109,10 +108,8 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
         different: list[tuple[Path, AuditConfig]] = []  # audits that would make different runs
         for old in concerned:
             new = old
-            for package in packages:  # whether or not the audit requires them
-                others = [*(new.config.mechanism.requires or ()), package]
-                there = project_name(package) in _projects(new)
-                new = _with_requirement(new, project_name(package), package) if there else _requiring(new, others)
+            for package in packages:
+                new = _with_requirement(new, project_name(package), package, add=True)
             runs = new.file, new.changed(name="", source="", expect=None).config
             if runs in different:
                 continue
