@@ -307,12 +307,12 @@ def test_a_version_may_name_several_packages(tmp_path: Path) -> None:
 
 def test_requires_makes_an_environment_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(ISOLATED)
-    one, two = (audit.changed(timeout=7.0).mechanism() for audit in read_configs([tmp_path]))
+    one, two = (audit.changed(timeout=70.0).mechanism() for audit in read_configs([tmp_path]))
     assert (one.requires, one.python_version, one.folder, one.timeout) == (
         ("Some_Thing==1", "numpy"),
         "3.11",
         tmp_path,
-        7,
+        70,
     )
     assert (two.requires, two.python_version) == ((), "3.11")
 

@@ -219,7 +219,14 @@ def _outcome(
     outputs = result.provenance.first_outputs or ()
     repeats = not set(outputs).isdisjoint(allowance.entry.outputs)
     if repeats:
-        result = _without_news(result)
+        reason = (
+            "the first outputs equal the first outputs of an earlier run in the baseline, so this run adds no "
+            "evidence; let the mechanism use the rng argument, not a generator with a fixed seed; if several copies "
+            "of the baseline file exist, use only one of them"
+        )
+        nothing = {"verdict": Verdict.INCONCLUSIVE, "p_value": 1.0, "e_value": 1.0, "mu_lower": 0.0}
+        changes: dict[str, Any] = {**nothing, "bounds_valid": False} if result.violated else {}
+        result = dataclasses.replace(result, warnings=(*result.warnings, reason), **changes)
     after = _continued(chain, result, news=not repeats)
     record = {
         "node": allowance.node,
@@ -248,9 +255,9 @@ def _outcome(
     if result.violated:
         counted = after if allowance.settings.run else None
         outcome = PrivacyViolation(violation(result, counted, significance, folder))
+        outcome.result = result
     elif result.verdict is Verdict.INCONCLUSIVE:
         outcome = AuditInconclusive(inconclusive(result, folder))
-    if isinstance(outcome, Exception):
         outcome.result = result
     allowance.made[allowance.calls, str(claim)] = record, outcome
     return outcome
@@ -258,30 +265,17 @@ def _outcome(
 
 def _too_few(result: AuditResult, effort: Effort) -> AuditResult:
     """Return the result of an audit with too few runs as inconclusive, unless the claim was refuted."""
+    if result.violated:
+        return result
+    warnings = list(result.warnings)
     if result.verdict is Verdict.NO_VIOLATION:
         sought = described(effort.detect)
         words = f"{result.trials_used:,} runs per dataset are too few to see a mechanism that is {sought}"
-        few = Reason(words, WarningCode.TOO_FEW)
-        result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
-    if result.verdict is Verdict.INCONCLUSIVE:
-        words = f"trials={effort.planned} would detect this mechanism with probability 99.9 % if the attack is optimal"
-        result = dataclasses.replace(result, warnings=(*result.warnings, words))
-    return result
-
-
-def _without_news(result: AuditResult) -> AuditResult:
-    """Add the reason why a result contains no new evidence; a violation becomes inconclusive."""
-    reason = (
-        "the first outputs equal the first outputs of an earlier run in the baseline, so this run adds no evidence; "
-        "let the mechanism use the rng argument, not a generator with a fixed seed; if several copies of the baseline "
-        "file exist, use only one of them"
+        warnings.append(Reason(words, WarningCode.TOO_FEW))
+    warnings.append(
+        f"trials={effort.planned} would detect this mechanism with probability 99.9 % if the attack is optimal"
     )
-    result = dataclasses.replace(result, warnings=(*result.warnings, reason))
-    if not result.violated:
-        return result
-    return dataclasses.replace(
-        result, verdict=Verdict.INCONCLUSIVE, p_value=1.0, e_value=1.0, mu_lower=0.0, bounds_valid=False
-    )
+    return dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=tuple(warnings))
 
 
 def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:

@@ -117,21 +117,18 @@ def violations_of(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunc
     These violations have half of the excess of the violation to detect.  A bet on a smaller violation has smaller
     stakes.  Its gain varies less between audits, so fewer runs detect the violation with probability `POWER`.
     """
-    return tuple(violation for violation in _candidates(claim, detect) if violates(violation, claim))
-
-
-def _candidates(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunction, ...]:
+    candidates: tuple[TradeoffFunction, ...] = (detect,) if isinstance(detect, TradeoffFunction) else ()
     match claim, detect:
         case GaussianDP(), float() | GaussianDP():
-            return (GaussianDP(_half(claim, detect, "mu")),)
+            candidates = (GaussianDP(_half(claim, detect, "mu")),)
         case PureDP(), float():
             epsilon = _half(claim, detect, "epsilon")
-            return PureDP(epsilon), LaplaceDP(epsilon)
+            candidates = PureDP(epsilon), LaplaceDP(epsilon)
         case PureDP(), PureDP():
-            return (PureDP(_half(claim, detect, "epsilon")),)
+            candidates = (PureDP(_half(claim, detect, "epsilon")),)
         case (PureDP(), LaplaceDP()) | (LaplaceDP(), LaplaceDP() | float()):
-            return (LaplaceDP(_half(claim, detect, "epsilon")),)
-    return (detect,) if isinstance(detect, TradeoffFunction) else ()
+            candidates = (LaplaceDP(_half(claim, detect, "epsilon")),)
+    return tuple(violation for violation in candidates if violates(violation, claim))
 
 
 def _half(claim: TradeoffFunction, detect: Detect, name: str) -> float:

@@ -33,22 +33,15 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, fol
             f", together with {chain.runs - 1} earlier runs of the suite, under one budget; this session alone "
             f"certifies its bounds at {percent_at_least(result.confidence)} confidence"
         )
-    lines = [f"VIOLATION of {result.claim.label}: {proven}", f"  {evidence}; {runs}{_warned(result)}"]
-    if result.witness is not None:
-        lines.append("  " + "; ".join([witness_words(result, result.witness), *_datasets(result, result.witness.pair)]))
+    warned = "".join(f"; warning: {warning}" for warning in result.warnings)
+    lines = [f"VIOLATION of {result.claim.label}: {proven}", f"  {evidence}; {runs}{warned}"]
+    if (witness := result.witness) is not None:
+        facts = [witness_words(result, witness)]
+        rows = [row for row in result.pairs if row.label == witness.pair]
+        if len(rows) == 1 and not (rows[0].d0 in witness.pair and rows[0].d1 in witness.pair):
+            facts += [f"d0 {rows[0].d0}", f"d1 {rows[0].d1}", *filter(None, [rows[0].difference])]
+        lines.append("  " + "; ".join(facts))
     return _message([*lines, *_where(result, folder)])
-
-
-def _warned(result: AuditResult) -> str:
-    return "".join(f"; warning: {warning}" for warning in result.warnings)
-
-
-def _datasets(result: AuditResult, label: str) -> list[str]:
-    """Return the datasets of a pair in words, unless its label shows them."""
-    rows = [row for row in result.pairs if row.label == label]
-    if len(rows) != 1 or (rows[0].d0 in label and rows[0].d1 in label):
-        return []
-    return [f"d0 {rows[0].d0}", f"d1 {rows[0].d1}", *([rows[0].difference] if rows[0].difference else [])]
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
@@ -110,23 +103,28 @@ def _where(result: AuditResult, folder: str | Path | None) -> list[str]:
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
     """Return the lines for the terminal at the end of a session, which is number `runs` of its baseline."""
     counts = Counter(record["verdict"] for record in records)
-    shown = [(SIGNS[word].sign, counts[word], word) for word in SIGNS if counts[word]]
-    found = [f"{sign} {n} {word}{_s(n) if word == 'violation' else ''}" for sign, n, word in shown]
+    verdicts = [
+        f"{SIGNS[word].sign} {counts[word]} {_plural(counts[word], word) if word == 'violation' else word}"
+        for word in SIGNS
+        if counts[word]
+    ]
     often = f"{math.floor(1 / false_alarm * (1 + 1e-9)):,}"
     means = f"a true claim fails this suite in at most one session of {often}"
     if runs:
         means = f"a true claim fails any session up to this one, number {runs}, with probability at most 1 in {often}"
     lines = [
-        f"{len(records)} audit{_s(len(records))}: {', '.join(found)}",
-        f"false-alarm budget {false_alarm:g}, split over {tests} test{_s(tests)}: {means}",
+        f"{len(records)} {_plural(len(records), 'audit')}: {', '.join(verdicts)}",
+        f"false-alarm budget {false_alarm:g}, split over {tests} {_plural(tests, 'test')}: {means}",
     ]
     for record in records:
         name, verdict = record["name"], record["verdict"]
-        if verdict != "violation" and _rises(record):
-            now, before = lower(record["mu_lower"], 3), upper(record["mu_lower_before"], 3)
+        now, before = float(record["mu_lower"]), float(record["mu_lower_before"])
+        # a bound is a tenth, and two to three standard deviations of a difference, above all earlier bounds
+        rises = before > 0 and now > max(1.1 * before, before + 5 / math.sqrt(max(record["trials"], 1)))
+        if rises and verdict != "violation":
             lines.append(
-                f"drift: {name}: certified mu >= {now}, but in earlier runs at most {before} (no violation of "
-                f"{record['claim']} yet)"
+                f"drift: {name}: certified mu >= {lower(now, 3)}, but in earlier runs at most {upper(before, 3)} (no "
+                f"violation of {record['claim']} yet)"
             )
         if verdict == "no violation found":
             lines += [f"warning: {name}: {words}" for words in record["warnings"]]
@@ -139,26 +137,18 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     return lines + ["slowest audits (runs per dataset):"] * bool(slow) + [f"  {_cost(record)}" for record in slow]
 
 
-def _rises(record: Record) -> bool:
-    """Whether a bound is a tenth, and two to three standard deviations of a difference, above all earlier bounds."""
-    now, before = float(record["mu_lower"]), float(record["mu_lower_before"])
-    return before > 0 and now > max(1.1 * before, before + 5 / math.sqrt(max(record["trials"], 1)))
-
-
 def _cost(record: Record) -> str:
     runs, seconds = record["trials"], record["elapsed_s"]
     cost = f"{seconds:5.1f} s  {record['name']}: {runs:,} runs, target: a mechanism that is {record['detect']}"
     if runs < record["planned"] and record["verdict"] != "violation":
         cost += f", which needs {record['planned']:,}"
-    others = [f"detect={f} {_about(n, seconds * n / max(runs, 1))}" for f, n in record["other"].items()]
-    return "; ".join([cost, *others])
+    for factor, needed in record["other"].items():
+        time = seconds * needed / max(runs, 1)
+        about = f"{time:.1f} s" if time < 100 else f"{time / 60:.0f} min"
+        cost += f"; detect={factor} "
+        cost += "cannot be detected" if needed >= 10**9 else f"needs {needed:,} (about {about})"
+    return cost
 
 
-def _about(runs: int, seconds: float) -> str:
-    if runs >= 10**9:
-        return "cannot be detected"
-    return f"needs {runs:,} (about {f'{seconds:.1f} s' if seconds < 100 else f'{seconds / 60:.0f} min'})"
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"

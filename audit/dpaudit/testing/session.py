@@ -70,17 +70,19 @@ outcome E_n.  The invested wealth is lost; the cash remains.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from dpaudit.result.atomic_write import write_whole
@@ -105,8 +107,7 @@ class Chain:
 
     def significance(self, total: float) -> float:
         """Return the significance, in (0, 1), for the next audit, so that the chain as a whole has `total`."""
-        run = self.runs + 1
-        return math.exp(self._stake()) / (1 / total - 1 / (run + 1))
+        return math.exp(self._stake()) / (1 / total - 1 / (self.runs + 2))
 
     def after(self, *, log_e: float, refuted: str, mu_lower: float, trials: int) -> Chain:
         """Return the chain with one more run."""
@@ -122,12 +123,7 @@ class Chain:
     def _stake(self) -> float:
         """Return log(S_{n-1} + w_n), the log of the wealth that is invested in the next run n."""
         run = self.runs + 1
-        return _log_add(self.log_invested, -math.log(run * (run + 1)))
-
-
-def _log_add(a: float, b: float) -> float:
-    most, least = max(a, b), min(a, b)
-    return most if least == -math.inf else most + math.log1p(math.exp(least - most))
+        return float(np.logaddexp(self.log_invested, -math.log(run * (run + 1))))
 
 
 FORMAT = "dpaudit-baseline/1"
@@ -178,7 +174,7 @@ class Baseline:
             tests[record["node"]] = Entry(
                 number=record["number"], chains=[*others, chain], outputs=[*older, *new][-_MAX_FINGERPRINTS:]
             )
-        return dataclasses.replace(self, runs=self.runs + 1, founders=self.founders or founders, tests=tests)
+        return replace(self, runs=self.runs + 1, founders=self.founders or founders, tests=tests)
 
 
 def first_audits(records: Iterable[Record]) -> list[Record]:
@@ -218,7 +214,11 @@ class BaselineFile:
 
     def settle(self) -> tuple[Baseline, list[Record]]:
         """Count the journal and remove it.  Return the new baseline and the audits that were counted."""
-        lines = [line for line in _lines(self._journal) if line["start"] == self.digest]
+        lines = []
+        for text in self._journal.read_text("utf-8").splitlines() if self._journal.exists() else ():
+            with contextlib.suppress(ValueError):  # an empty or an incomplete line
+                if (line := json.loads(text))["start"] == self.digest:
+                    lines.append(line)
         audits, after = first_audits(line["record"] for line in lines), self.start
         if audits:
             after = self.start.after(audits, founders=lines[0]["tests"])
@@ -230,12 +230,12 @@ class BaselineFile:
 def lock(path: Path) -> FileLock:
     """Return the lock of a baseline, held by this process.  A session holds it from its beginning to its end."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    held = FileLock(f"{path}.lock", timeout=0)
+    own = FileLock(f"{path}.lock", timeout=0)
     try:
-        held.acquire()
+        own.acquire()
     except Timeout:
         raise BaselineError(f"another session is using {path}; start this session after it has ended") from None
-    return held
+    return own
 
 
 def read(path: Path, false_alarm: float) -> BaselineFile:
@@ -247,36 +247,29 @@ def read(path: Path, false_alarm: float) -> BaselineFile:
         values = json.loads(content)
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
-        tests = {node: _entry(**entry) for node, entry in values.pop("tests").items()}
-        found = Baseline(**values, tests=tests)
+        tests = {
+            node: Entry(
+                number=entry["number"], chains=[Chain(**chain) for chain in entry["chains"]], outputs=entry["outputs"]
+            )
+            for node, entry in values.pop("tests").items()
+        }
+        baseline = Baseline(**values, tests=tests)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BaselineError(
             f"{path} is not a baseline that this version of dpaudit can read: {error}; resolve merge conflicts, "
             "restore the file from a copy, or name another file"
         ) from None
-    if found.false_alarm != false_alarm:
+    if baseline.false_alarm != false_alarm:
         raise BaselineError(
-            f"{path} was started with --dpaudit-false-alarm {found.false_alarm:g}, got {false_alarm:g}; all sessions "
-            f"of a baseline share one budget, so use {found.false_alarm:g}"
+            f"{path} was started with --dpaudit-false-alarm {baseline.false_alarm:g}, got {false_alarm:g}; all "
+            f"sessions of a baseline share one budget, so use {baseline.false_alarm:g}"
         )
-    return BaselineFile(path=path, start=found, digest=hashlib.sha256(content).hexdigest())
-
-
-def _entry(number: int, chains: Sequence[Record], outputs: Sequence[str]) -> Entry:
-    return Entry(number=number, chains=[Chain(**chain) for chain in chains], outputs=outputs)
+    return BaselineFile(path=path, start=baseline, digest=hashlib.sha256(content).hexdigest())
 
 
 def _write(path: Path, baseline: Baseline) -> None:
     values = {"format": FORMAT, **dataclasses.asdict(baseline)}
     write_whole(path, json.dumps(values, indent=1, sort_keys=True) + "\n")
-
-
-def _lines(journal: Path) -> Iterator[Record]:
-    for text in journal.read_text("utf-8").splitlines() if journal.exists() else ():
-        try:
-            yield json.loads(text)
-        except ValueError:  # an empty or an incomplete line
-            continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
