@@ -26,11 +26,11 @@ from .command_line import CONFIG, Command, Copy
 def test_ctrl_c_shows_and_keeps_finished_audits(
     when: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "ended_line" if when == "between audits" else "write_result"
+    name = "make" if when == "between audits" else "write_result"
     honest = getattr(running, name)
 
-    def interrupted(*values: Any) -> Any:
-        kept = honest(*values)
+    def interrupted(*values: Any, **named: Any) -> Any:
+        kept = honest(*values, **named)
         if interrupted.calls:  # type: ignore[attr-defined]
             signal.raise_signal(signal.SIGINT)
         interrupted.calls += 1  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -69,43 +70,35 @@ def bisect(
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
     search = Search(audits, package, between, options, most)
-    found = search.run()
-    if all(state in (None, State.SKIPPED) for state in found.states):
-        if found.interrupted:
+    outcome = search.run()
+    states = outcome.states
+    if all(state in (None, State.SKIPPED) for state in states):
+        if outcome.interrupted:
             leave(interrupted_code())
         refuse(f"no release of {package} could be audited; see the messages above")
-    _report(found, options)
-    leave(_exit_code(found, broken=search.runner.broken))
+    _report(outcome, options)
+    tried = [state for state in states if state is not None]
+    complete = {states[0], states[-1]} == {State.GOOD} and 2 * tried.count(State.GOOD) >= len(tried)
+    unfinished = outcome.interrupted or outcome.offline or State.OPEN in states
+    leave(code_of(violated=State.BAD in states, broken=search.runner.broken, incomplete=unfinished or not complete))
 
 
-def _report(found: Bisection, options: RunOptions) -> None:
+def _report(outcome: Bisection, options: RunOptions) -> None:
     """Print the outcome, and write DIR/bisection.json and DIR/bisection.pdf."""
-    import json
-
     from dpaudit.cli.report import BISECTION
     from dpaudit.cli.runner import write_file
+    from dpaudit.outputs.tables import text
     from dpaudit_reports import comparison, to_pdf
-    from dpaudit_reports.command_outcomes import bisection_text
 
-    drawn(bisection_text(found, screen()))
+    drawn(text(outcome, screen()))
     results: dict[str, dict[str, AuditResult]] = {}
     missing: dict[tuple[str, str], str] = {}
-    for release in found.releases:
+    for release in outcome.releases:
         missing |= {(title, release.version): reason for title, reason in release.missing.items()}
         for title, result in release.results.items():
             results.setdefault(title, {})[release.version] = result
-    written = write_file(BISECTION, json.dumps(found.to_dict(), indent=1) + "\n", options)
+    written = write_file(BISECTION, json.dumps(outcome.to_dict(), indent=1) + "\n", options)
     if results and not options.no_pdf:
         written &= write_file("bisection.pdf", to_pdf(comparison(results, missing), paper=options.paper), options)
     if written and not options.quiet:
         say(f"the history is in {options.shown}/{BISECTION}, and the results of the audits are next to it")
-
-
-def _exit_code(found: Bisection, *, broken: bool) -> int:
-    from dpaudit.result.command_outcomes import State
-
-    states = found.states
-    tried = [state for state in states if state is not None]
-    complete = {states[0], states[-1]} == {State.GOOD} and 2 * tried.count(State.GOOD) >= len(tried)
-    unfinished = found.interrupted or found.offline or State.OPEN in states
-    return code_of(violated=State.BAD in states, broken=broken, incomplete=unfinished or not complete)

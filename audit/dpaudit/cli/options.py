@@ -33,40 +33,33 @@ RESUME_ANYWAY = "--resume-anyway"
 """The hidden option that `--resume=anyway` is rewritten to: in typer an option always has a value or never has one."""
 
 
-def whole(least: int | None = None) -> Callable[[str | int], int]:
-    """Return a parser of whole numbers such as 1000, 1e5 and 10**4, for `typer.Option`."""
+def whole_option(help: str, *, least: int | None = None, panel: str | None = None) -> Any:
+    """Return an option whose value is a whole number such as 1000, 1e5 and 10**4."""
 
     def parse(given: str | int) -> int:
-        found = read_number(given) if isinstance(given, str) else float(given)
-        if found is None or not found.is_integer():
-            raise typer.BadParameter(
-                f"must be a whole number such as 1000 or 1e5, got {given!r}{comma_meant(given, '')}"
-            )
-        if least is not None and found < least:
+        value = read_number(given) if isinstance(given, str) else float(given)
+        if value is None or not value.is_integer():
+            meant = comma_meant(given, "")
+            raise typer.BadParameter(f"must be a whole number such as 1000 or 1e5, got {given!r}{meant}")
+        if least is not None and value < least:
             raise typer.BadParameter(f"must be at least {least}, got {given}")
-        return int(given) if str(given).removeprefix("-").isdecimal() else int(found)  # a float has 53 bits
+        return int(given) if str(given).removeprefix("-").isdecimal() else int(value)  # a float has 53 bits
 
-    return parse
-
-
-def number(given: str | float) -> float:
-    """Parse a number such as 0.5, 1e-5, 1/3 or log(3), for `typer.Option`."""
-    if not isinstance(given, str):
-        return given
-    found = read_number(given)
-    if found is None:
-        percent = re.fullmatch(r"\s*([0-9]{1,2}(?:\.[0-9]{1,9})?)\s*%\s*", given)
-        meant = percent_meant(percent[1]) if percent else comma_meant(given, ".")
-        raise typer.BadParameter(f"must be a number such as 0.5, 1e-5 or 1/3, got {given!r}{meant}")
-    return found
-
-
-def whole_option(help: str, *, least: int | None = None, panel: str | None = None) -> Any:
-    return typer.Option(parser=whole(least), metavar="NUMBER", rich_help_panel=panel, help=help)
+    return typer.Option(parser=parse, metavar="NUMBER", rich_help_panel=panel, help=help)
 
 
 def number_option(help: str, *, panel: str | None = None) -> Any:
-    return typer.Option(parser=number, metavar="NUMBER", rich_help_panel=panel, help=help)
+    """Return an option whose value is a number such as 0.5, 1e-5, 1/3 or log(3)."""
+
+    def parse(given: str | float) -> float:
+        value = read_number(given) if isinstance(given, str) else given
+        if value is None:
+            percent = re.fullmatch(r"\s*([0-9]{1,2}(?:\.[0-9]{1,9})?)\s*%\s*", str(given))
+            meant = percent_meant(percent[1]) if percent else comma_meant(given, ".")
+            raise typer.BadParameter(f"must be a number such as 0.5, 1e-5 or 1/3, got {given!r}{meant}")
+        return value
+
+    return typer.Option(parser=parse, metavar="NUMBER", rich_help_panel=panel, help=help)
 
 
 def option(help: str, *names: str, metavar: str | None = None, panel: str | None = None) -> Any:
