@@ -22,6 +22,7 @@ from dpaudit.cli.options import RunOptions
 from dpaudit.cli.sweep_cells import closes
 from dpaudit.engine import schedule
 from dpaudit.engine.schedule import Round
+from dpaudit.result.suite import Promise
 from dpaudit.running import MechanismError
 from dpaudit.running.store import OtherAudit, StoreError, StoreRefused
 from dpaudit.settings import AuditSettings
@@ -99,15 +100,20 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
 
     settings = AuditSettings(name="c", confidence=0.99, attacks="median_clipped")
     planned = SimpleNamespace(
-        pairs=[Pair([0], [5]), Pair([0], [1])], settings=settings, config=SimpleNamespace(name="c")
+        pairs=[Pair([0], [5]), Pair([0], [1])],
+        settings=settings,
+        config=SimpleNamespace(name="c", source=""),
+        file=tmp_path / "c.yaml",
+        claim_stated_by="the config",
+        text="",
+        data_files={},
     )
     monkeypatch.setattr(one_audit, "load", lambda *_: (release, PureDP(1.0)))
-    monkeypatch.setattr(one_audit, "_with_provenance", lambda result, *_: result)
     monkeypatch.setattr(one_audit, "_clock", lambda: 10.0 if failed else 0.0)
     audit: Any = planned
-    none: Any = None
+    alone = Promise.of([0.99], each=False)
     task = Task(number=0, audits=1, planned=audit, confidence=0.99, part=Round(0, 600, 5.0))
-    result = make(task, RunOptions(output=tmp_path, resume=True), none, EventLog(None), shown=False).result
+    result = make(task, RunOptions(output=tmp_path, resume=True), alone, EventLog(None), shown=False).result
     assert failed
     assert result is not None
     assert result.verdict is Verdict.INCONCLUSIVE

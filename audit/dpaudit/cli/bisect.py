@@ -87,10 +87,10 @@ def _report(outcome: Bisection, options: RunOptions) -> None:
     """Print the outcome, and write DIR/bisection.json and DIR/bisection.pdf."""
     from dpaudit.cli.report import BISECTION
     from dpaudit.cli.runner import write_file
-    from dpaudit.outputs.tables import text
     from dpaudit_reports import comparison, to_pdf
+    from dpaudit_reports.command_outcomes import bisection_text
 
-    drawn(text(outcome, screen()))
+    drawn(bisection_text(outcome, screen()))
     results: dict[str, dict[str, AuditResult]] = {}
     missing: dict[tuple[str, str], str] = {}
     for release in outcome.releases:

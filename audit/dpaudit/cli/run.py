@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from dpaudit.cli.lookup import list_code
 from dpaudit.cli.options import RUNS, SHOWN, Configs, NoCode, Only, RunOptions, choice_option, option, with_run_options
 from dpaudit.cli.terminal import code_of, drawn, leave, refuse, say, screen, waiting
-from dpaudit_reports.formats import FORMATS
+from dpaudit_reports import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.cli.runner import Runner
@@ -84,8 +84,8 @@ def _made(
     """Make all audits, or refuse them before the first run; show all results, and the name of the output folder."""
     with waiting("loading the audits", shown=not options.quiet and sys.stderr.isatty()):
         from dpaudit.cli.runner import InOrder
-        from dpaudit.running.processes import Run
-        from dpaudit_reports.formats import Audited, rendered
+        from dpaudit_reports import rendered
+        from dpaudit_reports.formats import Audited, Run
     policy = InOrder(planned, needs_all=needs_all, stop_first=stop_first)
     runner = policy.run(options)
     if policy.stopped and not options.quiet:

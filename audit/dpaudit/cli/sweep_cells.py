@@ -1,4 +1,4 @@
-"""The policy of `sweep`: rounds of the cells that `engine.next_cell` chooses, and what DIR/sweep.json keeps of them."""
+"""The policy of `sweep`: rounds of the cells that `engine.schedule` chooses, and what DIR/sweep.json keeps of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from dpaudit.cli.runner import Runner, write_file
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit
 from dpaudit.config.sweeps import SweepPlan
-from dpaudit.engine.result_parts import detectable
 from dpaudit.engine.schedule import Spent, next_round
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.result.command_outcomes import CellState, Sweep, SweptCell
@@ -32,7 +31,7 @@ from dpaudit.running.streams import stream
 from dpaudit.settings import ALL_CORES, BACKENDS, cores
 from dpaudit.text import Reason, WarningCode, has_code, joined, one_line, shortened
 from dpaudit_reports.claimed import headline, ranges
-from dpaudit_reports.formats import certified
+from dpaudit_reports.formats import certified, detectable
 from dpaudit_reports.verdicts import reason, why_inconclusive
 
 _clock = time.monotonic
