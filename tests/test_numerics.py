@@ -121,7 +121,7 @@ def test_rows_in_several_parts_give_the_fit_of_a_plain_implementation(n: int, co
     """The second case has enough rows for a warm start, and more numbers than one product takes."""
     rng = np.random.default_rng(n)
     rows = np.concatenate([rng.normal(0, 1, (n, columns)), rng.normal(0.1, 1, (n, columns))])
-    assert (2 * n * columns > logistic._NUMBERS_AT_ONCE) == (columns == 40)
+    assert (2 * n * columns > 2**17) == (columns == 40)
     slopes, intercept = fit_logistic(rows, n)
     assert np.allclose([*slopes, intercept], plain_fit(rows, n), atol=1e-4)
 

@@ -72,26 +72,25 @@ def in_fold(rows: int, fold: int) -> Flags:
     return inside
 
 
-def chosen_rows(rows: Rows, chosen: Flags) -> Rows:
-    """Return the rows of an array or list for which a boolean mask is true."""
-    found = rows[chosen] if isinstance(rows, np.ndarray) else [rows[int(i)] for i in np.flatnonzero(chosen)]
-    return cast(Rows, found)
-
-
 def out_of_fold(fit: Callable[[Rows, Rows], Callable[[Rows], Array]], rows0: Rows, rows1: Rows) -> tuple[Array, Array]:
     """Score each row with a model that was fitted to the rows of the other folds; shapes (n0,) and (n1,), or with m.
 
     Stacked generalization trains its second stage on such scores (Wolpert 1992, "Stacked generalization").
     """
-    held: list[Array] = []
+
+    def chosen(rows: Rows, flags: Flags) -> Rows:
+        some = rows[flags] if isinstance(rows, np.ndarray) else [rows[int(i)] for i in np.flatnonzero(flags)]
+        return cast(Rows, some)
+
+    all_scores: list[Array] = []
     for fold in range(FOLDS):
         out = in_fold(len(rows0), fold), in_fold(len(rows1), fold)
-        scorer = fit(chosen_rows(rows0, ~out[0]), chosen_rows(rows1, ~out[1]))
-        found = [scorer(chosen_rows(rows, side)) for rows, side in zip((rows0, rows1), out, strict=True)]
-        held = held or [np.empty((len(side), *scores.shape[1:])) for side, scores in zip(out, found, strict=True)]
-        for scores, side, new in zip(held, out, found, strict=True):
-            scores[side] = new
-    return held[0], held[1]
+        scorer = fit(chosen(rows0, ~out[0]), chosen(rows1, ~out[1]))
+        new = [scorer(chosen(rows, side)) for rows, side in zip((rows0, rows1), out, strict=True)]
+        all_scores = all_scores or [np.empty((len(side), *s.shape[1:])) for side, s in zip(out, new, strict=True)]
+        for scores, side, scored in zip(all_scores, out, new, strict=True):
+            scores[side] = scored
+    return all_scores[0], all_scores[1]
 
 
 Point = TypeVar("Point")
@@ -102,11 +101,6 @@ class Bracket(NamedTuple, Generic[Point]):
 
     inside: Point  # last point at which the condition was true
     outside: Point  # last point at which the condition was false
-
-
-def arithmetic_mean(a: float, b: float) -> float:
-    """Return the arithmetic mean (a + b) / 2, which is infinite if the sum a + b overflows."""
-    return (a + b) / 2
 
 
 def geometric_mean(a: float, b: float) -> float:
@@ -121,7 +115,7 @@ def bisect(
     *,
     steps: int | None = None,
     close: Callable[[float, float], bool] | None = None,
-    mean: Callable[[float, float], float] = arithmetic_mean,
+    mean: Callable[[float, float], float] = lambda a, b: (a + b) / 2,
 ) -> Bracket[float]:
     """Locate the number at which a condition changes from true to false."""
     for _ in repeat(None) if steps is None else repeat(None, steps):
@@ -139,8 +133,8 @@ def bisect(
 
 def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
     """Locate the integer at which a condition changes from true to false; the ends of the bracket differ by 1."""
-    found = bisect(lambda x: holds(int(x)), inside, outside, mean=lambda a, b: (a + b) // 2)
-    return Bracket(int(found.inside), int(found.outside))
+    bracket = bisect(lambda x: holds(int(x)), inside, outside, mean=lambda a, b: (a + b) // 2)
+    return Bracket(int(bracket.inside), int(bracket.outside))
 
 
 def bisect_each(
@@ -167,8 +161,8 @@ def bisect_each(
 
 def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
     """Apply `bisect_integers` to each element of an array independently."""
-    found = bisect_each(holds, inside, outside, mean=lambda a, b: (a + b) // 2)  # type: ignore[arg-type]
-    return found  # type: ignore[return-value]
+    # the mean of two arrays of integers is one, too
+    return bisect_each(holds, inside, outside, mean=lambda a, b: (a + b) // 2)  # type: ignore[arg-type, return-value]
 
 
 def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: float = 64.0) -> float:
@@ -194,8 +188,8 @@ def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: f
         inside, outside = outside, 2 * outside
         if inside >= most:
             return most
-    found = bisect(holds, inside, outside, close=lambda low, high: high - low <= precision * max(1.0, low)).inside
-    return min(found, most)
+    closed = bisect(holds, inside, outside, close=lambda low, high: high - low <= precision * max(1.0, low))
+    return min(closed.inside, most)
 
 
 def lowest(x: Array, y: Array) -> tuple[Array, Array]:
@@ -206,14 +200,12 @@ def lowest(x: Array, y: Array) -> tuple[Array, Array]:
     return x[first], y[first]
 
 
-def slopes(x: Array, y: Array) -> Array:
-    """Return the slope of the line segment between each pair of successive points; shape (n - 1,)."""
-    rise: Array = np.diff(y) / np.diff(x)
-    return rise
-
-
 def lower_hull(
-    x: Array, y: Array, *, steepness: Callable[[Array, Array], Array] = slopes, straight: bool = False
+    x: Array,
+    y: Array,
+    *,
+    steepness: Callable[[Array, Array], Array] = lambda x, y: np.diff(y) / np.diff(x),
+    straight: bool = False,
 ) -> tuple[Array, Array]:
     """Return the corners of the lower convex hull of n points.
 
@@ -254,14 +246,8 @@ def lower_hull(
         x, y = x[kept], y[kept]
 
 
-_CLOSE = 1e-4  # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this
-_MIN_ROWS_OF_CLOSE = 100_000  # above this number of rows, `_CLOSE_EACH` replaces `_CLOSE`
-# nats for each row; the last step of Newton's method leaves about the square of this, far less than the error of a
-# sample of so many rows
-_CLOSE_EACH = 1e-4
 _MIN_ROWS_OF_WARM_START = 10_000  # above this number of rows, a fit to a subset gives the start
 _WARM_START_STRIDE = 8  # the subset for the starting point consists of every eighth row
-_NUMBERS_AT_ONCE = 2**17  # numbers (1 MB) in a product
 
 
 def linear(rows: Array, slopes: Array) -> Array:
@@ -270,8 +256,7 @@ def linear(rows: Array, slopes: Array) -> Array:
     The product of a row has the same bits whatever the other rows are.  The products of BLAS (`rows @ slopes`) have
     not, since their rounding depends on the number of rows and on the place of the row.
     """
-    found: Array = np.einsum("ij,j->i", np.ascontiguousarray(rows), slopes)
-    return found
+    return np.asarray(np.einsum("ij,j->i", np.ascontiguousarray(rows), slopes))
 
 
 def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
@@ -281,7 +266,9 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     not check its arguments, because checks such as those of scikit-learn would take longer than the fit.
     """
     n, columns = rows.shape
-    close = _CLOSE if n <= _MIN_ROWS_OF_CLOSE else n * _CLOSE_EACH
+    # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this.  The last step
+    # leaves about the square of this, far less than the error of a sample of so many rows.
+    close = 1e-4 if n <= 100_000 else n * 1e-4
     x = np.empty((columns + 1, n))  # one row for each coefficient, so that products with weights are fast
     x[:columns], x[columns] = rows.T, 1.0
     penalty = np.append(np.ones(columns), 1e-9)
@@ -319,17 +306,14 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
 
 def _log_loss(margins: Array, n0: int) -> float:
     """Return the sum of log(1 + exp(+-margin)) over all log-odds; the first `n0` belong to d0."""
-    rest = np.abs(margins)
-    np.negative(rest, out=rest)
-    np.exp(rest, out=rest)
-    np.log1p(rest, out=rest)
+    rest = np.log1p(np.exp(-np.abs(margins)))
     return float(rest.sum() + np.maximum(margins[:n0], 0.0).sum() - np.minimum(margins[n0:], 0.0).sum())
 
 
 def _weighted_products(x: Array, weights: Array) -> Array:
     """Return the sum over i of weights[i] * outer(x[:, i], x[:, i]), in half the time of other products."""
     roots = np.sqrt(weights)
-    size = max(1, _NUMBERS_AT_ONCE // len(x))
+    size = max(1, 2**17 // len(x))  # 1 MB in a product
     total = np.zeros((len(x), len(x)))
     for start in range(0, len(roots), size):
         some = x[:, start : start + size] * roots[start : start + size]

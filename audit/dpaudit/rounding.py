@@ -50,13 +50,13 @@ def number_of(node: ast.expr) -> float | None:
                 inner = number_of(operand)
                 return -inner if inner is not None and isinstance(sign, ast.USub) else inner
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                one, other = number_of(left), number_of(right)
-                return None if one is None or other is None else _OPERATORS[type(op)](one, other)
+                first, second = number_of(left), number_of(right)
+                return None if first is None or second is None else _OPERATORS[type(op)](first, second)
             case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in FUNCTIONS:
                 inner = number_of(argument)
                 return None if inner is None else FUNCTIONS[name](inner)
     except (ValueError, ZeroDivisionError):
-        return None
+        pass
     return None
 
 
@@ -66,7 +66,7 @@ NOT_KNOWN = "not known"
 
 def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
     """Write a certified lower bound in plain text, rounded down, e.g. "1.0006"."""
-    return _plain(_bound(x, digits, ROUND_FLOOR, over))
+    return _written(_bound(x, digits, ROUND_FLOOR, over), typeset=False)
 
 
 def lower_as(x: float, specification: str) -> str:
@@ -78,22 +78,22 @@ def lower_as(x: float, specification: str) -> str:
 
 def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
     """Write an upper bound, such as a p-value, in plain text, rounded up, e.g. "8.9e-7"."""
-    return _plain(_bound(x, digits, ROUND_CEILING, under))
+    return _written(_bound(x, digits, ROUND_CEILING, under), typeset=False)
 
 
 def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
     """Write a certified lower bound with its sign, rounded down, e.g. "≥ 1.043"; "not known" for NaN."""
-    return NOT_KNOWN if math.isnan(x) else f"≥\u00a0{_typeset(_bound(x, digits, ROUND_FLOOR, over))}"
+    return NOT_KNOWN if math.isnan(x) else f"≥\u00a0{_written(_bound(x, digits, ROUND_FLOOR, over))}"
 
 
 def at_most(x: float, digits: int = 2, *, under: float = math.inf) -> str:
     """Write an upper bound with its sign, rounded up, e.g. "≤ 0.021"; "not known" for NaN."""
-    return NOT_KNOWN if math.isnan(x) else f"≤\u00a0{_typeset(_bound(x, digits, ROUND_CEILING, under))}"
+    return NOT_KNOWN if math.isnan(x) else f"≤\u00a0{_written(_bound(x, digits, ROUND_CEILING, under))}"
 
 
 def number(x: float, digits: int = 3) -> str:
     """Write an estimate with `digits` significant digits, rounded to nearest, e.g. 0.0312, 3.1 × 10⁻⁷ or ∞."""
-    return _typeset(_rounded(x, digits, ROUND_HALF_EVEN))
+    return _written(_rounded(x, digits, ROUND_HALF_EVEN))
 
 
 def count(n: int) -> str:
@@ -118,8 +118,7 @@ def percent_at_most(rate: float, digits: int = 3) -> str:
 
 def rate_at_most(rate: float, digits: int = 3) -> float:
     """Return the rate that `percent_at_most` shows, which is at least the given rate."""
-    shown = _percent_value(Decimal(repr(float(rate))), digits, ROUND_CEILING) / 100
-    return max(float(shown), rate)
+    return max(float(_percent_value(Decimal(repr(float(rate))), digits, ROUND_CEILING) / 100), rate)
 
 
 def percent_at_least(rate: float, digits: int = 3) -> str:
@@ -143,9 +142,7 @@ def seconds(s: float) -> str:
 
 
 def _percent(rate: float | Decimal, digits: int, rounding: str) -> str:
-    if not math.isfinite(rate):
-        return NOT_KNOWN
-    return f"{_typeset(_percent_value(rate, digits, rounding))}\u00a0%"
+    return f"{_written(_percent_value(rate, digits, rounding))}\u00a0%" if math.isfinite(rate) else NOT_KNOWN
 
 
 def _percent_value(rate: float | Decimal, digits: int, rounding: str) -> Decimal:
@@ -161,11 +158,11 @@ def _bound(x: float, digits: int, rounding: str, limit: float) -> Decimal:
     def telling(value: Decimal | float) -> bool:
         return value > limit if rounding == ROUND_FLOOR else value <= limit
 
-    found = _rounded(x, digits, rounding)
-    while telling(x) and not telling(found) and digits < 17:  # these identify a double
+    bound = _rounded(x, digits, rounding)
+    while telling(x) and not telling(bound) and digits < 17:  # these identify a double
         digits += 1
-        found = _rounded(x, digits, rounding)
-    return found
+        bound = _rounded(x, digits, rounding)
+    return bound
 
 
 def _rounded(x: float | Decimal, digits: int, rounding: str) -> Decimal:
@@ -175,34 +172,19 @@ def _rounded(x: float | Decimal, digits: int, rounding: str) -> Decimal:
     return value.quantize(Decimal((0, (1,), value.adjusted() - digits + 1)), rounding=rounding)
 
 
-def _typeset(value: Decimal) -> str:
-    mantissa, exponent = _parts(value)
-    mantissa = mantissa.replace("-", "−").replace("inf", "∞")
-    if exponent is None:
-        return mantissa
+def _written(value: Decimal, *, typeset: bool = True) -> str:
+    """Write all digits, with a power of ten if the number is very large or very small."""
+    exponent = value.adjusted() if value.is_finite() and value else 0
+    powered = not -4 <= exponent < 6
+    if not value.is_finite():
+        digits = NOT_KNOWN if value.is_nan() else "inf" if value > 0 else "-inf"
+    else:
+        digits = f"{value.scaleb(-exponent):f}" if powered else f"{value:,f}" if value else "0"
+        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if not typeset:
+        return f"{digits}e{exponent}" if powered else digits
+    digits = digits.replace("-", "−").replace("inf", "∞")
     power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
-    return power if mantissa == "1" else f"{mantissa}\u00a0×\u00a0{power}"
-
-
-def _plain(value: Decimal) -> str:
-    mantissa, exponent = _parts(value)
-    return mantissa if exponent is None else f"{mantissa}e{exponent}"
-
-
-def _parts(value: Decimal) -> tuple[str, int | None]:
-    """Return the digits and the power of ten; None instead of the power if the number is written without one."""
-    if value.is_nan():
-        return NOT_KNOWN, None
-    if value.is_infinite():
-        return ("inf" if value > 0 else "-inf"), None
-    if value == 0:
-        return "0", None
-    exponent = value.adjusted()
-    if -4 <= exponent < 6:
-        return _trimmed(f"{value:,f}"), None
-    return _trimmed(f"{value.scaleb(-exponent):f}"), exponent
-
-
-def _trimmed(digits: str) -> str:
-    """Remove the zeros at the end of a fraction."""
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if not powered:
+        return digits
+    return power if digits == "1" else f"{digits}\u00a0×\u00a0{power}"

@@ -73,21 +73,13 @@ def percent_meant(given: float | str) -> str:
 
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_jobs(given: int, name: str = "jobs") -> None:
     """Check a number of worker processes."""
     if given == 0 or given < ALL_CORES:
         raise ValueError(_about(name, f"must be {ALL_CORES} or at least 1, got {given}"))
-
-
-def check_timeout(given: float | None, name: str = "timeout") -> None:
-    """Check a timeout."""
-    if given is not None and not given > NO_TIME:
-        raise ValueError(_about(name, f"must be above {NO_TIME} seconds, got {given}"))
 
 
 def check_choice(given: object, allowed: Sequence[str], name: str, *, between: str = ", ", lead: str = "") -> None:
@@ -125,7 +117,9 @@ def check_memory(given: object, name: str = "memory") -> int | None:
     allowed = f'{name} must be text such as "2 GB" or "512 MB", or a whole number of bytes'.lstrip()
     if isinstance(given, bool) or not isinstance(given, int | str):
         raise TypeError(f"{allowed}, got {shown(given)}")
-    size = given if isinstance(given, int) else _bytes(given)
+    size: int | None = given if isinstance(given, int) else None
+    if isinstance(given, str) and (amount := _AMOUNT.fullmatch(given.strip())) and amount[2].casefold() in _UNITS:
+        size = int(float(amount[1]) * _UNITS[amount[2].casefold()])
     if size is None:
         raise ValueError(f"{allowed}, got {shown(given)}; units are {', '.join((*_DECIMAL, *_BINARY))}")
     if not MIN_MEMORY <= size <= MAX_MEMORY:
@@ -134,17 +128,11 @@ def check_memory(given: object, name: str = "memory") -> int | None:
     return size
 
 
-def _bytes(text: str) -> int | None:
-    found = _AMOUNT.fullmatch(text.strip())
-    unit = _UNITS.get(found[2].casefold()) if found else None
-    return int(float(found[1]) * unit) if found and unit else None
-
-
 def memory_text(size: int) -> str:
     """Return a number of bytes in the largest unit that shows it exactly, such as "512 MB", or in bytes."""
-    for unit, one in sorted((_DECIMAL | _BINARY).items(), key=lambda item: item[1], reverse=True):
-        if size % one == 0 and size >= one and unit != "B":
-            return f"{size // one} {unit}"
+    for unit, factor in sorted((_DECIMAL | _BINARY).items(), key=lambda item: -item[1]):
+        if size % factor == 0 and size >= factor and unit != "B":
+            return f"{size // factor} {unit}"
     return f"{size:,} bytes"
 
 
@@ -213,7 +201,8 @@ class AuditSettings:
             raise ValueError(f"resume={self.resume!r} needs store, the file with the trials to resume")
         if self.store is not None and not isinstance(self.store, str | os.PathLike):
             raise TypeError(f'store must be the path of a file, such as "release.trials", got {shown(self.store)}')
-        check_timeout(self.timeout)
+        if self.timeout is not None and not self.timeout > NO_TIME:
+            raise ValueError(f"timeout must be above {NO_TIME} seconds, got {self.timeout}")
         object.__setattr__(self, "memory", check_memory(self.memory))
         if self.memory is not None and self.observe_time:
             raise ValueError("memory cannot be combined with observe_time: timed runs execute in dpaudit's process")
@@ -237,7 +226,7 @@ class AuditSettings:
     @property
     def keywords(self) -> dict[str, Any]:
         """The settings as keyword arguments of `dpaudit.audit`."""
-        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
 DEFAULTS = AuditSettings()

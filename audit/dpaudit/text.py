@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 
-def _find() -> str:
+def _version() -> str:
     try:
         text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
         project = tomllib.loads(text)["project"]
@@ -34,7 +34,7 @@ def _find() -> str:
         return "0+unknown"
 
 
-__version__ = _find()
+__version__ = _version()
 
 
 _PLAIN = str.maketrans(
@@ -51,7 +51,12 @@ _LOWERED = str.maketrans(_RAISED, "-0123456789")
 
 def printable(text: str) -> str:
     """Escape invisible characters and changes of the text direction, e.g. \\x00 and \\u202e; keep line breaks."""
-    return "".join(c if _visible(c) else c.encode("unicode_escape").decode() for c in text)
+
+    def visible(character: str) -> bool:
+        joins = character in "\n\u200c\u200d"  # line break, and the joiners that Persian and emoji need
+        return character.isprintable() or joins or unicodedata.category(character) == "Zs"
+
+    return "".join(c if visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str) -> str:
@@ -87,22 +92,17 @@ def encodable(text: str, encoding: str | None) -> str:
 
 def facts_html(title: str, rows: Sequence[tuple[str, ...]], sentences: Iterable[str] = ()) -> str:
     """Return HTML that a notebook displays in its own colours."""
+
+    def escaped(text: str) -> str:
+        return escape(one_line(text), quote=True)
+
     body = "".join(
-        f'<tr><th scope="row" style="text-align: left">{_text(name)}</th>'
-        f"{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"
+        f'<tr><th scope="row" style="text-align: left">{escaped(name)}</th>'
+        f"{''.join(f'<td>{escaped(cell)}</td>' for cell in cells)}</tr>"
         for name, *cells in rows
     )
-    words = "".join(f"<p>{_text(sentence)}</p>" for sentence in sentences)
-    return f"<div><p><strong>{_text(title)}</strong></p><table><tbody>{body}</tbody></table>{words}</div>"
-
-
-def _text(words: str) -> str:
-    return escape(one_line(words), quote=True)
-
-
-def _visible(character: str) -> bool:
-    joins = character in "\n\u200c\u200d"  # line break, and the joiners that Persian and emoji need
-    return character.isprintable() or joins or unicodedata.category(character) == "Zs"
+    below = "".join(f"<p>{escaped(sentence)}</p>" for sentence in sentences)
+    return f"<div><p><strong>{escaped(title)}</strong></p><table><tbody>{body}</tbody></table>{below}</div>"
 
 
 class WarningCode(enum.Enum):
@@ -191,14 +191,13 @@ SIGNS = {
         Sign(sign="◇", word="inconclusive", style="bold yellow", tone="open"),
     )
 }
-"""Maps the value of a verdict to its sign.  Keys are text, because importing `Verdict` would load numpy."""
+# keys are the values of verdicts, as text, because importing `Verdict` would load numpy
 
 NO_RESULT = Sign(sign="–", word="no result", style="bold yellow", tone="open")
 """The sign of an audit that was not run or could not be run."""
 
 
-PAPERS = ("a4", "letter")
-"""The sizes of paper for PDF documents; the first is the default."""
+PAPERS = ("a4", "letter")  # sizes of paper for PDF documents; the first is the default
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
@@ -268,16 +267,16 @@ def masked_values(value: object, secret: bool = False) -> object:
     """Return plain values with masks.  Numbers and booleans are not masked, because they are settings."""
     if isinstance(value, Mapping):
         return {
-            masked(key) if isinstance(key, str) else key: masked_values(
-                held, secret or _SECRET.fullmatch(str(key)) is not None
+            masked(name) if isinstance(name, str) else name: masked_values(
+                content, secret or _SECRET.fullmatch(str(name)) is not None
             )
-            for key, held in value.items()
+            for name, content in value.items()
         }
     if isinstance(value, list | tuple):
-        texts = [one if isinstance(one, str) else "" for one in value]
-        shown = [MASK] * len(texts) if secret else masked_words(texts)
+        texts = masked_words([entry if isinstance(entry, str) else "" for entry in value])
         return [
-            word if isinstance(one, str) else masked_values(one, secret) for one, word in zip(value, shown, strict=True)
+            masked_values(entry, secret) if secret or not isinstance(entry, str) else text
+            for entry, text in zip(value, texts, strict=True)
         ]
     if not isinstance(value, str):
         return value

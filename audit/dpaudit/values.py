@@ -34,8 +34,6 @@ Output = Any
 RawOutputs = Sequence[Output] | npt.NDArray[Any]
 """A sequence of outputs as a mechanism returned them.  Row i of an array is output i."""
 
-"""An object of another library or of a user.  Code must check that an attribute exists before reading it."""
-
 Parameters = Mapping[str, Any]
 """Keyword arguments, by name."""
 
@@ -115,12 +113,10 @@ class ContentPickler(pickle.Pickler):
         if kind in PLAIN:
             return None
         if kind is np.ndarray:
-            return (
-                "array",
-                repr(value.dtype),
-                value.shape,
-                _entries(value) if value.dtype.hasobject else value.tobytes(),
-            )
+            entries: object = value.ravel().tolist() if value.dtype.hasobject else value.tobytes()
+            if isinstance(entries, list) and set(map(type, entries)) == {str}:
+                entries = joined(entries)
+            return "array", repr(value.dtype), value.shape, entries
         if isinstance(value, np.generic):
             return "number", value.dtype.str, value.tobytes()
         if kind in (set, frozenset):
@@ -133,30 +129,26 @@ class ContentPickler(pickle.Pickler):
         return None
 
 
-def _entries(value: Any) -> object:
-    entries = value.ravel().tolist()
-    return joined(entries) if set(map(type, entries)) == {str} else entries
-
-
 PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
 
 
 def _of_pandas(value: Any) -> tuple[object, ...] | None:
     """Return the content of a pandas object without its caches, or None if the value is not a pandas object."""
-    kind = type(value).__name__
-    if kind == "DataFrame":
+
+    def dtype(column: Any) -> object:
+        kind = column.dtype
+        return (str(kind), kind.categories, kind.ordered) if hasattr(kind, "categories") else str(kind)
+
+    name = type(value).__name__
+    if name == "DataFrame":
         columns = [value.iloc[:, place] for place in range(value.shape[1])]
-        return kind, value.columns, value.index, value.attrs, [(_dtype(one), one.to_numpy()) for one in columns]
-    if kind == "Series":
-        return kind, value.name, value.index, value.attrs, _dtype(value), value.to_numpy()
-    if kind.endswith("Index"):
-        return kind, list(value.names), _dtype(value), value.to_numpy()
+        content = [(dtype(column), column.to_numpy()) for column in columns]
+        return name, value.columns, value.index, value.attrs, content
+    if name == "Series":
+        return name, value.name, value.index, value.attrs, dtype(value), value.to_numpy()
+    if name.endswith("Index"):
+        return name, list(value.names), dtype(value), value.to_numpy()
     return None
-
-
-def _dtype(column: Any) -> object:
-    kind = column.dtype
-    return (str(kind), kind.categories, kind.ordered) if hasattr(kind, "categories") else str(kind)
 
 
 Feature = tuple[Any, ...]

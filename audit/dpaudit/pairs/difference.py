@@ -46,10 +46,10 @@ def difference(d0: Dataset, d1: Dataset) -> str:
     The result is "" if the datasets are equal, too large to compare, or of an unsupported type.
     """
     try:
-        words = " ".join(_difference(d0, d1, 4).split())
+        text = " ".join(_difference(d0, d1, 4).split())
     except Exception:  # a comparison calls methods of the datasets, which may raise any exception
         return ""
-    return words if len(words) <= 160 else f"{words[:159]}…"
+    return text if len(text) <= 160 else f"{text[:159]}…"
 
 
 def _difference(old: Any, new: Any, depth: int) -> str:
@@ -156,19 +156,18 @@ def _of_units(noun: str, old: Any, new: Any, front: _Equal, back: _Equal, depth:
         return f"[{place}]" if noun == "element" else f"{place + 1:,}"
 
     if len(old) == len(new):
-        places = [int(i) for i in np.flatnonzero(~front)]
+        places = np.flatnonzero(~front).tolist()
         if not places:
             return ""
+        old_unit, new_unit = old[places[0]], new[places[0]]
         if len(places) == 1:
-            return _changed(f"{noun} {named(places[0])}", old[places[0]], new[places[0]], depth)
-        of = f"{len(places):,} of {len(old):,}"
-        many = len(places) > 3
-        first = f"the first, {noun} {named(places[0])}" if many else "the first"
-        change = _changed(first, old[places[0]], new[places[0]], depth)
-        if many:
-            return f"{of} {noun}s differ; {change}"
+            return _changed(f"{noun} {named(places[0])}", old_unit, new_unit, depth)
+        share = f"{len(places):,} of {len(old):,}"
+        if len(places) > 3:
+            first = _changed(f"the first, {noun} {named(places[0])}", old_unit, new_unit, depth)
+            return f"{share} {noun}s differ; {first}"
         listed = f"{', '.join(map(named, places[:-1]))} and {named(places[-1])}"
-        return f"{noun}s {listed} differ ({of}); {change}"
+        return f"{noun}s {listed} differ ({share}); {_changed('the first', old_unit, new_unit, depth)}"
     change, longer = ("added", new) if len(new) > len(old) else ("removed", old)
     start, extra = _leading(front), abs(len(new) - len(old))
     if start + min(_leading(back), len(front) - start) < len(front):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -14,7 +14,6 @@ from dpaudit.text import relation_meant
 from dpaudit.values import Dataset, key
 
 Relation = Literal["add_remove", "replace_one", "unspecified"]
-_PLAIN = (int, float, str, bytes, tuple, list, dict, type(None))
 Row = Mapping[str, Any]
 
 RELATIONS: tuple[str, ...] = get_args(Relation)
@@ -49,8 +48,8 @@ class Pair:
             raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}{meant}")
 
     def __str__(self) -> str:
-        words = "" if self.label else hidden_difference(self.d0, self.d1)
-        return f"{brief(self.d0)} | {words}" if words else self.shortened
+        difference = "" if self.label else hidden_difference(self.d0, self.d1)
+        return f"{brief(self.d0)} | {difference}" if difference else self.shortened
 
     @property
     def shortened(self) -> str:
@@ -68,27 +67,25 @@ def check_relation(pair: Pair) -> None:
 
 
 def contradiction(pair: Pair) -> str:
-    """Return why the records of a pair of datasets contradict the stated neighbouring relation."""
+    """Return why the records of a pair of datasets contradict the stated neighbouring relation; "" if they do not."""
     n0, n1 = number_of_records(pair.d0), number_of_records(pair.d1)
-    if n0 is None or n1 is None:
+    if n0 is None or n1 is None or pair.relation == "unspecified":
         return ""
+    start = f"the relation is {pair.relation}, but"
     numbers = f"d0 has {n0} record{'' if n0 == 1 else 's'} and d1 has {n1}"
     if pair.relation == "replace_one" and n0 != n1:
-        return f"the relation is replace_one, but {numbers}: replacing a record does not change the number of records"
+        return f"{start} {numbers}: replacing a record does not change the number of records"
     if pair.relation == "add_remove" and n0 == n1:
-        return (
-            f"the relation is add_remove, but {numbers} (rows or items count as records): no record was added or "
-            "removed"
-        )
+        return f"{start} {numbers} (rows or items count as records): no record was added or removed"
     if pair.relation == "add_remove" and abs(n0 - n1) > 1:
-        return f"the relation is add_remove, but {numbers}: neighbours differ by one record"
+        return f"{start} {numbers}: neighbours differ by one record"
     only0, only1 = _unshared(pair.d0, pair.d1)
-    if pair.relation == "replace_one" and only0 > 1:
-        return f"the relation is replace_one, but d0 and d1 differ in {only0} records (each item counts as a record)"
-    if pair.relation == "add_remove" and min(only0, only1) > 0:
+    if pair.relation == "replace_one":
+        return f"{start} d0 and d1 differ in {only0} records (each item counts as a record)" if only0 > 1 else ""
+    if min(only0, only1) > 0:
         return (
-            f"the relation is add_remove, but d1 lacks {only0} of d0's records and d0 lacks {only1} of d1's records "
-            "(each item counts as a record): neighbours differ by one record"
+            f"{start} d1 lacks {only0} of d0's records and d0 lacks {only1} of d1's records (each item counts as a "
+            "record): neighbours differ by one record"
         )
     return ""
 
@@ -97,30 +94,28 @@ def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
     """Return the number of records only in d0 and the number only in d1, or (0, 0) if records cannot be compared."""
     if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)):
         return 0, 0
-    d0, d1 = without_shared_ends(d0, d1)
-    if len(d0) > MAX_COMPARED:
+    d0, d1 = _without_shared_ends(d0, d1)
+    plain = (int, float, str, bytes, tuple, list, dict, type(None))  # others may lack an equality method
+    if len(d0) > MAX_COMPARED or not all(isinstance(record, plain) for record in (*d0, *d1)):
         return 0, 0
-    if not all(isinstance(record, _PLAIN) for record in (*d0, *d1)):
-        return 0, 0  # records of a class without an equality method cannot be compared
-    records0, records1 = Counter(map(_record, d0)), Counter(map(_record, d1))
+
+    def hashable(record: object) -> object:
+        try:
+            hash(record)
+        except TypeError:
+            return repr(record)
+        return repr(record) if record != record else record  # NaN differs from itself
+
+    records0, records1 = Counter(map(hashable, d0)), Counter(map(hashable, d1))
     return (records0 - records1).total(), (records1 - records0).total()
 
 
-def without_shared_ends(d0: Dataset, d1: Dataset) -> tuple[Dataset, Dataset]:
+def _without_shared_ends(d0: Dataset, d1: Dataset) -> tuple[Dataset, Dataset]:
     """Return two lists without the objects that they share at the beginning and at the end."""
     for _ in range(2):
         shared = next((i for i, (x, y) in enumerate(zip(d0, d1, strict=False)) if x is not y), min(len(d0), len(d1)))
         d0, d1 = d0[shared:][::-1], d1[shared:][::-1]
     return d0, d1
-
-
-def _record(record: object) -> object:
-    """Return a hashable key of a record: the record itself, or its text if the record is unhashable or NaN."""
-    try:
-        hash(record)
-    except TypeError:
-        return repr(record)
-    return repr(record) if record != record else record
 
 
 def number_of_records(dataset: Dataset) -> int | None:
@@ -153,16 +148,17 @@ def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
     """
     try:
         lists = isinstance(pair.d0, list) and isinstance(pair.d1, list)
-        d0, d1 = without_shared_ends(pair.d0, pair.d1) if lists else (pair.d0, pair.d1)
+        d0, d1 = _without_shared_ends(pair.d0, pair.d1) if lists else (pair.d0, pair.d1)
         rows = _rows(d0), _rows(d1)
-        counts = [Counter(map(_row_key, some)) for some in rows]
+        counts = [Counter(key(sorted(row.items())) for row in side) for side in rows]
         only = counts[0] - counts[1], counts[1] - counts[0]
-        if max(one.total() for one in only) > 1:
+        if max(side.total() for side in only) > 1:
             return None, None
-        found = [
-            next((row for row in side if _row_key(row) in one), None) for side, one in zip(rows, only, strict=True)
+        targets = [
+            next((row for row in side if key(sorted(row.items())) in unshared), None)
+            for side, unshared in zip(rows, only, strict=True)
         ]
-        return found[0], found[1]
+        return targets[0], targets[1]
     except Exception:  # no tables; a comparison calls methods of the datasets, which may raise any exception
         return None, None
 
@@ -184,7 +180,3 @@ def _rows(dataset: Any) -> list[Row]:
         raise ValueError
     columns = [dataset[name].tolist() if isinstance(dataset, np.ndarray) else list(dataset[name]) for name in names]
     return [dict(zip(map(str, names), row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _row_key(row: Row) -> Hashable:
-    return key(sorted(row.items()))

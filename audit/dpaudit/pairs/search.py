@@ -1,13 +1,11 @@
 """Generates pairs of neighbouring datasets on which an audit may detect a violation, the most promising pairs first.
 
-An audit of several pairs makes more trials on the pairs with growing evidence, and all pairs share one betting wealth.
-For K pairs, the logarithm of the wealth is reduced by at most log(2 K) (docs/guarantees.md), and every pair requires
-some trials.  So the number K of generated pairs is small.
+All pairs share one betting wealth: for K pairs, its logarithm is reduced by at most log(2 K) (docs/guarantees.md), and
+every pair requires some trials.  So the number K of generated pairs is small.
 
-The patterns for vectors of query answers come from Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of
-differential privacy", Table 1.  The patterns for records reproduce the inputs of known bugs.  In a table of two to ten
-rows, one row has a large share; the targets follow Annamalai, Ganev & De Cristofaro 2024, "What do you want from theory
-alone?".
+The patterns for vectors come from Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy",
+Table 1.  Those for records reproduce the inputs of known bugs.  Those for tiny tables follow Annamalai, Ganev & De
+Cristofaro 2024, "What do you want from theory alone?".
 """
 
 from __future__ import annotations
@@ -83,10 +81,9 @@ class SearchPairs:
         if self.relation not in MOVES:
             meant = relation_meant(self.relation, MOVES)
             raise ValueError(f"relation must be one of {', '.join(MOVES)}, got {self.relation!r}{meant}")
-        if not self.size >= 1:
-            raise ValueError(f"size must be at least 1, got {self.size}")
-        if self.most is not None and not self.most >= 1:
-            raise ValueError(f"most must be at least 1, got {self.most}")
+        for name, number in (("size", self.size), ("most", self.most)):
+            if number is not None and not number >= 1:
+                raise ValueError(f"{name} must be at least 1, got {number}")
         if self.step is not None and not 0 < self.step < math.inf:
             raise ValueError(f"step must be > 0 and finite, got {self.step}")
         if self.bounds is not None:
@@ -243,7 +240,6 @@ class SearchPairs:
                     patterns.append((flat, [*rest, more], "last one above"))
                     patterns.append((slope, [more, *slope[1:]], "slope, first above"))
             else:
-                extremes = [base] * half + [less] * (n - half), [less] * half + [base] * (n - half), "extremes"
                 patterns = [
                     (flat, [more] * half + [less] * (n - half), "half-half"),
                     (flat, [more] * n, "all above"),
@@ -252,7 +248,7 @@ class SearchPairs:
                     (flat, [less] * n, "all below"),
                     (flat, [more, *[less] * (n - 1)], "one above, rest below"),
                     (flat, [less, *rest], "one below"),
-                    extremes,
+                    ([base] * half + [less] * (n - half), [less] * half + [base] * (n - half), "extremes"),
                 ]
             for d0, d1, label in patterns:
                 yield Pair(d0, d1, "unspecified", label if base == bases[0] else f"{label}, around {base:g}")
@@ -363,11 +359,8 @@ def _check_bounds(name: str, bounds: Sequence[Record]) -> None:
 
 def numeric(values: Sequence[Record]) -> bool:
     """Return whether the entry of a schema is a tuple of two numbers, and thus the bounds of a numeric column."""
-    return (
-        isinstance(values, tuple)
-        and len(values) == 2
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
-    )
+    pair = isinstance(values, tuple) and len(values) == 2
+    return pair and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
 
 
 def _rounded(value: float, whole: bool) -> float:
