@@ -158,7 +158,7 @@ def test_the_noise_is_gaussian_with_the_claimed_deviation() -> None:
 def test_a_model_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     train = reference.Training(trainer(NETWORK, sampling=reference.Poisson(0.2)), views.weights())
     together = train.sample(RECORDS, 5, np.random.default_rng(7))
-    monkeypatch.setattr(reference, "MAX_BLOCK_ACTIVATIONS", 1)
+    monkeypatch.setattr(reference, "BLOCK_ACTIVATIONS", 1)
     assert np.allclose(train.sample(RECORDS, 5, np.random.default_rng(7)), together, rtol=1e-12)
     assert np.allclose(train.sample(RECORDS, 3, np.random.default_rng(7)), together[:3], rtol=1e-12)
     assert len(np.unique(together[:, 0])) == 5

@@ -14,7 +14,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.catalogue.promises import ANSWER, RECORDS, Builtin, GaussianSum, Inputs, Unit, check_positive, vector
+from dpaudit.catalogue.promises import (
+    ANSWER,
+    RECORDS,
+    Builtin,
+    GaussianSum,
+    Inputs,
+    Unit,
+    check_positive,
+    check_share,
+    number,
+    vector,
+)
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics import Array
 from dpaudit.values import Dataset
@@ -112,8 +123,7 @@ class _Subsampled(Builtin):
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
-        if not 0 < self.rate < 1:
-            raise ValueError(f"rate must lie strictly between 0 and 1, got {self.rate}")
+        check_share("rate", self.rate)
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -158,7 +168,7 @@ class LaplaceInverseCdf(Unit, inputs=ANSWER, private=False):
         u = rng.random(n) - 0.5
         with np.errstate(divide="ignore"):
             noise: Array = np.sign(u) * np.log(1 - 2 * np.abs(u)) / self.epsilon
-        return float(np.ravel(dataset)[0]) + noise
+        return number(dataset) + noise
 
 
 class GaussianBoxMuller(GaussianSum, inputs=ANSWER, private=False):
@@ -173,7 +183,7 @@ class GaussianBoxMuller(GaussianSum, inputs=ANSWER, private=False):
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         radius = np.sqrt(-2 * np.log(1 - rng.random(n)))
         noise: Array = self.sigma * radius * np.cos(2 * math.pi * rng.random(n))
-        return float(np.ravel(dataset)[0]) + noise
+        return number(dataset) + noise
 
 
 @dataclass(frozen=True)
@@ -195,4 +205,4 @@ class GeometricByTrials(Unit, inputs=_COUNT, private=False):
             while rng.random() < go_on:
                 size += 1
             if size or sign > 0:  # without this condition, zero would have twice its correct probability
-                return int(np.ravel(dataset)[0]) + sign * size
+                return int(number(dataset)) + sign * size

@@ -18,6 +18,7 @@ from dpaudit.catalogue.promises import (
     Pure,
     Unit,
     check_positive,
+    number,
     with_laplace,
 )
 from dpaudit.claims import LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
@@ -27,10 +28,6 @@ from dpaudit.values import Dataset
 _CELLS: Inputs = {"relation": "one_value", "size": 5}
 _NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds": (0, 4), "out_of_domain": False}
 _COUNT: Inputs = {**ANSWER, "bounds": (0, 5), "step": 1, "out_of_domain": False}
-
-
-def _number(dataset: Dataset) -> float:
-    return float(np.ravel(dataset)[0])
 
 
 class Gaussian(GaussianSum, inputs=RECORDS, private=True):
@@ -103,7 +100,7 @@ class Snapping(Pure, inputs=ANSWER, private=True):
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         scale = (1 + self.bound * 2.0**-49) / self.epsilon
         grid = 2.0 ** math.ceil(math.log2(scale))
-        x = float(np.clip(_number(dataset), -self.bound, self.bound))
+        x = float(np.clip(number(dataset), -self.bound, self.bound))
         # The standard exponential distribution is that of -log of a uniform number.
         noise = rng.choice([-1.0, 1.0], n) * scale * rng.standard_exponential(n)
         return np.clip(np.round((x + noise) / grid) * grid, -self.bound, self.bound)
@@ -144,7 +141,7 @@ class TruncatedGeometric(Pure, inputs=_COUNT, private=True):
         return [*below, *above, whole]
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        count = int(_number(dataset))
+        count = int(number(dataset))
         if not 0 <= count <= self.most:
             raise ValueError(f"the count must be in 0..{self.most}, got {count}")
         cumulative = self.cumulative(count)
@@ -162,7 +159,7 @@ class LaplaceParallel(Pure, inputs=ANSWER, private=True):
     times: int = 20
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        return _number(dataset) + rng.laplace(0.0, self.times / self.epsilon, (n, self.times))
+        return number(dataset) + rng.laplace(0.0, self.times / self.epsilon, (n, self.times))
 
 
 class NoisyHistogram1(Pure, inputs=_CELLS, private=True):

@@ -31,6 +31,16 @@ def check_count(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
+def check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
+
+
+def number(dataset: Dataset) -> float:
+    """Return the first number of a dataset."""
+    return float(np.ravel(dataset)[0])
+
+
 def vector(dataset: Dataset) -> Array:
     """Return the numbers of a dataset as a vector."""
     return np.asarray(dataset, dtype=np.float64).reshape(-1)

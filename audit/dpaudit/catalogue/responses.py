@@ -7,21 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Builtin, Inputs, Unit
+from dpaudit.catalogue.promises import Builtin, Inputs, Unit, check_share, number
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.numerics import Array, Flags
 from dpaudit.values import Dataset
 
 _BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "out_of_domain": False}
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
-
-
-def _value(dataset: Dataset) -> int:
-    return int(np.ravel(dataset)[0])
 
 
 @dataclass(frozen=True)
@@ -31,7 +22,7 @@ class _Truth(Builtin, inputs=_BIT, private=True):
     truth: float = 0.5
 
     def __post_init__(self) -> None:
-        _check_share("truth", self.truth)
+        check_share("truth", self.truth)
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class Spinner(_Truth):
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         lies = rng.random(n) >= self.truth
-        return np.where(lies, 1.0 - _value(dataset), float(_value(dataset)))
+        return np.where(lies, 1.0 - number(dataset), number(dataset))
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ class SpinnerAndCoin(_Truth):
         return PureDP(math.log1p(self.truth) - math.log1p(-self.truth))
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        return np.where(rng.random(n) < self.truth, _value(dataset), rng.integers(0, 2, n)).astype(np.float64)
+        return np.where(rng.random(n) < self.truth, number(dataset), rng.integers(0, 2, n)).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -80,7 +71,7 @@ class KaryResponse(Unit, inputs={**_BIT, "bounds": (0, 3)}, private=True):
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         lies = rng.random(n) >= 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
-        return ((_value(dataset) + lies * rng.integers(1, self.k, n)) % self.k).astype(np.float64)
+        return ((number(dataset) + lies * rng.integers(1, self.k, n)) % self.k).astype(np.float64)
 
 
 def bloom(value: int, bits: int, hashes: int) -> Flags:
@@ -113,14 +104,14 @@ class OneTimeRappor(Builtin, inputs=_WORDS, private=True):
     hashes: int = 4
 
     def __post_init__(self) -> None:
-        _check_share("f", self.f)
+        check_share("f", self.f)
 
     @property
     def claim(self) -> TradeoffFunction:
         return PureDP(2 * self.hashes * math.log((2 - self.f) / self.f))
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        filled = bloom(_value(dataset), self.bits, self.hashes)
+        filled = bloom(int(number(dataset)), self.bits, self.hashes)
         return _reported(filled, (self.f / 2, 1 - self.f / 2), n, rng)
 
 
@@ -140,7 +131,7 @@ class Rappor(Builtin, inputs=_WORDS, private=True):
 
     def __post_init__(self) -> None:
         for name in ("f", "p", "q"):
-            _check_share(name, getattr(self, name))
+            check_share(name, getattr(self, name))
 
     @property
     def chances(self) -> tuple[float, float]:
@@ -154,4 +145,4 @@ class Rappor(Builtin, inputs=_WORDS, private=True):
         return PureDP(self.hashes * abs(math.log(high * (1 - low) / (low * (1 - high)))))
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        return _reported(bloom(_value(dataset), self.bits, self.hashes), self.chances, n, rng)
+        return _reported(bloom(int(number(dataset)), self.bits, self.hashes), self.chances, n, rng)

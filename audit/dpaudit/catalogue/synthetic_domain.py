@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,11 +58,19 @@ class Domain:
 
         A number beyond its bounds is moved to the next bound.  A missing entry or an unknown category has no cell.
         """
+        found = []
         columns = columns_of(dataset, self.columns)
-        found = [
-            _binned(entries, bound, self.bins) if bound else _placed(entries, names)
-            for entries, bound, names in zip(columns, self.bounds, self.categories, strict=True)
-        ]
+        for entries, bound, names in zip(columns, self.bounds, self.categories, strict=True):
+            if bound is None:
+                place = {name: index for index, name in enumerate(names)}
+                found.append([place.get(entry, -1) if isinstance(entry, Hashable) else -1 for entry in entries])
+                continue
+            low, high = bound
+            numbers = [x if isinstance(x, int | float) else math.nan for x in entries]
+            # A number is moved to its bounds before it becomes a float, because a large integer has no float.
+            shares = np.array([x if x != x else (min(max(x, low), high) - low) / (high - low) for x in numbers])
+            cell = np.minimum(np.floor(shares * self.bins), self.bins - 1)
+            found.append(np.where(np.isnan(cell), -1, np.nan_to_num(cell)).astype(int).tolist())
         return np.array(found, dtype=np.intp).reshape(len(self.columns), -1).T
 
     def tables(self, cells: Cells, rng: np.random.Generator) -> list[dict[str, AnyArray]]:
@@ -108,34 +116,6 @@ def columns_of(dataset: Dataset, names: Sequence[str]) -> list[list[Record]]:
     if isinstance(dataset, Mapping) or hasattr(dataset, "columns"):
         return [list(dataset[name]) for name in names]
     return [[row.get(name) for row in dataset] for name in names]
-
-
-def _binned(entries: list[Record], bound: tuple[float, float], bins: int) -> list[int]:
-    low, high = bound
-    numbers = np.array([_clipped(entry, low, high) for entry in entries], dtype=np.float64)
-    share = (numbers - low) / (high - low)
-    with np.errstate(invalid="ignore"):
-        cell = np.minimum(np.floor(share * bins), bins - 1)
-    return np.where(np.isnan(cell), -1, np.nan_to_num(cell)).astype(int).tolist()  # type: ignore[no-any-return]
-
-
-def _clipped(entry: Record, low: float, high: float) -> float:
-    """Move a number to its bounds before it becomes a float, because a large integer has no float."""
-    if not isinstance(entry, int | float) or entry != entry:
-        return math.nan
-    return min(max(entry, low), high)
-
-
-def _placed(entries: list[Record], names: Sequence[Record]) -> list[int]:
-    place = {name: index for index, name in enumerate(names)}
-
-    def of(entry: Record) -> int:
-        try:
-            return place.get(entry, -1)
-        except TypeError:  # an entry without a hash, such as a list, is no category
-            return -1
-
-    return list(map(of, entries))
 
 
 @dataclass(frozen=True, kw_only=True)

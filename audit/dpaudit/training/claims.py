@@ -12,17 +12,6 @@ from dpaudit.claims.base import count
 Relation = Literal["add_remove", "replace_one"]
 Sampling = Literal["poisson", "full", "shuffled"]
 
-SENSITIVITY = {"add_remove": 1.0, "replace_one": 2.0}
-"""The sensitivity of the sum of clipped gradients for each neighbouring relation, in units of the clipping norm."""
-
-NO_SHUFFLED_CLAIM = (
-    'sampling="shuffled" has no amplified claim: each record is in exactly one batch of an epoch, so batches depend '
-    "on each other, and the claim of Poisson sampling is false (Annamalai et al. 2026, arXiv:2411.10614).  Claim an "
-    'epoch without amplification: sampling="full", relation="replace_one", and one step for each epoch.  Or sample '
-    "Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, "
-    'pass claimed_as="poisson" to training.claim'
-)
-
 
 def is_whole(given: object, *, least: int = 1) -> TypeGuard[int]:
     """Return whether a value is an integer that is at least `least`; return False for booleans and floats."""
@@ -78,13 +67,20 @@ def claim(
             raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}, got {value!r}")
     if claimed_as is not None and (claimed_as != "poisson" or sampling != "shuffled"):
         raise ValueError(f'claimed_as="poisson" is for sampling="shuffled", got {claimed_as!r} and {sampling!r}')
-    step = GaussianDP(SENSITIVITY[relation] / noise_multiplier)
+    sensitivity = 1.0 if relation == "add_remove" else 2.0  # of the sum of clipped gradients, in units of C
+    step = GaussianDP(sensitivity / noise_multiplier)
     if sampling == "full":
         if sampling_rate not in (None, 1, 1.0):
             raise ValueError(f'sampling="full" has no sampling rate, got {sampling_rate}; leave it out')
         return step.repeated(steps)
     if sampling == "shuffled" and claimed_as is None:
-        raise ValueError(NO_SHUFFLED_CLAIM)
+        raise ValueError(
+            'sampling="shuffled" has no amplified claim: each record is in exactly one batch of an epoch, so batches '
+            "depend on each other, and the claim of Poisson sampling is false (Annamalai et al. 2026, "
+            'arXiv:2411.10614).  Claim an epoch without amplification: sampling="full", relation="replace_one", and '
+            "one step for each epoch.  Or sample Poisson batches.  Or, to audit the Poisson claim of a shuffling "
+            'loader, pass claimed_as="poisson" to training.claim'
+        )
     if not is_positive(sampling_rate) or sampling_rate > 1:
         raise ValueError(
             f"sampling_rate must lie in (0, 1], got {sampling_rate!r}.  The sampling rate is the expected batch size "

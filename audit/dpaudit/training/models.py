@@ -24,7 +24,7 @@ from dpaudit.settings import AuditSettings
 from dpaudit.training.checks import equal_outputs
 from dpaudit.values import RawOutputs
 
-PROBES = 2  # minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted
+_PROBES = 2  # minimum number of models on each dataset, with equal seeds, whose outputs are compared but not counted
 
 _TOGETHER = 16  # models on each dataset in one call of `train.sample`; random streams depend on this value
 _EXECUTION = ExecutionSettings()
@@ -69,7 +69,7 @@ class Models:
 
 
 def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int) -> Models:
-    """Train `each` models on both datasets, and `PROBES` further models on both datasets with equal seeds.
+    """Train `each` models on both datasets, and `_PROBES` further models on both datasets with equal seeds.
 
     If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
     `compared` models are trained on each dataset.
@@ -119,30 +119,26 @@ def repeated(store: Store) -> tuple[str, ...]:
 
 
 def _probes(train: object, pair: Pair, seed: int, store: Store | None, compared: int) -> tuple[RawOutputs, RawOutputs]:
-    """Return outputs of models with equal seeds: `PROBES` on each dataset, and up to `compared` if all are equal."""
-    found: tuple[list[object], list[object]] = ([], [])
-    stop = PROBES
-    while (start := len(found[0])) < stop:
-        for side, outputs in zip(found, _probed(train, pair, seed, store, start, stop), strict=True):
-            side.extend(outputs)
-        if equal_outputs(*_arrays(*found)):
+    """Return outputs of models with equal seeds: `_PROBES` on each dataset, and up to `compared` if all are equal."""
+    outputs: tuple[list[object], list[object]] = ([], [])
+    stop = _PROBES
+    while (start := len(outputs[0])) < stop:
+        block = None if store is None else store.get(_PROBED, start, stop)
+        if block is None:
+            first, second = (
+                made(Runs(train, Dataset(dataset), seed, _PROBED, 0, start, stop, _EXECUTION))
+                for dataset in (pair.d0, pair.d1)
+            )
+            _check(first)
+            _check(second, "; this was a training on d1 with the random numbers of d0")
+            block = first.outputs, second.outputs
+            if store is not None:
+                store.put(_PROBED, start, *block, (first.side_effects, second.side_effects))
+        for side, more in zip(outputs, block, strict=True):
+            side.extend(more)
+        if equal_outputs(*_arrays(*outputs)):
             stop = max(stop, min(compared, stop + _TOGETHER))
-    return found
-
-
-def _probed(
-    train: object, pair: Pair, seed: int, store: Store | None, start: int, stop: int
-) -> tuple[RawOutputs, RawOutputs]:
-    if store is not None and (kept := store.get(_PROBED, start, stop)) is not None:
-        return kept
-    found = [
-        made(Runs(train, Dataset(dataset), seed, _PROBED, 0, start, stop, _EXECUTION)) for dataset in (pair.d0, pair.d1)
-    ]
-    _check(found[0])
-    _check(found[1], "; this was a training on d1 with the random numbers of d0")
-    if store is not None:
-        store.put(_PROBED, start, found[0].outputs, found[1].outputs, (found[0].side_effects, found[1].side_effects))
-    return found[0].outputs, found[1].outputs
+    return outputs
 
 
 def _blocks(
@@ -153,21 +149,17 @@ def _blocks(
     kept = 0 if sampler.store is None else sampler.store.trials.get(_MODELS, 0)
     outputs: tuple[list[object], list[object]] = ([], [])
     began = time.perf_counter()
-    while (start := len(outputs[0])) < each:
-        if start >= kept:
-            _report(progress, start, each, kept, began)
+    while True:
+        start = len(outputs[0])
+        if progress is not None and (start >= kept or start >= each):
+            seconds = (time.perf_counter() - began) / (2 * (start - kept)) if start > kept else math.nan
+            progress(TrainingProgress(models=2 * start, allowed=2 * each, seconds_per_model=seconds))
+        if start >= each:
+            return outputs
         block = sampler.block(_MODELS, start, each if start < kept else min(start + size, each))
         for side, outcome in zip(outputs, block, strict=True):
             _check(outcome)
             side.extend(outcome.outputs)
-    _report(progress, each, each, kept, began)
-    return outputs
-
-
-def _report(progress: Callable[[TrainingProgress], None] | None, made: int, each: int, kept: int, began: float) -> None:
-    if progress is not None:
-        seconds = (time.perf_counter() - began) / (2 * (made - kept)) if made > kept else math.nan
-        progress(TrainingProgress(models=2 * made, allowed=2 * each, seconds_per_model=seconds))
 
 
 def _check(outcome: Outcome, where: str = "") -> None:

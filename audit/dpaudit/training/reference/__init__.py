@@ -32,11 +32,9 @@ __all__ = [
     "fitted",
 ]
 
-MAX_BLOCK_ACTIVATIONS = 2**15
-"""Maximum number of activations of a layer that are computed at once: 0.25 MB, which stays in the processor's cache."""
+BLOCK_ACTIVATIONS = 2**15  # of a layer that are computed at once: 0.25 MB, which stays in the processor's cache
 
 _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clipping norm
-_RARELY_SAMPLED = 0.5  # a canary is rarely sampled if it is in no batch with a probability above this value
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,17 @@ class Training:
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         """Train n models independently; return their outputs, (n,) or (n, d)."""
         records, keys = records_of(dataset), keys_of(rng, n)
-        size = max(1, MAX_BLOCK_ACTIVATIONS // max(1, len(records) * max(self.trainer.model.sizes[1:])))
-        return np.concatenate([self._block(records, keys[at : at + size]) for at in range(0, n, size)])
+        size = max(1, BLOCK_ACTIVATIONS // max(1, len(records) * max(self.trainer.model.sizes[1:])))
+        blocks = []
+        for at in range(0, n, size):
+            run, seen = Run(self.trainer, records, keys[at : at + size]), []
+            for _ in range(self.trainer.steps):
+                run.step()
+                if self.view.steps is not None:
+                    seen.append(self.view.steps(run))
+            with np.errstate(over="ignore", invalid="ignore"):  # models that diverged overflow
+                blocks.append(self.view.output(run, seen))
+        return np.concatenate(blocks)
 
     def doubts(self, d0: Dataset, d1: Dataset) -> tuple[str, ...]:
         """Return warnings if two datasets are not neighbours, or if their difference may hardly affect the weights."""
@@ -88,23 +95,19 @@ class Training:
         except ValueError:  # shuffled batches have no claim
             return
         only0, only1 = unshared(records_of(d0), records_of(d1))
-        if {only0, only1} != {0, 1} and _as_strong(claim, own):
-            stronger = "" if claim == own else f"{claim.label} is at least as strong as the trainer's claim, and "
-            raise ValueError(
-                f"{stronger}the trainer's claim is about a record that is added or removed, but "
-                f"{_difference(only0, only1)}.  One dataset must be the other plus one record.  For a pair that "
-                'replaces a record, use relation="replace_one" in training.claim'
-            )
-
-    def _block(self, records: Records, keys: np.ndarray[tuple[int, int], np.dtype[np.uint64]]) -> Array:
-        run = Run(self.trainer, records, keys)
-        seen = []
-        for _ in range(self.trainer.steps):
-            run.step()
-            if self.view.steps is not None:
-                seen.append(self.view.steps(run))
-        with np.errstate(over="ignore", invalid="ignore"):  # models that diverged overflow
-            return self.view.output(run, seen)
+        if {only0, only1} == {0, 1}:
+            return
+        try:
+            if claim != own and violates(claim, own):
+                return
+        except ImportError:  # the composition of the trainer's claim needs the extra `accounting`
+            return
+        stronger = "" if claim == own else f"{claim.label} is at least as strong as the trainer's claim, and "
+        raise ValueError(
+            f"{stronger}the trainer's claim is about a record that is added or removed, but "
+            f"{_difference(only0, only1)}.  One dataset must be the other plus one record.  For a pair that "
+            'replaces a record, use relation="replace_one" in training.claim'
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,13 +193,6 @@ class StepByStep:
         return _no_gradient(self.trainer, float(np.linalg.norm(self.trainer.clipped(self.canary, self.run.before))))
 
 
-def _as_strong(claim: TradeoffFunction, own: TradeoffFunction) -> bool:
-    try:
-        return claim == own or not violates(claim, own)
-    except ImportError:  # the composition of the trainer's claim needs the extra `accounting`
-        return False
-
-
 def _difference(only0: int, only1: int) -> str:
     return f"d0 has {only0} records that d1 lacks, and d1 has {only1} that d0 lacks"
 
@@ -212,12 +208,9 @@ def _no_gradient(trainer: Trainer, norm: float) -> tuple[str, ...]:
 
 
 def _not_sampled(trainer: Trainer) -> tuple[str, ...]:
-    """Return a warning if a record is in no batch with a large probability."""
+    """Return a warning if a record is more likely in no batch than in any."""
     rate = trainer.sampling.rate
-    if rate is None or trainer.sampling.name != "poisson":
-        return ()
-    never = (1 - rate) ** trainer.steps
-    if never <= _RARELY_SAMPLED:
+    if rate is None or trainer.sampling.name != "poisson" or (never := (1 - rate) ** trainer.steps) <= 0.5:
         return ()
     return (
         f"a record is in none of the {trainer.steps:,} batches with probability {never:.2f}, because the sampling rate "

@@ -24,17 +24,14 @@ from dpaudit.numerics import Array, Integers
 from dpaudit.training.claims import is_whole
 from dpaudit.values import Dataset
 
-_START_SEED = 0  # seed of the initial weights of networks; these weights are public and equal in all runs
 _TINY = 1e-300  # minimum of a norm as a divisor, so that the gradient 0 is not divided by 0
 _HUGE = 1e200  # maximum norm of a gradient; the clipping of a larger gradient would lose precision or overflow
-MOST = 1e8
+LARGEST_NORM = 1e8
 """Maximum of two norms: that of an example's features, and that of a layer's inputs times the layer's largest weight.
 
 Above this norm, rounding errors of the products with weights would affect a clipped gradient.  These errors may depend
 on the other examples.
 """
-
-_PRECISE = (1e-140, 1e140)  # squared norms whose products neither underflow nor overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ class Model:
         weights = np.zeros(self.parameters)
         if len(self.sizes) == 2:
             return weights
-        rng = np.random.default_rng(_START_SEED)
+        rng = np.random.default_rng(0)
         for layer in self.layers(weights[None]):
             out, into = layer.shape[1:]
             layer[0] = rng.uniform(-1, 1, (out, into)) * math.sqrt(6 / (out + into))
@@ -163,7 +160,7 @@ class PerExample:
     """The gradients of the examples in one batch of each of m models.
 
     In arrays over all examples, the examples of `signals` come before the Dirac records.  A gradient that is not
-    finite, has a norm above 10^200, or is that of an example with large features (`MOST`) is replaced by 0.
+    finite, has a norm above 10^200, or is that of an example with large features (`LARGEST_NORM`) is replaced by 0.
     """
 
     signals: list[Array]  # for each layer (m, outputs, n)
@@ -176,7 +173,7 @@ class PerExample:
 
     def norms(self) -> Array:
         """Return the norm of each gradient over all weights, (m, n + k); inf if the gradient is replaced by 0."""
-        low, high = _PRECISE
+        low, high = 1e-140, 1e140  # squared norms whose products neither underflow nor overflow
         squares, precise = np.zeros(self.signals[0].shape[::2]), True
         small = np.ones(squares.shape, dtype=np.bool_)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -185,16 +182,16 @@ class PerExample:
                 precise = precise and all(bool(np.all((low < factor) & (factor < high))) for factor in factors)
                 squares += factors[0] * factors[1]
                 weight = self.largest[depth][:, None]
-                small &= np.sqrt(factors[1]) * (weight if depth else np.maximum(weight, 1.0)) <= MOST
-            norms = np.where(small, np.sqrt(squares) if precise else self._scaled_norms(), np.inf)
+                small &= np.sqrt(factors[1]) * (weight if depth else np.maximum(weight, 1.0)) <= LARGEST_NORM
+            if precise:
+                norms = np.sqrt(squares)
+            else:  # squares overflow or underflow
+                factored = zip(self.signals, self.inputs, strict=True)
+                norms = _norm(np.stack([_norm(signal) * _norm(inputs) for signal, inputs in factored], axis=-2))
+            norms = np.where(small, norms, np.inf)
         sizes = np.broadcast_to(np.abs(self.sizes), (len(squares), len(self.sizes)))
         norms = np.concatenate([norms, sizes], axis=1)
         return np.where(norms <= _HUGE, norms, np.inf)
-
-    def _scaled_norms(self) -> Array:
-        """Return the norm of each example's gradient without squares that overflow or underflow, (m, n)."""
-        layers = [_norm(signal) * _norm(inputs) for signal, inputs in zip(self.signals, self.inputs, strict=True)]
-        return _norm(np.stack(layers, axis=-2))
 
     def scales(self, clip: float) -> Array:
         """Return the factors that clip gradients to norm `clip`, 0 for examples outside of the batch, (m, n + k)."""

@@ -17,8 +17,6 @@ from dpaudit.numerics import AnyArray, Array, Flags, Integers
 from dpaudit.training.claims import claim, is_positive, is_whole
 from dpaudit.training.reference.model import Model, PerExample, Records
 
-_DENSE = 0.3  # if a batch holds a larger share of the examples, the gradients of all examples are computed
-
 
 @dataclass(frozen=True, slots=True)
 class Full:
@@ -190,7 +188,7 @@ class Trainer:
         n = len(records.labels)
         features, labels = records.features.reshape(n, self.model.sizes[0]), records.labels
         chosen = taken[:, :n]
-        if chosen.mean() < _DENSE if chosen.size else False:
+        if chosen.size and chosen.mean() < 0.3:  # otherwise, to compute the gradients of all examples is faster
             places, chosen = _packed(chosen)
             features, labels = features[places], labels[places]
         inputs, logits = self.model.forward(weights, features)
@@ -253,9 +251,19 @@ class Run:
     """
 
     def __init__(self, trainer: Trainer, records: Records, keys: AnyArray) -> None:
-        _check(trainer, records)
+        model, features = trainer.model, records.features.shape[1]
+        label, place = (int(part.max(initial=-1)) for part in (records.labels, records.diracs))
+        if len(records.labels) and features != model.sizes[0]:
+            raise ValueError(f"the model takes {model.sizes[0]} features, but the records have {features}")
+        if label >= model.sizes[-1]:
+            raise ValueError(f"the model has {model.sizes[-1]} classes, but a record has the label {label}")
+        if place >= model.spare:
+            raise ValueError(
+                f"a Dirac record needs spare weight {place}, but the model has {model.spare} spare weights; "
+                f"use Model(..., spare={place + 1})"
+            )
         self.trainer, self.records, self.state = trainer, records, State(keys, streams(keys))
-        start = trainer.model.initial() if trainer.start is None else np.asarray(trainer.start, dtype=np.float64)
+        start = model.initial() if trainer.start is None else np.asarray(trainer.start, dtype=np.float64)
         self.start = np.tile(start, (len(keys), 1))  # (m, P)
         self.weights = self.start.copy()
         self.before = self.start  # weights before the latest step
@@ -279,19 +287,6 @@ class Run:
         with np.errstate(over="ignore", invalid="ignore"):  # models may diverge, which the designs report
             self.released = trainer.release(trainer.gradients(self.weights, records, taken), self.state)
             self.before, self.weights = self.weights, self.weights - trainer.learning_rate * self.released
-
-
-def _check(trainer: Trainer, records: Records) -> None:
-    model = trainer.model
-    if len(records.labels) and records.features.shape[1] != model.sizes[0]:
-        raise ValueError(f"the model takes {model.sizes[0]} features, but the records have {records.features.shape[1]}")
-    if len(records.labels) and int(records.labels.max()) >= model.sizes[-1]:
-        raise ValueError(f"the model has {model.sizes[-1]} classes, but a record has the label {records.labels.max()}")
-    if len(records.diracs) and int(records.diracs.max()) >= model.spare:
-        raise ValueError(
-            f"a Dirac record needs spare weight {records.diracs.max()}, but the model has {model.spare} spare weights; "
-            f"use Model(..., spare={records.diracs.max() + 1})"
-        )
 
 
 def fitted(model: Model, records: Records, *, penalty: float = 1.0) -> Array:
