@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,8 +62,8 @@ class Domain:
         columns = columns_of(dataset, self.columns)
         for entries, bound, names in zip(columns, self.bounds, self.categories, strict=True):
             if bound is None:
-                place = {name: index for index, name in enumerate(names)}
-                found.append([place.get(entry, -1) if isinstance(entry, Hashable) else -1 for entry in entries])
+                places = {name: index for index, name in enumerate(names)}
+                found.append([_place(entry, places) for entry in entries])
                 continue
             low, high = bound
             numbers = [x if isinstance(x, int | float) else math.nan for x in entries]
@@ -109,6 +109,13 @@ def drawn(noisy: Array, uniform: Array) -> Cells:
     weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
     upper = np.cumsum(weights, axis=1)
     return np.asarray((uniform[:, :, None] * upper[:, None, -1:] >= upper[:, None, :-1]).sum(axis=2))
+
+
+def _place(entry: Record, places: Mapping[Record, int]) -> int:
+    try:
+        return places.get(entry, -1)
+    except TypeError:  # an entry without a hash, such as a list, is no category
+        return -1
 
 
 def columns_of(dataset: Dataset, names: Sequence[str]) -> list[list[Record]]:
