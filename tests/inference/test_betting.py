@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.inference.grid import BINS, CUTS, EDGES, bin_counts, bin_of, rows_of_bin_counts
+from dpaudit.inference.grid import BINS, CUTS, EDGES, bin_counts, bin_of
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.sequential.betting import Bet, best_bet, log_optimal
 from dpaudit.inference.sequential.strategy import Strategy, p_value_of, strategy
@@ -269,9 +269,9 @@ def test_no_score_is_within_a_rounding_error_of_a_cut() -> None:
 def test_scores_of_several_attacks_are_counted_separately() -> None:
     scores = np.random.default_rng(0).normal(scale=3, size=(4, 100))
     scores[1, :10], scores[2, :10] = np.inf, -np.inf
-    assert rows_of_bin_counts(scores).tolist() == [bin_counts(row).tolist() for row in scores]
+    assert bin_counts(scores).tolist() == [bin_counts(row).tolist() for row in scores]
     with pytest.raises(ValueError, match="nan"):
-        rows_of_bin_counts(np.array([[0.0], [np.nan]]))
+        bin_counts(np.array([[0.0], [np.nan]]))
 
 
 def test_p_values_are_never_zero() -> None:

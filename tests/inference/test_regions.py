@@ -18,7 +18,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunc
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower
 from dpaudit.inference.fixed.regions import (
-    best_threshold,
+    best_thresholds,
     delta_of,
     deviations,
     merge_saturated,
@@ -30,6 +30,12 @@ from dpaudit.inference.grid import BINS, CENTRES, EDGES, bin_counts
 from dpaudit.inference.sequential.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
 from dpaudit.numerics import Array
 from dpaudit.result.evidence import FixedEvidence, read_back
+
+Counts = npt.NDArray[np.int64]
+
+
+def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
+    return best_thresholds(counts0[None], counts1[None], claim)[0]
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
@@ -167,9 +173,6 @@ def test_a_mass_clearly_above_delta_is_the_region() -> None:
         counts = rng.multinomial(500, p), rng.multinomial(500, q)
         k = threshold_for_claim(*counts, claim, trials=4_500, significance=0.05)
         assert deviations(claim, 4_500 * p, 4_500, 4_500 * q, 4_500)[k] > 4
-
-
-Counts = npt.NDArray[np.int64]
 
 
 def plain(pilot: Counts, unseen: Counts) -> Counts:

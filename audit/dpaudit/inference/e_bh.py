@@ -27,15 +27,11 @@ def shared_confidences(confidences: Sequence[float]) -> list[float]:
     A sequential audit at significance s refutes its claim when its wealth reaches 1/s.  So the correction increases the
     required log-wealth by log K nats.
 
-    Args:
-        confidences: The confidence c_i of each audit before the correction, in (0, 1).
-
     Returns:
-        The confidence of each audit after the correction, which is 1 - s_i, rounded up.  If there is only one audit,
-        its confidence is returned unchanged.
+        The confidence 1 - s_i of each audit after the correction, rounded up.  That of a single audit is unchanged.
 
     Raises:
-        ValueError: If a confidence is out of its range, or if a corrected confidence rounds to 1.
+        ValueError: If a confidence is not in (0, 1), or a corrected confidence rounds to 1.
     """
     for confidence in confidences:
         if not 0 < confidence < 1:
@@ -46,9 +42,9 @@ def shared_confidences(confidences: Sequence[float]) -> list[float]:
     for confidence in confidences:
         exact = 1 - significance(confidence) / len(confidences)
         share = float(exact)
-        if Fraction(share) < exact:
+        if share < exact:
             share = math.nextafter(share, 2.0)
-        if not share < 1:
+        if share >= 1:
             raise ValueError(f"confidence {confidence} is too close to 1 to be shared by {len(confidences)} audits")
         shares.append(share)
     return shares
@@ -70,7 +66,7 @@ def e_bh(e_values: Sequence[float], *, false_discovery_rate: float) -> list[int]
         false_discovery_rate: Maximum expected share of true claims among the rejected claims, in (0, 1).
 
     Returns:
-        Indices of the rejected claims, in ascending order.
+        The indices in ascending order.
 
     Raises:
         ValueError: If the rate is out of its range, or an e-value is negative or NaN.

@@ -23,25 +23,14 @@ BINS = len(EDGES) + 1
 # The centre of each bin.  The two outermost bins are unbounded, so their finite edges serve as centres.
 CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[-1:]])
 
-
 _STEP = 1e-9  # of scores
 CUTS: Array = (np.floor(np.round(EDGES / _STEP, 3)) + 0.5) * _STEP
-
-
-def _first_bins() -> npt.NDArray[np.intp]:
-    """Return the bin of the smallest double that starts with each pattern of 16 bits.
-
-    The first 16 bits of a double contain four bits of its mantissa.  So two doubles with the same first 16 bits differ
-    by at most 6.25 %, or both lie between 0 and the edge next to 0.  At most one edge lies between two such doubles.
-    So each double is in the returned bin or in the next bin.
-    """
-    patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
-    patterns[2**15 :] |= np.uint64(2**48 - 1)  # a negative double falls as its mantissa grows
-    least = patterns.view(np.float64)
-    return np.searchsorted(CUTS, np.where(np.isnan(least), -np.inf, least))  # the pattern of -inf gives NaN
-
-
-_FIRST = _first_bins()
+# The first 16 bits of a double contain four bits of its mantissa.  So two doubles with the same first 16 bits differ by
+# at most 6.25 %, or both lie between 0 and the edge next to 0.  At most one edge lies between two such doubles.  So a
+# double is in the bin of the smallest double with the same first 16 bits, or in the next bin.
+_SMALLEST = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+_SMALLEST[2**15 :] |= np.uint64(2**48 - 1)  # a negative double falls as its mantissa grows
+_FIRST = np.searchsorted(CUTS, np.nan_to_num(_SMALLEST.view(np.float64), nan=-np.inf, neginf=-np.inf, posinf=np.inf))
 _NEXT = np.append(CUTS, np.inf)
 
 
@@ -54,22 +43,9 @@ def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
     return first + (values > _NEXT[first])  # same result as np.searchsorted(CUTS, values), but faster
 
 
-def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:
-    """Count the log-likelihood ratios in each bin.
-
-    Returns:
-        Number of log-likelihood ratios in each bin; shape (BINS,).
-    """
-    return np.bincount(bin_of(log_ratio), minlength=BINS).astype(np.int64, copy=False)
-
-
-def rows_of_bin_counts(log_ratios: Array) -> npt.NDArray[np.int64]:
-    """Count the log-likelihood ratios of each row in each bin.
-
-    Returns:
-        Number of log-likelihood ratios of each row in each bin; shape (rows, BINS).
-    """
-    rows = len(log_ratios)
-    bins = bin_of(log_ratios) + BINS * np.arange(rows)[:, None]
-    counts = np.bincount(bins.reshape(-1), minlength=rows * BINS).astype(np.int64, copy=False)
-    return counts.reshape(rows, BINS)
+def bin_counts(log_ratios: Array) -> npt.NDArray[np.int64]:
+    """Count the log-likelihood ratios (..., n) of each row in each bin; shape (..., BINS)."""
+    rows = np.atleast_2d(log_ratios)
+    bins = bin_of(rows) + BINS * np.arange(len(rows))[:, None]
+    counts = np.bincount(bins.reshape(-1), minlength=len(rows) * BINS).astype(np.int64, copy=False)
+    return counts.reshape(*log_ratios.shape[:-1], BINS)

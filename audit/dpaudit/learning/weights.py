@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.inference.grid import BINS, rows_of_bin_counts
+from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import FIRST_FIT, SETTLED, TRIAL_PERIOD
 from dpaudit.numerics import Array
 
@@ -59,7 +59,7 @@ class Experts:
     def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
         """Add the scores of fresh outputs of d0 and d1, by each attack and by the mixture, to the bin counts."""
         sides = zip(*alone.values(), mixture, strict=True)
-        counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
+        counted = np.stack([bin_counts(np.array(side)) for side in sides], axis=1)
         for attack, counts in zip(alone, counted, strict=False):
             self._counts[attack] = self._counts.get(attack, self._counts[_MIXTURE]) + counts
         self._counts[_MIXTURE] = self._counts[_MIXTURE] + counted[-1]

@@ -50,22 +50,13 @@ def rounding(n: int) -> float:
 
 
 def clopper_pearson_upper(k: int, n: int, *, significance: float) -> float:
-    """Return the Clopper-Pearson upper bound of a proportion.
+    """Return the Clopper-Pearson upper bound, in [0, 1], of a proportion with k successes in n trials.
 
     Theorem:
         If K ~ Binomial(n, p), P[clopper_pearson_upper(K, n) < p] <= significance for every n and p.
-        Clopper & Pearson 1934, Biometrika 26, 404-413.
-
-    Args:
-        k: Number of successes, 0 to n.
-        n: Number of trials.
-        significance: In [0, 1).
-
-    Returns:
-        The bound, in [0, 1].
 
     Raises:
-        ValueError: If a number is out of its range.
+        ValueError: If k is not in [0, n], or the significance not in [0, 1).
     """
     check_count(k, n, significance)
     if k == n or significance == 0:
@@ -74,22 +65,10 @@ def clopper_pearson_upper(k: int, n: int, *, significance: float) -> float:
 
 
 def clopper_pearson_lower(k: int, n: int, *, significance: float) -> float:
-    """Return the Clopper-Pearson lower bound of a proportion.
+    """Return the Clopper-Pearson lower bound; arguments and errors are those of `clopper_pearson_upper`.
 
     Theorem:
         If K ~ Binomial(n, p), P[clopper_pearson_lower(K, n) > p] <= significance for every n and p.
-        Clopper & Pearson 1934, Biometrika 26, 404-413.
-
-    Args:
-        k: Number of successes, 0 to n.
-        n: Number of trials.
-        significance: In [0, 1).
-
-    Returns:
-        The bound, in [0, 1].
-
-    Raises:
-        ValueError: If a number is out of its range.
     """
     check_count(k, n, significance)
     if k == 0 or significance == 0:

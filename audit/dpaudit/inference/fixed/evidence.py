@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,26 +37,27 @@ class Arc:
     def pair(cls, claim: TradeoffFunction, n0: int, n1: int, low: float, high: float) -> tuple[Arc, Arc]:
         """Return an arc evenly spaced in arcsin(sqrt(alpha)) and an arc evenly spaced in arcsin(sqrt(beta)).
 
-        Two arcs are needed because even spacing in alpha leaves gaps in beta where the curve is steep.  The grids
-        depend on n0 and n1 only, so each point moves in one direction as the claim weakens.  Lemma 1 of
-        `exact_binomial` requires this monotonicity.
-
-        Args:
-            claim: A symmetric claim.
-            n0: Number of outputs of d0.
-            n1: Number of outputs of d1.
-            low: Smallest alpha that the arcs must cover.
-            high: Largest alpha that the arcs must cover.
+        Both cover each alpha in [low, high] of a symmetric claim.  Two arcs are needed because even spacing in alpha
+        leaves gaps in beta where the curve is steep.  The grids depend on n0 and n1 only, so each point moves in one
+        direction as the claim weakens.  Lemma 1 of `exact_binomial` requires this monotonicity.
         """
-        alpha = _grid(n0, low, high)
-        beta = _grid(n1, claim.beta(high), claim.beta(low))[::-1]
+
+        def grid(n: int, low: float, high: float) -> Array:
+            """Return the part of a fixed grid that covers [low, high], and two more points on each side."""
+            step = _SPACING / (2 * math.sqrt(n))
+            first = max(math.floor(math.asin(math.sqrt(low)) / step) - 2, 0)
+            last = min(math.ceil(math.asin(math.sqrt(high)) / step) + 2, math.ceil(math.pi / 2 / step))
+            return square_sine(np.minimum(step * np.arange(first, last + 1), math.pi / 2))
+
+        alpha = grid(n0, low, high)
+        beta = grid(n1, claim.beta(high), claim.beta(low))[::-1]
         return cls(alpha, claim.beta(alpha)), cls(claim.beta(beta), beta)
 
     @cached_property
     def _table(self) -> Array:
         """The rate, log rate and log(1 - rate), all finite, where the rate is alpha or beta, (3, points, 2)."""
-        rates = self.alpha, self.beta
-        return np.array([_pairs(rates), _pairs(map(log_rate, rates)), _pairs(map(log_complement, rates))])
+        rates = np.stack([self.alpha, self.beta], axis=-1)
+        return np.array([rates, log_rate(rates), log_complement(rates)])
 
     def evidence(self, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
         """Return the minimum divergence between outcomes (x, z) and the points of this arc; elementwise.
@@ -67,9 +68,9 @@ class Arc:
         """
         p, q = smoothed_rate(x, n0), smoothed_rate(z, n1)
         # Both terms are computed in one call, along the last axis, because the arrays are short and calls are costly.
-        own = _pairs(rate * np.log(rate) + (1 - rate) * np.log1p(-rate) for rate in (p, q))
-        observed, sizes = _pairs((p, q)), np.array([n0 + 1, n1 + 1])
+        observed, sizes = np.stack([p, q], axis=-1), np.array([n0 + 1, n1 + 1])
         complement = 1 - observed
+        own = observed * np.log(observed) + complement * np.log1p(-observed)
 
         def divergence(at: npt.NDArray[np.intp]) -> Array:
             rates, logs, logs_of_complement = self._table.take(at, axis=1)
@@ -90,8 +91,7 @@ class Arc:
 
         def falls(at: Integers) -> Flags:
             after, here = divergence(np.array([np.minimum(at + 1, high), at]))
-            found: Flags = after <= here
-            return found
+            return np.asarray(after <= here)
 
         return divergence(bisect_each_integer(falls, inside=low - 1, outside=high).outside)
 
@@ -112,29 +112,13 @@ def smoothed_rate(k: npt.ArrayLike, n: int) -> Array:
     return (np.asarray(k, dtype=np.float64) + 0.5) / (n + 1)
 
 
-def _pairs(two: Iterable[Array]) -> Array:
-    """Stack two arrays (...) along a new last axis: (..., 2)."""
-    first, second = two
-    result = np.empty((*first.shape, 2))
-    result[..., 0], result[..., 1] = first, second
-    return result
-
-
-def _grid(n: int, low: float, high: float) -> Array:
-    """Return the part of a fixed grid in arcsin sqrt that covers [low, high], and two more points on each side."""
-    step = _SPACING / (2 * math.sqrt(n))
-    first = max(math.floor(math.asin(math.sqrt(low)) / step) - 2, 0)
-    last = min(math.ceil(math.asin(math.sqrt(high)) / step) + 2, math.ceil(math.pi / 2 / step))
-    return square_sine(np.minimum(step * np.arange(first, last + 1), math.pi / 2))
-
-
 def square_sine(angle: Array) -> Array:
     """Return the squared sine, the inverse of arcsin sqrt."""
     return np.asarray(np.sin(angle) ** 2)
 
 
 _TAIL = 18.0  # nats; outcomes left out of sums are rarer than the region by a factor of about e^18
-_MAX_SUMMED = 3_000  # outcomes of d1; summing over more takes longer than the incomplete beta function
+_SUMMED = 3_000  # outcomes of d1; summing over more takes longer than the incomplete beta function
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +152,7 @@ class Outcomes:
 
             def inside(z: Counts) -> Flags:
                 z = np.maximum(z, 0)  # -1 marks finished searches
-                found: Flags = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)) >= enough
-                return found
+                return np.asarray(np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)) >= enough)
 
             return bisect_each_integer(inside, known, highest + 1).inside
 
@@ -186,25 +169,19 @@ class Outcomes:
         x = np.arange(self.first, self.first + len(self.limits), dtype=np.float64)
         return x, log_choose(self.n0, x), log_likelihood(x, self.n0, x / self.n0)
 
-    @property
-    def _lowest(self) -> int:
-        return max(int(self.limits[-1]) - _MAX_SUMMED, 0)
-
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
-        """The values of z from `_lowest` to the largest limit, and their log binomial coefficients log C(n1, z)."""
-        z = np.arange(self._lowest, self.limits[0] + 1, dtype=np.float64)
+        """The values of z up to the largest limit, and their log binomial coefficients log C(n1, z)."""
+        z = np.arange(max(int(self.limits[-1]) - _SUMMED, 0), self.limits[0] + 1, dtype=np.float64)
         return z, log_choose(self.n1, z)
 
     def probability(self, alpha: Array, beta: Array) -> Array:
         """Return an upper bound of F(alpha, beta), the probability of the region; elementwise."""
-        result = np.empty_like(alpha)
+        result = np.zeros_like(alpha)
         if len(self.limits) > 0:
             order = np.argsort(alpha)  # neighbours in alpha use nearly the same rows
             for some in np.array_split(order, math.ceil(len(order) / 16)):
                 result[some] = self._near(alpha[some], beta[some])
-        else:
-            result[:] = 0.0
         return np.minimum(result * (1 + rounding(self.n0 + self.n1)) + 3 * math.exp(-self.budget), 1.0)
 
     def _near(self, alpha: Array, beta: Array) -> Array:
@@ -230,9 +207,10 @@ class Outcomes:
             mean = self.n1 * float(beta.min())
             rare = min(max(math.ceil(mean - math.sqrt(2 * mean * self.budget)) - 1, -1), least)
             start = np.zeros_like(beta)
-            if least - rare > _MAX_SUMMED:
+            if least - rare > _SUMMED:
                 rare, start = least, at_most(np.array([least]), self.n1, beta)
-            z, log_choose1 = (column[rare + 1 - self._lowest : most + 1 - self._lowest] for column in self._columns)
+            lowest = int(self._columns[0][0])
+            z, log_choose1 = (column[rare + 1 - lowest : most + 1 - lowest] for column in self._columns)
             masses = np.exp(log_choose1 + log_likelihood(z, self.n1, beta))
             below = np.cumsum(np.hstack([start, masses]), axis=1)[:, limits - rare]
         return np.asarray((weights * below).sum(axis=1))
@@ -246,6 +224,8 @@ def _end(holds: Callable[[float], bool], inside: float, outside: float) -> float
 def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, high: float) -> float:
     """Return an upper bound of the maximum of h(a) = F(a, f(a)) for a in [low, high], too large by at most `slack`.
 
+    F is the probability of the region, and f the curve of a symmetric claim.
+
     **Lemma 2.**  On a cell [a1, a2] let b1 = f(a1), b2 = f(a2), U = F(a1, b2) and s = sqrt(U (1 - U)), or 1/2 if
     U > 1/2; let v be the smaller of a1 (1 - a1) and a2 (1 - a2), and w the smaller of b1 (1 - b1) and b2 (1 - b2); let
     A = (a2 - a1) sqrt(n0/v) and B = (b1 - b2) sqrt(n1/w); and let f lie below its chord by at most e.  Then h <= U on
@@ -258,12 +238,6 @@ def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, h
     derivative along the chord, R is a sum of three orthogonal polynomials.  Its variance is at most 2 A^4 + 4 A^2 B^2 +
     2 B^4 for the whole cell.  A function exceeds its linear interpolation by at most an eighth of the largest second
     derivative.
-
-    Args:
-        region: The region whose probability is F.
-        claim: A symmetric claim with curve f.
-        low: Smallest a, in [0, 1].
-        high: Largest a, in [0, 1].
     """
     ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     cells = min(max(math.ceil(2 * math.sqrt(region.n0) * (ends[1] - ends[0]) / 0.25), 8), 400)

@@ -66,7 +66,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -74,12 +73,14 @@ from scipy.special import ndtr, ndtri
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, check_count, clopper_pearson, rounding
 from dpaudit.inference.fixed.evidence import Outcomes, evidence_of, largest_probability, square_sine
-from dpaudit.numerics import Array
+from dpaudit.numerics import Array, kept
 
+_LARGEST = 64.0  # parameter that is tried
 _CORNERS = 64  # of the staircase of `Sizes.boundary`
 ALPHA_SHARE = 1 / 200  # share c of the significance spent on the interval of alpha
 
 
+@kept(256)  # the verdict, the witness and the report need the same p-value
 def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     """Return an exact p-value of a claim.
 
@@ -104,11 +105,7 @@ def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     check_count(y, n1)
     if n0 == 0 or n1 == 0:
         return 1.0
-    return _p_value(claim.symmetrized(), x, n0, y, n1)
-
-
-@lru_cache(maxsize=256)  # the verdict, the witness and the report need the same p-value
-def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
+    claim = claim.symmetrized()
     observed = evidence_of(claim, x, n0, n1 - y, n1)
     if observed <= rounding(n0 + n1):
         return 1.0
@@ -131,60 +128,26 @@ def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float
 
 
 def mu_lower(x: int, n0: int, y: int, n1: int, *, significance: float) -> float:
-    """Compute a lower confidence bound of mu.
+    """Compute a lower confidence bound of mu; see `parameter_lower`.
 
     Theorem:
         If the mechanism is mu-GDP, P[mu_lower > mu] <= significance for every n0 and n1; see Theorem 2 of this module.
-
-    Args:
-        x: Outputs of d0 in the region, 0 to n0.
-        n0: Number of outputs of d0.
-        y: Outputs of d1 in the region, 0 to n1.
-        n1: Number of outputs of d1.
-        significance: In [0, 1).
-
-    Returns:
-        The bound, rounded down; 0 if nothing is refuted.
-
-    Raises:
-        ValueError: If a count or the significance is out of its range.
     """
     return parameter_lower(GaussianDP, x, n0, y, n1, significance=significance)
 
 
 def epsilon_lower(x: int, n0: int, y: int, n1: int, *, delta: float, significance: float) -> float:
-    """Compute a lower confidence bound of epsilon at `delta`.
+    """Compute a lower confidence bound of epsilon, in nats, at a delta in [0, 1); see `parameter_lower`.
 
     Theorem:
         If the mechanism is (epsilon, delta)-DP, P[epsilon_lower > epsilon] <= significance; see Theorem 2 of this
         module.
-
-    Args:
-        x: Outputs of d0 in the region, 0 to n0.
-        n0: Number of outputs of d0.
-        y: Outputs of d1 in the region, 0 to n1.
-        n1: Number of outputs of d1.
-        delta: In [0, 1).
-        significance: In [0, 1).
-
-    Returns:
-        The bound in nats, rounded down; 0 if nothing is refuted.
-
-    Raises:
-        ValueError: If a number is out of its range.
     """
     return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), x, n0, y, n1, significance=significance)
 
 
 def parameter_lower(
-    family: Callable[[float], TradeoffFunction],
-    x: int,
-    n0: int,
-    y: int,
-    n1: int,
-    *,
-    significance: float,
-    most: float = 64.0,
+    family: Callable[[float], TradeoffFunction], x: int, n0: int, y: int, n1: int, *, significance: float
 ) -> float:
     """Compute a lower confidence bound of the parameter of a nested family of claims.
 
@@ -198,11 +161,10 @@ def parameter_lower(
         y: Outputs of d1 in the region, 0 to n1.
         n1: Number of outputs of d1.
         significance: In [0, 1).
-        most: The largest parameter that is tried.
 
     Returns:
-        The bound, at most `most`; 0 if nothing is refuted.  The bound is rounded down by at most a few hundredths of
-        a standard deviation.
+        The bound, at most 64; 0 if nothing is refuted.  The bound is rounded down by at most a few hundredths of a
+        standard deviation.
 
     Raises:
         ValueError: If a count or the significance is out of its range.
@@ -211,7 +173,7 @@ def parameter_lower(
     check_count(y, n1, significance)
     if n0 == 0 or n1 == 0 or significance == 0:
         return 0.0
-    return Sizes.of(family, x, n0, y, n1, significance=significance, most=most).parameter(family, most=most)
+    return Sizes.of(family, x, n0, y, n1, significance=significance).parameter(family)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,23 +197,19 @@ class Sizes:
         n1: int,
         *,
         significance: float,
-        most: float = 64.0,
     ) -> Sizes:
         """Return the refuted curves for ranks by the parameter of a family."""
         precision = 0.003 / math.sqrt(min(n0, n1))
 
-        def against(t: float) -> float:
-            return evidence_of(family(t).symmetrized(), x, n0, n1 - y, n1)
-
         def rank(t: float) -> float:
-            return math.sqrt(2 * against(t)) - math.sqrt(2 * cutoff)
+            return math.sqrt(2 * evidence_of(family(t).symmetrized(), x, n0, n1 - y, n1)) - math.sqrt(2 * usual)
 
         # The observed t* is rounded down.  More outcomes then have at least this rank, which is the safe side.
         usual = max(float(ndtri(min(significance, 0.45))) ** 2 / 2, 1e-2)
-        cutoff = min(usual, against(0.0))
+        cutoff = min(usual, evidence_of(family(0.0).symmetrized(), x, n0, n1 - y, n1))
         if cutoff <= rounding(n0 + n1):
             return cls(None, 0.0, 1.0, 0.0, 0.0, precision)
-        rough = _last(rank, 0.0, most, precision) if cutoff == usual else 0.0
+        rough = _last(rank, 0.0, precision) if cutoff == usual else 0.0
         low, high = clopper_pearson(x, n0, significance=ALPHA_SHARE * significance)
         outcomes = Outcomes.of(family(rough).symmetrized(), cutoff, n0, n1, low, high)
         return cls(outcomes, low, high, (1 - ALPHA_SHARE) * significance, rough, precision)
@@ -282,8 +240,8 @@ class Sizes:
         possible = self.outcomes.probability(a[:-1], np.zeros(_CORNERS)) > self.allowed  # for some beta
         return a[1:][possible], high[possible]
 
-    def parameter(self, family: Callable[[float], TradeoffFunction], *, most: float = 64.0) -> float:
-        """Return the largest refuted parameter of a nested family, rounded down and at most `most`; 0 without one."""
+    def parameter(self, family: Callable[[float], TradeoffFunction]) -> float:
+        """Return the largest refuted parameter of a nested family, rounded down and at most 64; 0 without one."""
         if self.outcomes is None:
             return 0.0
 
@@ -292,11 +250,11 @@ class Sizes:
             gap = _deviate(largest) - _deviate(self.allowed)
             return max(gap, 0.0) if largest <= self.allowed else min(-MIN_PROBABILITY, gap)  # exact sign, also for NaN
 
-        return _last(margin, self.rough, most, self.precision)
+        return _last(margin, self.rough, self.precision)
 
 
-def _last(margin: Callable[[float], float], guess: float, most: float, precision: float) -> float:
-    """Find the largest t in [0, most] with margin(t) >= 0, rounded down by at most `precision`; 0 if there is none.
+def _last(margin: Callable[[float], float], guess: float, precision: float) -> float:
+    """Find the largest t in [0, 64] with margin(t) >= 0, rounded down by at most `precision`; 0 if there is none.
 
     `margin` must be >= 0 up to some t and negative beyond.  Its unit should be a standard deviation, because such a
     margin is nearly linear.  The search brackets the root with growing steps from the guess, and then alternates
@@ -313,22 +271,22 @@ def _last(margin: Callable[[float], float], guess: float, most: float, precision
         low, step = max(low - step, 0.0), 4 * step
         of_low = margin(low)
     while of_high >= 0:
-        if high >= most:
-            return most
+        if high >= _LARGEST:
+            return _LARGEST
         low, of_low = high, of_high
-        high, step = min(high + step, most), 4 * step
+        high, step = min(high + step, _LARGEST), 4 * step
         of_high = margin(high)
     tried = 0
     while high - low > precision:
+        tried += 1
         crossing = low + (high - low) * of_low / (of_low - of_high)
-        t = ((low + high) / 2, crossing - precision / 3, crossing + precision / 3)[(tried + 1) % 3]
+        t = ((low + high) / 2, crossing - precision / 3, crossing + precision / 3)[tried % 3]
         t = min(max(t, low + precision / 4), high - precision / 4)
         of_t = margin(t)
         if of_t >= 0:
             low, of_low = t, of_t
         else:
             high, of_high = t, of_t
-        tried += 1
     return low
 
 

@@ -37,32 +37,25 @@ _TYPICAL = 5.0  # standard deviations; evidence that the best threshold is assum
 def threshold_for_claim(
     counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> int:
-    """Choose the region {bin > k} on which to test a claim.
-
-    Returns:
-        The threshold k, an index of a bin.
-    """
+    """Choose the region {bin > k} on which to test a claim, and return its threshold k, an index of a bin."""
     return thresholds_for_claim(counts0[None], counts1[None], claim, trials=trials, significance=significance)[0]
 
 
 def thresholds_for_claim(
     counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> list[int]:
-    """Choose the regions of several pilots of the same size, as `threshold_for_claim` does for one pilot.
-
-    The arguments are those of `threshold_for_claim`, with counts of shape (m, BINS).  The result has m thresholds.
-    """
+    """Choose the regions of m pilots of the same size, (m, BINS), as `threshold_for_claim` does for one pilot."""
     match claim:
         case GaussianDP():
-            found = _thresholds_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
+            chosen = _thresholds_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
         case PureDP() | ApproxDP():
-            found = _thresholds_against(counts0, counts1, claim, trials=trials, significance=significance)
+            chosen = _thresholds_against(counts0, counts1, claim, trials=trials, significance=significance)
         case _:
-            found = [-1] * len(counts0)
-    open_ = [i for i, k in enumerate(found) if k < 0]
-    for i, k in zip(open_, _best_thresholds(counts0[open_], counts1[open_], claim), strict=True):
-        found[i] = k
-    return found
+            chosen = [-1] * len(counts0)
+    missing = [i for i, k in enumerate(chosen) if k < 0]
+    for i, k in zip(missing, best_thresholds(counts0[missing], counts1[missing], claim), strict=True):
+        chosen[i] = k
+    return chosen
 
 
 def delta_of(claim: TradeoffFunction) -> float:
@@ -83,31 +76,37 @@ def _thresholds_against(
     hardly any evidence is expected, the claim is most likely true, and the bound alone decides.  The result is -1 for a
     pilot whose outputs no threshold divides.
     """
-    delta = delta_of(claim)
-    found = [-1] * len(counts0)
-    promised: dict[int, Array] = {}
-    for i, (one, other) in enumerate(zip(counts0, counts1, strict=True)):
-        bounds = _promised_epsilon(one, other, delta, trials, significance)
-        if np.any(bounds > -np.inf) and one.any() and other.any():
-            promised[i] = bounds
+    chosen = [-1] * len(counts0)
+    promised, guesses = {}, []
+    for i, (pilot0, pilot1) in enumerate(zip(counts0, counts1, strict=True)):
+        bounds = _promised_epsilon(pilot0, pilot1, delta_of(claim), trials, significance)
+        where = np.flatnonzero(bounds > -np.inf)
+        if len(where) and pilot0.any() and pilot1.any():
+            promised[i] = where, bounds[where]
+            # Cautious estimates of alpha and beta.  The first one lowers the frequency of the event {bin > k} by
+            # `_DOUBT_OF_EVIDENCE` standard errors, and the second one lowers that of its complement.
+            alpha, beta = (np.clip(rate[where], 0.0, 1.0) for rate in _rates(pilot0, pilot1))
+            size = int(pilot0.sum() + pilot1.sum()) / 2
+            rarer, other = (_lessened(1 - rate, size, _DOUBT_OF_EVIDENCE) for rate in (beta, alpha))
+            guesses.append([(rarer * alpha, 1 - rarer * (1 - beta)), (1 - other * (1 - alpha), other * beta)])
     if not promised:
-        return found
-    parting = [np.flatnonzero(bounds > -np.inf) for bounds in promised.values()]
-    guesses = [_guesses(counts0[i], counts1[i], where) for i, where in zip(promised, parting, strict=True)]
-    expected = _expected_deviations(claim, trials, np.concatenate(guesses, axis=2))
-    ends = np.cumsum([len(where) for where in parting])[:-1]
-    for i, where, evidence in zip(promised, parting, np.split(expected, ends), strict=True):
+        return chosen
+    errors = trials * np.concatenate(guesses, axis=2)
+    expected = np.sqrt(2 * evidence_against(claim, errors[:, 0], trials, errors[:, 1], trials).min(axis=0))
+    ends = np.cumsum([len(where) for where, _ in promised.values()])[:-1]
+    for (i, (where, bounds)), evidence in zip(promised.items(), np.split(expected, ends), strict=True):
         most = float(evidence.max())
         if most >= _NOTABLE:
-            where = where[evidence >= min(most, -float(ndtri(significance)) + _AMPLE)]
-        found[i] = int(where[np.argmax(promised[i][where])])
-    return found
+            enough = evidence >= min(most, -float(ndtri(significance)) + _AMPLE)
+            where, bounds = where[enough], bounds[enough]
+        chosen[i] = int(where[np.argmax(bounds)])
+    return chosen
 
 
-def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
-    """Choose the region {bin > k} with the most evidence, in the pilot and against typical violations.
+def best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> list[int]:
+    """Choose the region {bin > k} with the most evidence, in each of m pilots and against typical violations.
 
-    The threshold with the most evidence in the pilot is rarely the best threshold, because its evidence is the maximum
+    The threshold with the most evidence in a pilot is rarely the best threshold, because its evidence is the maximum
     of hundreds of noisy values.  So two terms are added for each threshold, both in standard deviations.  The first
     term is the evidence in the pilot.  The second term is the expected evidence against typical violations
     (`alternatives`), relative to the best threshold for each violation.
@@ -117,14 +116,8 @@ def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) ->
     second term is 0 for events that the pilot never shows under d1, or always under d0, since the score may be
     miscalibrated.
 
-    Returns:
-        The threshold k, an index of a bin.
+    The pilots have the same size, and shape (m, BINS).
     """
-    return _best_thresholds(counts0[None], counts1[None], claim)[0]
-
-
-def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> list[int]:
-    """Choose the regions of several pilots of the same size, (m, BINS) each, as `best_threshold` does for one pilot."""
     if not len(counts0):
         return []
     n0, n1 = int(counts0[0].sum()), int(counts1[0].sum())
@@ -136,17 +129,15 @@ def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) 
     mistakes = _above(counts0) * (n1 + 1) + _up_to(counts1)
     pairs, places = np.unique(mistakes, return_inverse=True)
     evidence = evidence_against(claim, pairs // (n1 + 1), n0, pairs % (n1 + 1), n1)
-    found = worth + np.sqrt(2 * evidence)[places.reshape(mistakes.shape)]
-    return [int(k) for k in np.argmax(found, axis=-1)]
+    return [int(k) for k in np.argmax(worth + np.sqrt(2 * evidence)[places.reshape(mistakes.shape)], axis=-1)]
 
 
 def threshold_for_epsilon(
     counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
 ) -> int:
-    """Choose the region {bin > k} that is likely to give the largest `epsilon_lower` at `delta`.
+    """Choose the region {bin > k} that is likely to give the largest `epsilon_lower` at `delta`, and return k.
 
-    Returns:
-        The threshold k, an index of a bin.
+    The result is `otherwise` if no threshold divides the outputs of the pilot.
     """
     promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
     return int(np.argmax(promised)) if np.any(promised > -np.inf) else otherwise
@@ -160,38 +151,17 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
     """
     pilot = int(counts0.sum() + counts1.sum()) / 2
 
-    def one(alpha: Array, beta: Array) -> Array:
-        """Estimate the bound from upper bounds of the two error rates of the event."""
-        less = _lessened(1 - beta, pilot, _DOUBT_OF_BOUNDS)
-        excess = (1 - beta) * less - delta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(
-                excess > MIN_PROBABILITY, np.log(excess) - np.log(np.maximum(alpha * less, MIN_PROBABILITY)), -np.inf
-            )
+    def bound(alpha: Array, beta: Array) -> Array:
+        best = np.full(len(alpha), -np.inf)
+        for own, other in ((alpha, beta), (beta, alpha)):  # of the event and of its complement
+            less = _lessened(1 - other, pilot, _DOUBT_OF_BOUNDS)
+            excess = (1 - other) * less - delta
+            with np.errstate(divide="ignore", invalid="ignore"):
+                epsilon = np.log(excess) - np.log(np.maximum(own * less, MIN_PROBABILITY))
+            best = np.maximum(best, np.where(excess > MIN_PROBABILITY, epsilon, -np.inf))
+        return best
 
-    def best(alpha: Array, beta: Array) -> Array:
-        return np.maximum(one(alpha, beta), one(beta, alpha))
-
-    return _promised(best, counts0, counts1, trials, significance)
-
-
-def _guesses(counts0: Counts, counts1: Counts, where: npt.NDArray[np.intp]) -> Array:
-    """Return two cautious estimates of alpha and beta of {bin > k} for each k in `where`, (2, 2, len(where)).
-
-    The first index of the result selects the estimate, and the second index selects alpha or beta.  The first
-    estimate lowers the frequency of the event by `_DOUBT_OF_EVIDENCE` standard errors.  The second estimate lowers the
-    frequency of the complement.
-    """
-    alpha, beta = (np.clip(rate[where], 0.0, 1.0) for rate in _rates(counts0, counts1))
-    pilot = int(counts0.sum() + counts1.sum()) / 2
-    rarer, other = (_lessened(1 - rate, pilot, _DOUBT_OF_EVIDENCE) for rate in (beta, alpha))
-    return np.array([(rarer * alpha, 1 - rarer * (1 - beta)), (1 - other * (1 - alpha), other * beta)])
-
-
-def _expected_deviations(claim: TradeoffFunction, trials: int, guesses: Array) -> Array:
-    """Return the expected evidence against a claim at the less favourable estimate, in standard deviations."""
-    found = evidence_against(claim, trials * guesses[:, 0], trials, trials * guesses[:, 1], trials)
-    return np.asarray(np.sqrt(2 * found.min(axis=0)))
+    return _promised(bound, counts0, counts1, trials, significance)
 
 
 def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
@@ -209,9 +179,8 @@ def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significa
     another region has a clearly larger expected bound.  The true mu is estimated at the threshold where both errors in
     the pilot are equal.  The arguments and the result are those of `threshold_for_epsilon`.
     """
-    return _thresholds_for_mu(
-        counts0[None], counts1[None], trials=trials, significance=significance, otherwise=otherwise
-    )[0]
+    sides = counts0[None], counts1[None]
+    return _thresholds_for_mu(*sides, trials=trials, significance=significance, otherwise=otherwise)[0]
 
 
 def _thresholds_for_mu(
@@ -220,25 +189,22 @@ def _thresholds_for_mu(
     """Choose the regions of several pilots of the same size, (m, BINS) each, as `threshold_for_mu` for one pilot."""
 
     def bound(alpha: Array, beta: Array) -> Array:
-        found: Array = -ndtri(np.maximum(alpha, MIN_PROBABILITY)) - ndtri(np.maximum(beta, MIN_PROBABILITY))
-        return found
+        return np.asarray(-ndtri(np.maximum(alpha, MIN_PROBABILITY)) - ndtri(np.maximum(beta, MIN_PROBABILITY)))
 
-    found = [otherwise] * len(counts0)
+    chosen = [otherwise] * len(counts0)
     promised: dict[int, Array] = {}
     alike: dict[float, list[int]] = {}  # indices of pilots, by estimated mu
-    for i, (one, other) in enumerate(zip(counts0, counts1, strict=True)):
-        bounds = _promised(bound, one, other, trials, significance)
-        if not (np.any(bounds > -np.inf) and one.any() and other.any()):
-            continue
-        promised[i] = bounds
-        error = float(np.min(np.maximum(_above(one) / one.sum(), _up_to(other) / other.sum())))
-        strength = -2 * float(ndtri(min(max(error, 1e-4), 0.49)))
-        alike.setdefault(float(f"{strength:.1g}"), []).append(i)
+    for i, (pilot0, pilot1) in enumerate(zip(counts0, counts1, strict=True)):
+        promised[i] = _promised(bound, pilot0, pilot1, trials, significance)
+        if np.any(promised[i] > -np.inf) and pilot0.any() and pilot1.any():
+            error = float(np.min(np.maximum(_above(pilot0) / pilot0.sum(), _up_to(pilot1) / pilot1.sum())))
+            strength = -2 * float(ndtri(min(max(error, 1e-4), 0.49)))
+            alike.setdefault(float(f"{strength:.1g}"), []).append(i)
     for mu, pilots in alike.items():
-        for i, usual in zip(pilots, _best_thresholds(counts0[pilots], counts1[pilots], GaussianDP(mu)), strict=True):
+        for i, usual in zip(pilots, best_thresholds(counts0[pilots], counts1[pilots], GaussianDP(mu)), strict=True):
             best = int(np.argmax(promised[i]))
-            found[i] = best if promised[i][best] > _CLEARLY * promised[i][usual] else usual
-    return found
+            chosen[i] = best if promised[i][best] > _CLEARLY * promised[i][usual] else usual
+    return chosen
 
 
 def _promised(
@@ -341,23 +307,15 @@ def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
         return pilot
     positive, negative = np.flatnonzero(CENTRES > 0), np.flatnonzero(CENTRES < 0)[::-1]
     merged = pilot.copy()
-    for outwards, (against, favour) in ((positive, unseen), (negative, unseen[::-1])):
-        last = _last(favour[outwards], against[outwards], np.abs(CENTRES[outwards]))
+    for outwards, (against, favour) in ((positive, unseen[:, positive]), (negative, unseen[::-1, negative])):
+        # The true log-ratios are modelled as proportional to min(ratio, ratio[k]), for each bin k.
+        scaled = _SCALES[:, None] * np.abs(CENTRES[outwards])
+        right, wrong = np.logaddexp(0.0, -scaled), np.logaddexp(0.0, scaled)  # losses of one output
+        own = favour * right + against * wrong
+        from_here = np.cumsum(favour[::-1])[::-1] * right + np.cumsum(against[::-1])[::-1] * wrong
+        losses = (np.cumsum(own, axis=1) - own + from_here).min(axis=0)
+        last = len(losses) - 1 - int(np.argmin(losses[::-1]))  # the largest k, if several are best
         beyond = outwards[last + 1 :]
         merged[:, outwards[last]] += merged[:, beyond].sum(axis=1)
         merged[:, beyond] = 0
     return merged
-
-
-def _last(favour: Counts, against: Counts, ratio: Array) -> int:
-    """Return the bin k from which the true log-ratio is constant, by maximum likelihood.
-
-    The true log-ratios are modelled as proportional to min(ratio, ratio[k]).  If several k are best, the largest is
-    returned.
-    """
-    scaled = _SCALES[:, None] * ratio
-    right, wrong = np.logaddexp(0.0, -scaled), np.logaddexp(0.0, scaled)  # losses of one output
-    own = favour * right + against * wrong
-    from_here = np.cumsum(favour[::-1])[::-1] * right + np.cumsum(against[::-1])[::-1] * wrong
-    losses = (np.cumsum(own, axis=1) - own + from_here).min(axis=0)
-    return len(losses) - 1 - int(np.argmin(losses[::-1]))
