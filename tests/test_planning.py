@@ -12,6 +12,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from dpaudit import GaussianDP, Pair, TabulatedTradeoff, audit, batched, parse_claim, plan, plan_scores
+from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import PairCurve, pair_curves
 from dpaudit.engine import plan as planning
 from dpaudit.engine.plan import LEARNING, Plan, enough_trials
@@ -19,7 +20,7 @@ from dpaudit.engine.score_design import Coins, evidence_of
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import evidence_against, threshold_for_claim
 from dpaudit.inference.grid import EDGES
-from dpaudit.inference.power import least_detectable_fixed, least_parameter
+from dpaudit.inference.power import least_detectable_fixed, least_in_family
 from dpaudit.inference.sequential.alternatives import pair_laws, scaled
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import strategy
@@ -67,17 +68,16 @@ def test_the_smallest_detected_parameter_is_found_by_few_questions() -> None:
     asked = 0
     for least in np.geomspace(0.01, 45.0, 150):
 
-        def seen(parameter: float, least: float = float(least)) -> bool:
+        def seen(violation: TradeoffFunction, least: float = float(least)) -> bool:
             nonlocal asked
             asked += 1
-            return parameter >= least
+            return violation.mu() >= least
 
-        found = least_parameter(seen)
+        found = least_in_family(GaussianDP(1.0), seen)
         assert found is not None
-        assert least * (1 - 1e-9) <= found <= 1.01 * least
+        assert least * (1 - 1e-9) <= found.mu() <= 1.01 * least
     assert asked <= 15 * 150
-    assert least_parameter(lambda parameter: False) is None
-    assert least_parameter(lambda parameter: parameter > 50) is None  # the largest parameter tried is 49.9
+    assert least_in_family(GaussianDP(1.0), lambda violation: violation.mu() > 50) is None  # 49.9 is the largest
 
 
 @functools.cache

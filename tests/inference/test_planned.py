@@ -14,7 +14,8 @@ from dpaudit.claims.subsample import subsampled
 from dpaudit.engine.plan import stopping_times
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws, scaled
-from dpaudit.inference.sequential.planned import Planned, bet_on_learned_scores, planned_bets
+from dpaudit.inference.sequential.betting import Bet
+from dpaudit.inference.sequential.planned import Planned, bet_on_learned_scores, planned_laws
 from dpaudit.inference.sequential.strategy import Counts, Strategy, log_threshold, strategy
 
 CASES: list[tuple[TradeoffFunction, tuple[TradeoffFunction, ...]]] = [
@@ -25,6 +26,10 @@ CASES: list[tuple[TradeoffFunction, tuple[TradeoffFunction, ...]]] = [
     (ApproxDP(epsilon=1.0, delta=1e-5), (GaussianDP(0.335),)),
     (GaussianDP(0.3), (subsampled(GaussianDP(3.0), rate=0.3),)),  # the two directions have different laws
 ]
+
+
+def planned_bets(claim: TradeoffFunction, planned: Planned) -> list[Bet]:
+    return [bet for _, bet in planned_laws(claim, planned)]
 
 
 def random_counts(seed: int, pairs: int) -> Counts:

@@ -55,32 +55,26 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
         r: Number of guesses, fixed in advance.
         v: Number of right guesses.
 
-    Returns:
-        The p-value, in (0, 1].
-
     Raises:
         ValueError: If 0 <= v <= r <= m is violated.
     """
-    check_counts(m, r, v)
     shape = shape_of(claim.symmetrized())
     least = float(np.min(p_value_exact(shape.epsilon, shape.delta, m, r, v)))
     high = math.log(least)
     if not shape.refutes(m, r, v, least):
         return least
+
+    def refuted(x: float) -> bool:
+        return shape.refutes(m, r, v, math.exp(x))
+
     width = 1.0
-    while shape.refutes(m, r, v, math.exp(high - width)):
+    while refuted(high - width):
         high, width = high - width, 2 * width
-    refuted = bisect(
-        lambda x: shape.refutes(m, r, v, math.exp(x)),
-        inside=high,
-        outside=high - width,
-        close=lambda high, low: high - low <= 1e-6,
-    ).inside
-    return math.exp(refuted)
+    return math.exp(bisect(refuted, high, high - width, close=lambda high, low: high - low <= 1e-6).inside)
 
 
 def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, v: int) -> Array:
-    """Return the maximum probability of v or more right guesses under (epsilon, delta)-DP; elementwise.
+    """Return the maximum probability, rounded up, of v or more right guesses under (epsilon, delta)-DP; elementwise.
 
     **Theorem.**  With W ~ Binomial(r, q), q = e^epsilon / (1 + e^epsilon), b = P[W >= v] and w = P[W = v], the maximum
     is min{1, b + m delta b (1 - b) / (v w)}.  For v = 0 the maximum is 1, and no claim is refuted.
@@ -100,35 +94,28 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     Steinke, Nasr & Jagielski 2023.  The upper bound needs only the first inequality of (1), so it also holds for
     epsilon < 0.
 
-    Args:
-        epsilon: Finite values of epsilon in nats.  May have any shape.
-        delta: Values of delta in [0, 1], whose shape broadcasts with the shape of `epsilon`.
-        m: Number of canaries.
-        r: Number of guesses, fixed in advance.
-        v: Number of right guesses.
-
-    Returns:
-        The maximum probabilities, rounded up, in the broadcast shape of `epsilon` and `delta`.
-
     Raises:
-        ValueError: If 0 <= v <= r <= m is violated, or an epsilon or delta is out of its range.
+        ValueError: If 0 <= v <= r <= m is violated, an epsilon is not finite, or a delta is not in [0, 1].
     """
-    check_counts(m, r, v)
+    if not 0 <= operator.index(v) <= operator.index(r) <= operator.index(m):
+        raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")
     eps, gap = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), np.asarray(delta, dtype=np.float64))
     if not np.all(np.isfinite(eps) & (gap >= 0) & (gap <= 1)):
         raise ValueError(f"epsilon must be finite and delta in [0, 1], got {eps} and {gap}")
     if v == 0:
         return np.ones(eps.shape)
-    b, rest = upper_tail(r, v, eps), lower_tail(r, v, eps)
+    wrong = expit(-eps)  # 1 - q
+    b, rest = betainc(float(v), r - v + 1.0, expit(eps)), betainc(r - v + 1.0, float(v), wrong)
+    log_w = log_choose(r, v) + xlog1py(v, -wrong) + xlogy(r - v, wrong)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.exp(np.log(b) + np.log(rest) - _log_mass(r, v, eps))  # b (1 - b) / w
+        ratio = np.exp(np.log(b) + np.log(rest) - log_w)  # b (1 - b) / w
         falling = np.minimum((r - v) * np.exp(eps) / (v + 1), 1.0)  # P[W = v + 1] / P[W = v]
-        ratio = np.where(b > FAINT, ratio, 1 / (1 - falling))
+        ratio = np.where(b > _FAINT, ratio, 1 / (1 - falling))
         spent = np.where(gap > 0, m * gap / v * ratio * _UP, 0.0)
-    return np.minimum(np.where(np.isnan(spent), 1.0, np.maximum(b, FAINT) + spent) * (1 + 1e-12), 1.0)
+    return np.minimum(np.where(np.isnan(spent), 1.0, np.maximum(b, _FAINT) + spent) * (1 + 1e-12), 1.0)
 
 
-FAINT = 1e-280  # a tail probability of W below this value may be inaccurate
+_FAINT = 1e-280  # a tail probability of W below this value may be inaccurate
 _UP = 1 + 1e-8  # factor that bounds the rounding error of log-factorials up to 10**7
 
 
@@ -222,31 +209,6 @@ def shape_of(claim: TradeoffFunction) -> _Shape:
         epsilon = np.sort(np.concatenate([epsilon, middle[poor]]))
 
 
-def upper_tail(r: int, v: npt.ArrayLike, epsilon: npt.ArrayLike) -> Array:
-    """Return P[W >= v] for W ~ Binomial(r, q), where q = e^epsilon / (1 + e^epsilon) and v >= 1."""
-    count = np.asarray(v, dtype=np.float64)
-    return np.asarray(betainc(count, r - count + 1, expit(np.asarray(epsilon, dtype=np.float64))))
-
-
-def lower_tail(r: int, v: int, epsilon: npt.ArrayLike) -> Array:
-    """Return P[W < v] for W ~ Binomial(r, q), where q = e^epsilon / (1 + e^epsilon) and v >= 1."""
-    return np.asarray(betainc(r - v + 1.0, float(v), expit(-np.asarray(epsilon, dtype=np.float64))))
-
-
-def _log_mass(r: int, v: int, epsilon: Array) -> Array:
-    """Return log P[W = v] for W ~ Binomial(r, q), where q = e^epsilon / (1 + e^epsilon)."""
-    wrong = expit(-epsilon)
-    return np.asarray(log_choose(r, v) + xlog1py(v, -wrong) + xlogy(r - v, wrong))
-
-
-def check_counts(m: int, r: int, v: int, significance: float = 0.05) -> None:
-    """Check that 0 <= v <= r <= m and that the significance lies in (0, 1)."""
-    if not 0 <= operator.index(v) <= operator.index(r) <= operator.index(m):
-        raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")
-    if not 0 < significance < 1:
-        raise ValueError(f"significance must lie in (0, 1), got {significance}")
-
-
 def coins_p_value(n0: int, n1: int) -> float:
     """Return a two-sided p-value of "the coins were fair and independent".
 
@@ -256,7 +218,7 @@ def coins_p_value(n0: int, n1: int) -> float:
 
 
 def number_factor(m: int, included: int, share: float = 0.5) -> float:
-    """Return the factor of p-values that allows for a number of included canaries that was fixed beforehand.
+    """Return the factor 1 / P[B = included], rounded up, of p-values if the included number may have been fixed before.
 
     Fair coins rarely include exactly half of the canaries, but many designs always include half.  Coins with a fixed
     sum depend on each other, so a few right guesses reveal information about the other coins.
@@ -274,9 +236,6 @@ def number_factor(m: int, included: int, share: float = 0.5) -> float:
         m: Number of canaries that guesses are about.
         included: Number of them that were included.
         share: Probability with which each coin includes its canary, in (0, 1).
-
-    Returns:
-        1 / P[B = included], rounded up.
     """
     log_chance = float(log_choose(m, included)) + included * math.log(share) + (m - included) * math.log1p(-share)
     return max(1.0, math.exp(-log_chance) * (1 + 1e-9 + 1e-14 * m))

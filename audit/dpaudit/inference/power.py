@@ -38,15 +38,11 @@ def power_margin(
     power: float,
     coin_selected: bool = False,
 ) -> float:
-    """Estimate the margin by which the log-wealth of the sequential test exceeds its threshold.
+    """Estimate the log-wealth in nats that the test exceeds with probability `power`, minus log(1/significance).
 
     The log-wealth of a single bet is a sum of independent terms, so its distribution is approximately normal.  The
     log-wealth of all bets together is at least that of the best bet.  The estimate is used to plan and explain audits,
     and does not affect verdicts.
-
-    Returns:
-        The log-wealth in nats that is exceeded with probability `power` after `trials` trials, minus
-        log(1/significance).
     """
     growth, variance = growths(strategy, claim, truth, coin_selected=coin_selected)
     reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * variance)
@@ -56,14 +52,11 @@ def power_margin(
 def growths(
     strategy: Strategy, claim: TradeoffFunction, truth: Law, *, coin_selected: bool = False
 ) -> tuple[Array, Array]:
-    """Compute the mean and the variance of the change in log-wealth of each bet in one trial.
+    """Compute the mean, in nats, and the variance of the change in log-wealth of each bet in one trial; (m,) each.
 
     Let m0 and m1 be the means, and v0 and v1 the variances, of the payoffs of one output of each dataset.  If a trial
     has one output of each, the variance is v0 + v1.  If coins select the datasets of two outputs, the variance is
     v0 + v1 + (m0 - m1)^2 / 2.
-
-    Returns:
-        The means in nats and the variances in squared nats; two arrays of shape (m,).
     """
     p, q = truth
     payoffs0, squares0, payoffs1, squares1 = _payoffs(strategy)
@@ -115,23 +108,17 @@ def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, need
 @lru_cache(maxsize=4)
 def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
     """Return the log payoffs of all bets and the squared log payoffs, for outputs of d0 and then of d1."""
-    payoffs0, payoffs1 = (
-        np.maximum(strategy.log_payoffs0, MIN_LOG_PAYOFF),
-        np.maximum(strategy.log_payoffs1, MIN_LOG_PAYOFF),
-    )
+    payoffs0 = np.maximum(strategy.log_payoffs0, MIN_LOG_PAYOFF)
+    payoffs1 = np.maximum(strategy.log_payoffs1, MIN_LOG_PAYOFF)
     return payoffs0, payoffs0**2, payoffs1, payoffs1**2
 
 
 def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float) -> float:
-    """Estimate the margin by which the fixed test refutes a claim if it uses the best threshold.
+    """Estimate the margin, in standard deviations, by which the fixed test with the best threshold refutes a claim.
 
     The estimate assumes that the signed root of the log-likelihood ratio is normal with variance 1.
-
-    Returns:
-        The margin over the cutoff in standard deviations.
     """
-    p, q = truth
-    reached = float(np.max(deviations(claim, trials * p, trials, trials * q, trials)))
+    reached = float(np.max(deviations(claim, trials * truth[0], trials, trials * truth[1], trials)))
     return reached - float(-ndtri(significance) + ndtri(power))
 
 
@@ -143,16 +130,12 @@ _TRIES = 8  # maximum number of attempts to find a violation that simulated audi
 def fixed_margin(
     claim: TradeoffFunction, truth: Law, *, pilot: int, trials: int, significance: float, power: float
 ) -> float:
-    """Estimate the margin by which a fixed audit refutes a claim, including the choice of its region.
+    """Estimate the margin, in standard deviations, by which a fixed audit with a learned region refutes a claim.
 
     The function simulates complete audits: the pilot, the choice of the region, and the counts of outputs in the
     region.  The outcomes are sorted by their evidence.  The result is the margin of the exact test at a quantile of the
-    outcomes that is exceeded with a probability slightly above `power`.  The seed of the simulation is fixed, so the
-    result is deterministic.
-
-    Returns:
-        The margin over the critical value in standard deviations.  If `threshold_margin` is negative, the function does
-        not simulate any audit and returns `threshold_margin`.
+    outcomes that is exceeded with a probability slightly above `power`.  The seed of the simulation is fixed.  If
+    `threshold_margin` is negative, the function does not simulate any audit and returns it.
     """
     best = threshold_margin(claim, truth, trials, significance=significance, power=power)
     if best < 0:
@@ -173,12 +156,7 @@ def fixed_margin(
 def least_detectable_fixed(
     claim: TradeoffFunction, *, pilot: int, trials: int, significance: float, power: float
 ) -> TradeoffFunction | None:
-    """Find the smallest violation that a fixed audit detects with a given power.
-
-    Returns:
-        The strongest claim that the violating mechanism satisfies.  If no violation in the family is detectable, the
-        result is None.
-    """
+    """Find the smallest violation that a fixed audit detects with a given power; see `least_detectable`."""
     missing = 0.0  # margin in standard deviations that the best region must have
 
     def margin(law: Law) -> float:
@@ -188,56 +166,45 @@ def least_detectable_fixed(
         least = least_detectable(claim, margin)
         if least is None:
             return None
-        found = fixed_margin(
-            claim, scaled(least, 1.0), pilot=pilot, trials=trials, significance=significance, power=power
-        )
-        if found >= 0:
+        law = scaled(least, 1.0)
+        left = fixed_margin(claim, law, pilot=pilot, trials=trials, significance=significance, power=power)
+        if left >= 0:
             return least
-        missing += max(-found, 0.05)
+        missing += max(-left, 0.05)
     return None
 
 
 def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) -> TradeoffFunction | None:
-    """Find the smallest violation that an audit detects.
-
-    The search covers a one-parameter family of mechanisms.  This family is Laplace noise for a Laplace claim, and
-    randomised response for a claim of epsilon-DP or (epsilon, delta)-DP.  For all other claims, the family is Gaussian
-    noise.  The attack is assumed to know the exact likelihood ratio.
+    """Find the smallest violation with a margin >= 0, if the attack knows the exact likelihood ratio.
 
     Returns:
-        The strongest claim that the violating mechanism satisfies.  If no violation in the family is detectable, the
-        result is None.
+        The strongest claim that the violating mechanism satisfies; None if no violation in the family is detectable.
     """
     return least_in_family(claim, lambda truth: margin(scaled(truth, 1.0)) >= 0)
 
 
 def least_in_family(claim: TradeoffFunction, seen: Callable[[TradeoffFunction], bool]) -> TradeoffFunction | None:
-    """Return the claim with the smallest parameter for which `seen` is true; None if there is no such claim."""
-    family = _family(claim)
-    least = least_parameter(lambda parameter: seen(family(parameter)))
-    return None if least is None else family(least)
+    """Return the claim with the smallest parameter for which `seen` is true; None if there is none up to 60.
 
-
-def least_parameter(seen: Callable[[float], bool]) -> float | None:
-    """Find the smallest parameter at which an audit detects a violation.
-
-    Returns:
-        The smallest parameter, rounded up to three significant digits.  If no parameter up to 60 is detected, the
-        result is None.
+    The family is Laplace noise for a Laplace claim, and randomised response for a claim of epsilon-DP or (epsilon,
+    delta)-DP.  For all other claims, the family is Gaussian noise.  The parameter is rounded up to three significant
+    digits.
     """
-    first = bisect_left(_COARSE, True, key=seen)
+    family = _family(claim)
+    first = bisect_left(_COARSE, True, key=lambda parameter: seen(family(parameter)))
     if first == len(_COARSE):
         return None
-    high = _COARSE[first]
 
     def close(high: float, low: float) -> bool:
         return _readable(high) <= _readable(low) or high - low <= 1e-3 * high
 
-    return _readable(bisect(seen, inside=high, outside=high / 1.5, close=close).inside)
+    high = _COARSE[first]
+    least = bisect(lambda parameter: seen(family(parameter)), inside=high, outside=high / 1.5, close=close).inside
+    return family(_readable(least))
 
 
-_MAX_EVIDENCE = 60.0  # largest parameter tried; the bins of `grid` end at a log-likelihood ratio of 60
-_COARSE = [*accumulate(repeat(1.5, 21), mul, initial=0.01)]  # parameters tried first, up to `_MAX_EVIDENCE`
+_LARGEST = 60.0  # parameter tried; the bins of `grid` end at a log-likelihood ratio of 60
+_COARSE = [*accumulate(repeat(1.5, 21), mul, initial=0.01)]  # parameters tried first, up to `_LARGEST`
 
 
 def largest_violation(claim: TradeoffFunction) -> TradeoffFunction:
@@ -249,7 +216,7 @@ def larger_violation(claim: TradeoffFunction, factor: float) -> TradeoffFunction
     """Return the member of the family whose parameter is the claim's, times a factor; None if the claim has none."""
     named = isinstance(claim, PureDP | ApproxDP | LaplaceDP)
     parameter = float(claim.parameters["epsilon"]) if named else claim.mu()
-    if not 0 < factor * parameter < _MAX_EVIDENCE:
+    if not 0 < factor * parameter < _LARGEST:
         return None
     return _family(claim)(float(f"{factor * parameter:.6g}"))
 

@@ -175,7 +175,7 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
 def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
     """Choose the region {bin > k} that is likely to give the largest `mu_lower`.
 
-    The choice is the best region (`best_threshold`) against a Gaussian claim whose mu is close to the true mu, unless
+    The choice is the best region (`best_thresholds`) against a Gaussian claim whose mu is close to the true mu, unless
     another region has a clearly larger expected bound.  The true mu is estimated at the threshold where both errors in
     the pilot are equal.  The arguments and the result are those of `threshold_for_epsilon`.
     """

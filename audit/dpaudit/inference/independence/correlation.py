@@ -11,39 +11,40 @@ from scipy.special import gammaln
 
 from dpaudit.numerics import Array, log_choose
 
-_MAX_LAG = 20  # maximum distance between two runs in `correlation` and `alike`
+_LAGS = 20  # maximum distance between two runs in `correlation` and `alike`
 _GROUPS = (4, 8)  # numbers of equally large groups into which sorted outputs are divided
 _MAX_GROUPED = 600  # maximum number of outputs for which `alike` makes a test
 
 
 def correlation(bits: Bits, significance: float) -> list[str]:
-    """Test whether answers for runs at a distance of at most 20 runs are correlated.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if the test does not reject independence.
-    """
+    """Test whether answers for runs at a distance of at most 20 runs are correlated."""
     n = bits.shape[1]
-    lags = range(1, min(_MAX_LAG, n // 6) + 1)
-    tests = len(bits) * len(lags)
-    return _at_lags(bits, [(i, lag) for lag in lags for i in _far_off(bits, lag)], tests, significance)
+    lags, ones = range(1, min(_LAGS, n // 6) + 1), bits.sum(axis=1)
+    far_off = [(i, lag) for lag in lags for (i,) in notable(neighbours(bits, lag), n, ones - 1, ones)]
+    return _at_lags(bits, far_off, len(bits) * len(lags), significance)
 
 
 def alike(values: Array, significance: float) -> list[str]:
     """Test whether outputs are too often in the same group of values as earlier outputs.
 
     Each group contains values between two quantiles.  The function makes no test if there are more than 600 outputs.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if the test does not reject independence.
     """
     n = len(values)
     if n > _MAX_GROUPED:
         return []
-    labels = [found for column in columns_of(values).T for k in _GROUPS if len(set(found := _grouped(column, k))) > 2]
-    lags = range(1, min(_MAX_LAG, n // 6) + 1)
+    labels = []
+    for column in columns_of(values).T:
+        known = np.where(np.isnan(column), -np.inf, column)
+        ordered = np.sort(known)
+        for k in _GROUPS:
+            cuts = np.unique(ordered[[i * n // k for i in range(1, k)]])
+            group = np.searchsorted(cuts, known, side="right")
+            sizes = np.unique(group, return_counts=True)[1]
+            if len(sizes) > 2:
+                labels.append((group, sizes))
+    lags = range(1, min(_LAGS, n // 6) + 1)
     worst, words = 1.0, ""
-    for group in labels:
-        sizes = np.unique(group, return_counts=True)[1]
+    for group, sizes in labels:
         expected = float((sizes * (sizes - 1)).sum()) / n
         for lag in lags:
             ordered = group[np.argsort(np.arange(n) % lag, kind="stable")]
@@ -92,22 +93,11 @@ def few_stretches(most: int, sizes: Sequence[int]) -> float:
     return min(1.0, float(np.exp(log_mass).sum()) * (1 + 1e-6))
 
 
-def _grouped(column: Array, groups: int) -> npt.NDArray[np.intp]:
-    """Divide outputs at quantiles into groups, and return the index of the group of each output; shape (n,)."""
-    known = np.where(np.isnan(column), -np.inf, column)
-    ordered = np.sort(known)
-    cuts = np.unique(ordered[[i * len(ordered) // groups for i in range(1, groups)]])
-    return np.searchsorted(cuts, known, side="right")
-
-
 def far_correlation(bits: Bits, significance: float) -> list[str]:
     """Test whether answers for runs at a distance of at most half the number of runs are correlated.
 
     A Fourier transform gives the autocorrelation at all distances.  Exact p-values are computed only for the distances
     with the largest autocorrelations.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if the test does not reject independence.
     """
     n = bits.shape[1]
     if not len(bits):
@@ -119,15 +109,16 @@ def far_correlation(bits: Bits, significance: float) -> list[str]:
     pairs = n - np.arange(n // 2 + 1)
     excess = np.abs(together - pairs * share**2) / np.sqrt(pairs * share**2 * (1 - share) ** 2 + 1)
     excess[:, :1] = 0.0
-    found = [(i, int(lag)) for i in range(len(bits)) for lag in np.argsort(-excess[i])[:3] if excess[i, lag] > NOTABLE]
-    return _at_lags(bits, found, len(bits) * (n // 2), significance)
+    largest = np.argsort(-excess, axis=1)[:, :3]
+    far_off = [(i, int(lag)) for i in range(len(bits)) for lag in largest[i] if excess[i, lag] > NOTABLE]
+    return _at_lags(bits, far_off, len(bits) * (n // 2), significance)
 
 
-def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significance: float) -> list[str]:
+def _at_lags(bits: Bits, places: Sequence[tuple[int, int]], tests: int, significance: float) -> list[str]:
     """Describe the pair of a question and a distance with the smallest p-value, if it is significant."""
     n = bits.shape[1]
     suspicions = []
-    for i, lag in found:
+    for i, lag in places:
         x, ones = int(neighbours(bits[i : i + 1], lag)[0]), int(bits[i].sum())
         words = (
             f"runs at distance {lag} are correlated (an event occurred in {ones} of {n} runs, "
@@ -135,12 +126,6 @@ def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significa
         )
         suspicions.append((two_sided(x, n, ones - 1, ones), words))
     return most_suspicious(suspicions, tests, significance)
-
-
-def _far_off(bits: Bits, lag: int) -> list[int]:
-    """Return the questions for which the number of pairs of ones at a distance is far from its mean."""
-    ones = bits.sum(axis=1)
-    return [int(i) for (i,) in notable(neighbours(bits, lag), bits.shape[1], ones - 1, ones)]
 
 
 def neighbours(bits: Bits, lag: int) -> Array:
@@ -164,12 +149,11 @@ def neighbours(bits: Bits, lag: int) -> Array:
     """
     order = np.argsort(np.arange(bits.shape[1]) % lag, kind="stable")
     ordered = bits[:, order]
-    both: Array = np.count_nonzero(ordered[:, 1:] & ordered[:, :-1], axis=1)
-    return both
+    return np.asarray(np.count_nonzero(ordered[:, 1:] & ordered[:, :-1], axis=1))
 
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_MAX_FREQUENT = 3  # maximum number of frequent values for which there is a question
+_FREQUENT = 3  # maximum number of frequent values for which there is a question
 Bits = npt.NDArray[np.bool_]
 """Answers to k yes/no questions about each of n outputs; shape (k, n)."""
 
@@ -191,22 +175,22 @@ def bits_of(values: Array) -> Bits:
     Returns:
         The answers as booleans; shape (questions, n).  The rarer answer to each question is True.
     """
-    found: dict[bytes, Bits] = {}
+    answers: dict[bytes, Bits] = {}
     n = len(values)
     for column in columns_of(values).T:
         missing = np.isnan(column)
         known = np.where(missing, -np.inf, column)
         ordered = np.sort(known)
         distinct, counts = np.unique(ordered, return_counts=True)
-        frequent = distinct[np.argsort(-counts, kind="stable")[:_MAX_FREQUENT]] if counts.max(initial=0) > 1 else ()
+        frequent = distinct[np.argsort(-counts, kind="stable")[:_FREQUENT]] if counts.max(initial=0) > 1 else ()
         cuts = dict.fromkeys(float(ordered[int(q * n)]) for q in _QUANTILES)
         rows = [missing, *(known >= cut for cut in cuts), *(known > cut for cut in cuts)]
         rows += [known == ordered[-1], known == ordered[0], *(known == value for value in frequent)]
         for row in rows:
-            asked = row if 2 * np.count_nonzero(row) <= n else ~row  # a question and its negation count as one
-            if np.count_nonzero(asked) > 1:
-                found.setdefault(asked.tobytes(), asked)
-    return np.array(list(found.values()), dtype=np.bool_).reshape(-1, n)
+            rarer = row if 2 * np.count_nonzero(row) <= n else ~row  # a question and its negation count as one
+            if np.count_nonzero(rarer) > 1:
+                answers.setdefault(rarer.tobytes(), rarer)
+    return np.array(list(answers.values()), dtype=np.bool_).reshape(-1, n)
 
 
 NOTABLE = 5.0  # minimum distance of a count from its mean for which a p-value is computed; standard deviations
@@ -239,21 +223,18 @@ Whole = int | npt.NDArray[np.intp]
 """Type of an integer or an array of integers."""
 
 
-def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance: float) -> list[str]:
-    """Return the description of the test with the smallest p-value, if this p-value is significant.
+def most_suspicious(suspicions: Iterable[tuple[float, str]], tests: int, significance: float) -> list[str]:
+    """Return the description of the test with the smallest p-value, if this p-value is significant; else nothing.
 
     Theorem:
         If all null hypotheses are true, P[the result is not empty] <= significance, by the Bonferroni correction.
 
     Args:
-        found: Pairs of a p-value and a description of the alternative hypothesis.
+        suspicions: Pairs of a p-value and a description of the alternative hypothesis.
         tests: Number of all tests, including the tests whose p-values were not computed.
         significance: Joint significance of all tests.
-
-    Returns:
-        A list with one description, or an empty list if no p-value is significant.
     """
-    p_value, words = min(found, key=lambda one: one[0], default=(math.inf, ""))
+    p_value, words = min(suspicions, key=lambda suspicion: suspicion[0], default=(math.inf, ""))
     return [words] if words and p_value * tests < significance else []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -52,28 +53,26 @@ def differences(
     bits = bits_of(columns)
     names, sizes = np.unique(process, return_counts=True)
     total, marked = len(process), bits.sum(axis=1)
-    found: list[tuple[float, str]] = []
-    for name, size in zip(names, sizes, strict=True):
+    suspicions: list[tuple[float, str]] = []
+    for name, size in zip(names.tolist(), sizes.tolist(), strict=True):
+        named = f"new process {name}" if name else "the process of the audit"
         mine = process == name
         counts = bits[:, mine].sum(axis=1)
-        for (i,) in notable(counts.astype(np.float64), total, marked, int(size)):
-            x, others = int(counts[i]), int(marked[i] - counts[i])
-            words = f"{_named(int(name))} gave an answer {x} times in {size} runs, other processes {others} times in "
-            found.append((two_sided(x, total, int(marked[i]), int(size)), f"{words}{total - size}"))
-        own, rest = [key for key, one in zip(keys, mine, strict=True) if one], set()
-        rest_keys = [key for key, one in zip(keys, mine, strict=True) if not one]
-        rest = set(rest_keys)
-        new = sum(key not in rest for key in set(own))
-        if rest_keys and new:
-            words = f"{_named(int(name))} gave {new} values in {size} runs that no other process gave"
-            found.append((newcomers_p_value(rest_keys, own), words))
+        for (i,) in notable(counts.astype(np.float64), total, marked, size):
+            x, elsewhere = int(counts[i]), int(marked[i] - counts[i])
+            words = f"{named} gave an answer {x} times in {size} runs, other processes {elsewhere} times in "
+            suspicions.append((two_sided(x, total, int(marked[i]), size), f"{words}{total - size}"))
+        own, others = (list(compress(keys, side)) for side in (mine, ~mine))
+        new = len(set(own).difference(others))
+        if others and new:
+            words = f"{named} gave {new} values in {size} runs that no other process gave"
+            suspicions.append((newcomers_p_value(others, own), words))
     made_anew = process > 0
-    new_keys = [key for key, one in zip(keys, made_anew, strict=True) if one]
-    within, pairs, p_value = repeats(new_keys, process[made_anew], rng)
+    within, pairs, p_value = repeats(list(compress(keys, made_anew)), process[made_anew], rng)
     if pairs:
         words = f"{within} of {pairs} pairs of equal outputs of new processes come from the same process"
-        found.append((p_value, words))
-    return most_suspicious(found, len(names) * (len(bits) + 1) + 1, significance)
+        suspicions.append((p_value, words))
+    return most_suspicious(suspicions, len(names) * (len(bits) + 1) + 1, significance)
 
 
 def repeats(
@@ -117,10 +116,6 @@ def repeats(
     return within, len(pairs), tail * (1 + 1e-9)  # rounding
 
 
-def _named(process: int) -> str:
-    return f"new process {process}" if process else "the process of the audit"
-
-
 def newcomers_p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:
     """Return a p-value of "all runs are independent", where some runs were made in other processes.
 
@@ -145,12 +140,12 @@ def newcomers_p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> flo
         The p-value, rounded up, at most 1.
     """
     counts, before = Counter([*known, *new]), set(known)
-    total, found = len(known) + len(new), 1.0
+    total, p_value = len(known) + len(new), 1.0
     for most in {1, len(new)}:
         values = [value for value, times in counts.items() if times <= most]
         only_new = sum(value not in before for value in values)
         k = np.arange(max(only_new, len(values) - len(known)), min(len(values), len(new)) + 1.0)
         log_mass = log_choose(len(values), k) + log_choose(total - len(values), len(new) - k)
         log_all = log_choose(total, np.array([float(len(new))]))
-        found = min(found, 2 * float(np.exp(log_mass - log_all).sum()) * (1 + 1e-9))  # factor for rounding
-    return found
+        p_value = min(p_value, 2 * float(np.exp(log_mass - log_all).sum()) * (1 + 1e-9))  # factor for rounding
+    return p_value

@@ -132,22 +132,18 @@ def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
     Args:
         keys: Key of each output, in the order of the runs.  Equal outputs have equal keys.
         significance: Joint significance of the tests at all distances.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if the test does not reject independence.
     """
-    n = len(keys)
-    counts = Counter(keys)
-    equal = sum(m * (m - 1) for m in counts.values())
+    n, codes = len(keys), codes_of(keys)
+    counts = np.bincount(codes)
+    equal = int((counts * (counts - 1)).sum())
     if equal == 0 or len(counts) == 1:
         return []
-    last: dict[Hashable, int] = {}
+    last: dict[int, int] = {}
     distances: Counter[int] = Counter()
-    for place, found in enumerate(keys):
-        if found in last:
-            distances[place - last[found]] += 1
-        last[found] = place
-    codes = codes_of(keys)
+    for place, code in enumerate(codes.tolist()):
+        if code in last:
+            distances[place - last[code]] += 1
+        last[code] = place
     for distance, _ in distances.most_common(5):
         same = codes[distance:] == codes[:-distance]
         odd = (np.arange(n - distance) // distance) % 2 == 1
@@ -174,20 +170,14 @@ def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
         sequence of keys is at most prod_{i < l} S / ((n - 2 i) (n - 2 i - 1)), with S as in `repetition`.  There are
         fewer than n^2 / 2 pairs of such sequences.  The lengths l = 1, 2, 4, ... are tested, and the p-value is
         multiplied by the number of lengths.
-
-    Args:
-        keys: Key of each output, in the order of the runs.  Equal outputs have equal keys.
-        significance: Joint significance of the tests of all lengths and distances.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if the test does not reject independence.
     """
-    n = len(keys)
-    counts = Counter(keys)
-    equal = sum(m * (m - 1) for m in counts.values())
+    n, ranks = len(keys), codes_of(keys)
+    counts = np.bincount(ranks)
+    equal = int((counts * (counts - 1)).sum())
     if equal == 0 or len(counts) == 1:
         return []
-    ranks, length, longest = codes_of(keys), 1, 0
+    length = 1
+    longest = 0
     while True:
         first, last = np.full(n, n), np.zeros(n, dtype=np.int64)
         places = np.arange(len(ranks))
@@ -198,7 +188,7 @@ def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
         longest = length
         if len(ranks) <= length:
             break
-        pairs = ranks[:-length].astype(np.int64) * (int(ranks.max()) + 1) + ranks[length:]
+        pairs = ranks[:-length] * (int(ranks.max()) + 1) + ranks[length:]
         ranks = np.unique(pairs, return_inverse=True)[1]
         length *= 2
     if not longest:
@@ -213,7 +203,7 @@ def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
 def codes_of(keys: Sequence[Hashable]) -> npt.NDArray[np.int64]:
     """Replace keys by integers such that equal keys have equal integers; shape (n,)."""
     numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(found, len(numbers)) for found in keys], dtype=np.int64)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 _PARTS = 4  # number of parts of an audit; each part is compared with all other parts
@@ -237,24 +227,21 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         significance: Joint significance of all tests that the function makes.
 
     Returns:
-        A list with one sentence for each finding.  The list is empty if there is no finding or if there are fewer than
-        `MIN_OUTPUTS` outputs.
+        One sentence for each finding; none if there are fewer than `MIN_OUTPUTS` outputs.
     """
     n = max(len(keys), len(values))
     if n < MIN_OUTPUTS:
         return []
-    found = [*repetition(keys, significance / 4), *sequences(keys, significance / 4)]
+    findings = [*repetition(keys, significance / 4), *sequences(keys, significance / 4)]
     bits = bits_of(values)
-    found += correlation(bits, significance / 8) or alike(values, significance / 8)
-    return found + far_correlation(bits, significance / 8) + drift_of(bits, significance / 8)
+    findings += correlation(bits, significance / 8) or alike(values, significance / 8)
+    return findings + far_correlation(bits, significance / 8) + drift_of(bits, significance / 8)
 
 
 def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
-    """Test whether the distribution of the outputs changes over the course of an audit.
+    """Test whether the distribution of the outputs changes over the course of an audit; see `drift_of`.
 
-    Returns:
-        A list with a description of the finding.  The list is empty if there is no finding or if there are fewer than
-        `MIN_OUTPUTS` outputs.
+    Without a finding, or with fewer than `MIN_OUTPUTS` outputs, the list of findings is empty.
     """
     return drift_of(bits_of(values), significance) if len(values) >= MIN_OUTPUTS else []
 
@@ -274,10 +261,6 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
         values0: Numbers computed from each output of d0; shape (n,) or (n, k).
         values1: The same numbers computed from each output of d1.  Columns with the same index are compared.
         significance: Joint significance of all tests that the function makes.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if there is no finding or if there are fewer than
-        `MIN_OUTPUTS` pairs of runs.
     """
     n = min(len(values0), len(values1))
     if n < MIN_OUTPUTS:
@@ -306,13 +289,6 @@ def drift_of(bits: Bits, significance: float) -> list[str]:
     Theorem:
         Let n exchangeable runs have m ones.  The number of ones in k fixed runs has the distribution Hypergeometric(n,
         m, k).
-
-    Args:
-        bits: Answers to k yes/no questions about each of n outputs; shape (k, n).
-        significance: Joint significance of all tests that the function makes.
-
-    Returns:
-        A list with a description of the finding.  The list is empty if the test does not reject independence.
     """
     n = bits.shape[1]
     half = "outputs drift with time: outputs of the second half of the runs differ from outputs of the first half"

@@ -20,7 +20,7 @@ p <= 1 / l means that T is larger than each of l - 1 copies, which has probabili
 The statistics are maxima of several statistics that are converted to normal deviates.  The conversion uses constants
 only, so any inaccuracy changes the power but not the level.
 
-**Long lists.**  If there are more than `_MOST` canaries, features are averaged over groups of equal size: of random
+**Long lists.**  If there are more than `_PERMUTED` canaries, features are averaged over groups of equal size: of random
 canaries of a run, or of neighbours in the list.  The canaries that remain are left out.  Groups of exchangeable
 canaries are exchangeable.
 
@@ -85,7 +85,7 @@ LEVEL = 1e-3
 """Probability with which `between_runs` and `along_the_list` together warn of independent canaries of one kind."""
 
 _DRAWS = 2_000  # with one copy fewer, the smallest p-value is LEVEL / 2
-_MOST = 10_000  # maximum number of canaries, or of groups of canaries, that are permuted
+_PERMUTED = 10_000  # maximum number of canaries, or of groups of canaries, that are permuted
 _LEAST = 20  # minimum number of scores of one side whose order is tested
 _ROUNDING = 1e-9  # statistics that differ by less are called equal, which increases the p-value
 _BLOCKS = (2, 4, 16)  # numbers of blocks into which a list is divided
@@ -102,7 +102,14 @@ def between_runs(scores0: Array, scores1: Array, run0: Labels, run1: Labels, *, 
     place = _ranks(np.concatenate([scores0, scores1]))
     sign = np.where(np.arange(len(place)) < len(scores0), -1.0, 1.0)
     features, run = np.stack([place, np.abs(place), place * sign]), np.concatenate([run0, run1])
-    features, run = _in_groups(features, run, rng)
+    if (size := -(-len(run) // _PERMUTED)) > 1:
+        means, labels = [], []
+        for label in np.unique(run):
+            own = rng.permutation(np.flatnonzero(run == label))
+            groups = len(own) // size
+            means.append(features[:, own[: groups * size]].reshape(3, groups, size).mean(axis=2))
+            labels.append(np.full(groups, label))
+        features, run = np.concatenate(means, axis=1), np.concatenate(labels)
     sizes = np.bincount(run).astype(np.float64)
     runs = int(np.count_nonzero(sizes))
     if runs < 2:
@@ -110,7 +117,7 @@ def between_runs(scores0: Array, scores1: Array, run0: Labels, run1: Labels, *, 
     features = _standardised(features)
 
     def statistic(labels: Labels) -> float:
-        totals = np.array([np.bincount(labels, one, minlength=len(sizes)) for one in features])
+        totals = np.array([np.bincount(labels, feature, minlength=len(sizes)) for feature in features])
         spread = (totals**2 / np.maximum(sizes, 1.0)).sum(axis=1)
         return float(_deviate(spread, runs - 1).max())
 
@@ -125,26 +132,31 @@ def along_the_list(scores0: Array, scores1: Array, *, rng: np.random.Generator) 
     list.  The features are ranks and their distances from the middle.  Blocks are compared on both sides together, with
     equal and with opposite signs, because a block that reveals its canaries moves both sides apart.
     """
-    if any(len(side) < _LEAST or _sorted(side) for side in (scores0, scores1)):
-        return 1.0
+    for scores in (scores0, scores1):
+        rises, falls = scores[1:] >= scores[:-1], scores[1:] <= scores[:-1]
+        if len(scores) < _LEAST or rises.all() or falls.all():  # a sorted list has lost its order
+            return 1.0
     place = _ranks(np.concatenate([scores0, scores1]))
     sides = []
     for own in np.split(place, [len(scores0)]):
-        size = max(1, -(-len(own) // (_MOST // 2)))
+        size = max(1, -(-len(own) // (_PERMUTED // 2)))
         features = np.stack([own, np.abs(own)])[:, : len(own) // size * size]
         sides.append(_standardised(features.reshape(2, -1, size).mean(axis=2)))
 
     def statistic(lists: list[Array]) -> float:
-        products = [(one[:, 1:] * one[:, :-1]).sum(axis=1) / math.sqrt(one.shape[1]) for one in lists]
-        found = [_deviate((products[0] + products[1]) ** 2 / 2, 1)]
+        products = [(side[:, 1:] * side[:, :-1]).sum(axis=1) / math.sqrt(side.shape[1]) for side in lists]
+        deviates = [_deviate((products[0] + products[1]) ** 2 / 2, 1)]
         for blocks in _BLOCKS:
-            means = [_block_sums(one, blocks) for one in lists]
+            means = []
+            for side in lists:
+                ends = np.linspace(0, side.shape[1], blocks + 1).astype(np.intp)
+                means.append(np.add.reduceat(side, ends[:-1], axis=1) / np.sqrt(np.diff(ends)))
             for sign in (1.0, -1.0):
                 spread = ((means[0] + sign * means[1]) ** 2).sum(axis=1) / 2
-                found.append(_deviate(spread, blocks - 1))
-        return float(np.max(found))
+                deviates.append(_deviate(spread, blocks - 1))
+        return float(np.max(deviates))
 
-    return _p_value(statistic(sides), lambda: statistic([rng.permutation(one, axis=1) for one in sides]))
+    return _p_value(statistic(sides), lambda: statistic([rng.permutation(side, axis=1) for side in sides]))
 
 
 def _deviate(square: Array, freedom: int) -> Array:
@@ -161,37 +173,11 @@ def _p_value(observed: float, draw: Callable[[], float]) -> float:
     return 1 / _DRAWS
 
 
-def _in_groups(features: Array, run: Labels, rng: np.random.Generator) -> tuple[Array, Labels]:
-    """Average the features of random groups of canaries of a run, if there are too many canaries."""
-    size = -(-len(run) // _MOST)
-    if size == 1:
-        return features, run
-    means, labels = [], []
-    for label in np.unique(run):
-        own = rng.permutation(np.flatnonzero(run == label))
-        groups = len(own) // size
-        means.append(features[:, own[: groups * size]].reshape(len(features), groups, size).mean(axis=2))
-        labels.append(np.full(groups, label))
-    return np.concatenate(means, axis=1), np.concatenate(labels)
-
-
 def _standardised(features: Array) -> Array:
     """Return features with mean 0 and variance 1; features without variance become 0."""
     centred = features - features.mean(axis=1, keepdims=True)
     scale = centred.std(axis=1, keepdims=True)
     return np.where(scale > _ROUNDING, centred / np.maximum(scale, _ROUNDING), 0.0)
-
-
-def _block_sums(features: Array, blocks: int) -> Array:
-    """Return the sums of features in consecutive blocks, divided by the roots of their sizes."""
-    ends = np.linspace(0, features.shape[1], blocks + 1).astype(np.intp)
-    sums: Array = np.add.reduceat(features, ends[:-1], axis=1) / np.sqrt(np.diff(ends))
-    return sums
-
-
-def _sorted(values: Array) -> bool:
-    rises = values[1:] >= values[:-1]
-    return bool(np.all(rises) or np.all(values[1:] <= values[:-1]))
 
 
 def _ranks(values: Array) -> Array:
@@ -236,7 +222,9 @@ def _weights() -> Array:
     """Return the weights of the multiplicities 0, ..., 64, one row for each choice; 64 stands for 64 or more."""
     k, rows = np.arange(_LARGEST + 1), []
     for c in _COPIES:
-        rows += [_triple(k, c, u, v) for u, v in _PAIRS]
+        for u, v in _PAIRS:
+            middle = 2 * math.sqrt(u * v * c / (c + 1))
+            rows.append(np.select([k == c - 1, k == c, k == c + 1], [-u, middle, -v]))
         rows.append(np.where(k % c == 0, _BET, -_BET))
     for last, ratio in _RANGES:
         rows.append(np.where((k >= 2) & (k <= last), _BET / ratio, np.where((k == 1) | (k == last + 1), -_BET, 0.0)))
@@ -245,8 +233,3 @@ def _weights() -> Array:
     # The weights of Lemma B are never all 0 from some multiplicity on, in contrast to those of Lemmas A and C.
     weights[:, _LARGEST] = np.where(weights[:, _LARGEST - 6 : _LARGEST].min(axis=1) < 0, -_BET, 0.0)
     return weights
-
-
-def _triple(k: npt.NDArray[np.int64], c: int, u: float, v: float) -> Array:
-    """Return the weights of Lemma A for the multiplicities k."""
-    return np.select([k == c - 1, k == c, k == c + 1], [-u, 2 * math.sqrt(u * v * c / (c + 1)), -v])

@@ -41,7 +41,8 @@ from dpaudit.claims.text import ALSO, written_out
 Family = Callable[[float], TradeoffFunction]
 
 _ALPHAS = np.concatenate([np.geomspace(1e-6, 0.5, 40), 1 - np.geomspace(0.5, 1e-6, 40)])
-_MAX_TRIED = 60  # maximum number of members that one search computes
+_TRIED = 60  # maximum number of members that one search computes
+_LARGEST = 64.0  # parameter that is tried
 _COARSE = 0.1  # for smaller parameters, precision is absolute
 _ROUNDING = 1e-3  # allowance for rounding when two computed curves are compared
 
@@ -95,7 +96,6 @@ def largest_refuted(
     *,
     significance: float,
     precision: float = 1e-4,
-    most: float = 64.0,
     guess: float = 1.0,
     step: float = 0.3,
 ) -> float:
@@ -113,12 +113,11 @@ def largest_refuted(
         p_value: Function from a claim to its p-value, which must not fall as claims weaken.
         significance: A member with a p-value of at most this is refuted.
         precision: Width of the final bracket, relative to the result or to 0.1, whichever is larger.
-        most: The largest parameter that is tried.
         guess: The parameter at which the search starts.
         step: The relative size of the first step.
 
     Returns:
-        A parameter whose member is refuted, at most `most`; 0 if none is refuted.
+        A parameter whose member is refuted, at most 64; 0 if none is refuted.
     """
     wanted = -float(ndtri(significance))
 
@@ -127,19 +126,19 @@ def largest_refuted(
         straight = -float(ndtri(min(max(p, 1e-300), 1 - 1e-16))) - wanted
         return max(straight, 0.0) if p <= significance else min(straight, -1e-12)
 
-    low, high, of_low, of_high = 0.0, most, math.inf, -math.inf
-    t = min(guess, most)
-    for tried in range(_MAX_TRIED):
-        found = margin(t)
-        if found >= 0:
-            low, of_low = t, found
+    low, high, of_low, of_high = 0.0, _LARGEST, math.inf, -math.inf
+    t = min(guess, _LARGEST)
+    for tried in range(_TRIED):
+        of_t = margin(t)
+        if of_t >= 0:
+            low, of_low = t, of_t
         else:
-            high, of_high = t, found
+            high, of_high = t, of_t
         least = precision * max(low, _COARSE)
-        if low >= most or high - low <= least:
+        if low >= _LARGEST or high - low <= least:
             break
         if math.isinf(of_low) or math.isinf(of_high):  # all members so far are on one side
-            t = min(t * (1 + step), most) if found >= 0 else t / (1 + step)
+            t = min(t * (1 + step), _LARGEST) if of_t >= 0 else t / (1 + step)
             step *= 2.5
             continue
         crossing = low + (high - low) * of_low / (of_low - of_high)
@@ -198,13 +197,13 @@ class TextFamily:
         this claim, so the bound can only become smaller.
         """
         value = self.parameter(place)
-        shown = str(int(value)) if self.whole else repr(value)
+        number = str(int(value)) if self.whole else repr(value)
         try:
-            claim = parse_claim(f"{self.before}{shown}{self.after}")
+            claim = parse_claim(f"{self.before}{number}{self.after}")
             if self.whole:
                 claim.beta(0.5)
         except ValueError as error:
-            raise ValueError(f"the family {self.text!r} has no member at {self.name} = {shown}: {error}") from None
+            raise ValueError(f"the family {self.text!r} has no member at {self.name} = {number}: {error}") from None
         except ArithmeticError:
             return NO_CLAIM
         return claim

@@ -55,7 +55,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.claims.comparison import pair_curves
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.inference.scores.rank_laws import Independent, Law, Observed, draws_for
-from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic, posteriors
+from dpaudit.inference.scores.ranks import Blocks, Statistic, posteriors
 from dpaudit.numerics import bisect_integers, kept
 
 _EPSILONS = (0.03, 0.08, 0.15, 0.24, 0.35, 0.48, *np.geomspace(0.62, 24, 64).tolist())
@@ -138,9 +138,10 @@ class RankTest:
         x = claim.mu() if self.path.delta is None else float(claim.epsilon(self.path.delta))
         return next((one for one in self.references if one >= x), self.references[-1])
 
-    @cached_property
-    def _counts(self) -> Counts:
-        return np.array(self.right)
+    def _observed(self, x: float) -> Observed:
+        """Return the statistic of a reference with its value."""
+        statistic = statistic_of(self.law.blocks, self.path, x)
+        return Observed(statistic, float(statistic.log(np.array(self.right))))
 
     @cached_property
     def _end(self) -> tuple[float, Observed]:
@@ -148,23 +149,17 @@ class RankTest:
         level = self.share * self.significance
         refuted = 0.0
         for e in self.references:
-            used = statistic_of(self.law.blocks, self.path, e)
-            t = Observed(used, float(used.log(self._counts)))
-            if self._refutes(t, e, level):
+            t = self._observed(e)
+            if self._tail(t, self.path.claim(e), level) <= level:
                 refuted = e
                 continue
-            inside, outside = 0, _PARTS
-            while outside - inside > 1:
-                part = (inside + outside) // 2
-                if self._refutes(t, refuted + (e - refuted) * part / _PARTS, level):
-                    inside = part
-                else:
-                    outside = part
-            return refuted + (e - refuted) * inside / _PARTS, t
-        return refuted, t
 
-    def _refutes(self, t: Observed, x: float, level: float) -> bool:
-        return self._tail(t, self.path.claim(x), level) <= level
+            def inside(part: int, low: float = refuted, high: float = e, t: Observed = t) -> bool:
+                return self._tail(t, self.path.claim(low + (high - low) * part / _PARTS), level) <= level
+
+            part = bisect_integers(inside, inside=0, outside=_PARTS).inside
+            return refuted + (e - refuted) * part / _PARTS, t
+        return refuted, t
 
     def _tail(self, t: Observed, claim: TradeoffFunction, enough: float, *, roughly: bool = False) -> float:
         draws = min(draws_for(self.significance / self.law.factor), self.law.most_draws)
@@ -178,33 +173,31 @@ class RankTest:
         If `roughly`, there are fewer simulations, so the p-value is a little larger.
         """
         share = self.share
-        found = 1.0
+        p = 1.0
         if share > 0 and 0 < self._end[0] >= self.path.place(claim):  # S > 0 refutes it
-            found = self.significance
+            p = self.significance
         if share < 1:
-            found = min(found, self._of_count(claim.symmetrized()) / (1 - share))
-        if share > 0 and found > enough:
-            found = min(found, self._tail(self._end[1], claim, share * enough, roughly=roughly) / share)
-        return found
+            p = min(p, self._of_count(claim.symmetrized()) / (1 - share))
+        if share > 0 and p > enough:
+            p = min(p, self._tail(self._end[1], claim, share * enough, roughly=roughly) / share)
+        return p
 
     def _of_count(self, claim: TradeoffFunction) -> float:
-        return self.law.of_count(claim, int(self.law.counted(self._counts)))
+        return self.law.of_count(claim, int(self.law.counted(np.array(self.right))))
 
     def epsilon_lower(self, delta: float, *, significance: float) -> float:
         """Return a lower bound of epsilon at a delta, in nats."""
-        path = self.path.delta
-        if path is None or delta > path or significance != self.significance:
-            return self.parameter_lower(lambda x: ApproxDP(epsilon=x, delta=delta), significance=significance)
-        known = self._end[0] if self.share else 0.0  # a bound at a delta is one at each smaller delta
-        if self.share < 1:
-            level = (1 - self.share) * significance
-            known = max(
-                known,
-                largest_refuted(
-                    lambda x: ApproxDP(epsilon=x, delta=delta), self._of_count, significance=level, precision=1e-3
-                ),
-            )
-        return known
+
+        def family(x: float) -> TradeoffFunction:
+            return ApproxDP(epsilon=x, delta=delta)
+
+        if self.path.delta is None or delta > self.path.delta or significance != self.significance:
+            return self.parameter_lower(family, significance=significance)
+        of_order = self._end[0] if self.share else 0.0  # a bound at a delta is one at each smaller delta
+        if self.share == 1:
+            return of_order
+        level = (1 - self.share) * significance
+        return max(of_order, largest_refuted(family, self._of_count, significance=level, precision=1e-3))
 
     @cached_property
     def most(self) -> float:
@@ -213,10 +206,10 @@ class RankTest:
 
         def refuted(place: int) -> bool:
             x = self.references[place]
-            used = statistic_of(self.law.blocks, self.path, x)
-            if level and self._refutes(Observed(used, float(used.log(self._counts))), x, level):
+            claim = self.path.claim(x)
+            if level and self._tail(self._observed(x), claim, level) <= level:
                 return True
-            count = self._of_count(self.path.claim(x).symmetrized()) if self.share < 1 else 1.0
+            count = self._of_count(claim.symmetrized()) if self.share < 1 else 1.0
             return count <= self.significance - level
 
         first = bisect_integers(refuted, inside=-1, outside=len(self.references) - 1).outside

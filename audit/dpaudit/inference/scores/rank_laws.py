@@ -88,17 +88,13 @@ class Independent:
 
     def tail(self, claim: TradeoffFunction, t: Observed, *, level: float, enough: float, draws: int) -> float:
         """Bound the probability of T under a symmetric claim, as precisely as a comparison with `enough` needs."""
-        least = self._anyhow.by_mean(claim, t)
+        m, n1 = self.blocks.scores, self.blocks.top
+        anyhow = Inclusion(self.blocks, n1 / m, number_factor(m, n1, n1 / m))  # allows all that this law allows
+        least = anyhow.by_mean(claim, t)
         if least <= enough:
             return least
         parts = partial(_independent, self.blocks, claim, t.statistic)
         return min(least, tail(parts, t, level=level, enough=enough, draws=draws))
-
-    @cached_property
-    def _anyhow(self) -> Inclusion:
-        """The law of any dependence if a fixed number of scores is of d1, which allows all that this law allows."""
-        m, n1 = self.blocks.scores, self.blocks.top
-        return Inclusion(self.blocks, n1 / m, number_factor(m, n1, n1 / m))
 
     def critical(self, claim: TradeoffFunction, statistic: Statistic, level: float) -> float:
         """Return a value of log T that refutes a symmetric claim at a level; inf if there is none."""
@@ -192,7 +188,7 @@ class Inclusion:
     def _guessed(self) -> npt.NDArray[np.bool_]:
         """Which blocks are counted: the most extreme ones of both sides, or of the rarer one if coins are biased."""
         both = self.share == 0.5
-        wanted = max(math.ceil((2 * self._rare) ** _POWER), 30)
+        wanted = max(math.ceil((2 * min(self.blocks.top, self.blocks.bottom)) ** _POWER), 30)
         last = [int(np.searchsorted(ends, max(1, wanted // (1 + both)), "right")) - 1 for ends in self.blocks.ends]
         high = (np.arange(len(ends) - 1) < n for ends, n in zip(self.blocks.ends, last, strict=True))
         chosen = (self.share <= 0.5, self.share >= 0.5)
@@ -223,10 +219,6 @@ class Inclusion:
         found = one_run.p_value_exact(epsilon, rare * shape.delta, m, self.guesses, counted)
         return min(1.0, self.factor * float(np.min(found)))
 
-    @property
-    def _rare(self) -> int:
-        return min(self.blocks.top, self.blocks.bottom)
-
     def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
         """As `Independent.draw`; scores of canaries are independent, too."""
         included = rng.binomial(self.blocks.scores, self.share, size=draws)
@@ -236,11 +228,6 @@ class Inclusion:
 Law = Independent | Inclusion
 
 
-def draw_guesses(blocks: Blocks, q: Array, draws: int, rng: np.random.Generator) -> Counts:
-    """Draw independent right guesses with a probability for each block, (draws, blocks)."""
-    return rng.binomial(blocks.sizes, q, size=(draws, len(blocks.sizes)))
-
-
 @kept(_PARTS)
 def _independent(blocks: Blocks, claim: TradeoffFunction, statistic: Statistic, part: int) -> Array:
     return simulated(partial(draw_independent, blocks, *levels(claim)), statistic, part)
@@ -248,7 +235,12 @@ def _independent(blocks: Blocks, claim: TradeoffFunction, statistic: Statistic, 
 
 @kept(_PARTS)
 def _guessed(law: Inclusion, epsilon: float, statistic: Statistic, part: int) -> Array:
-    return simulated(partial(draw_guesses, law.blocks, expit(law.log_odds(epsilon))), statistic, part)
+    blocks, q = law.blocks, expit(law.log_odds(epsilon))
+
+    def drawn(draws: int, rng: np.random.Generator) -> Counts:
+        return rng.binomial(blocks.sizes, q, size=(draws, len(blocks.sizes)))
+
+    return simulated(drawn, statistic, part)
 
 
 def simulated(drawn: Draw, statistic: Statistic, part: int) -> Array:
@@ -266,13 +258,15 @@ def tail(parts: Parts, t: Observed, *, level: float, enough: float, draws: int) 
     all draws are made.
     """
     unsure = _UNSURE * level
-    made = looks = 0
+    made, looks, highest = 0, 0, 1.0
     while made < draws and looks < _LOOKS:
         made, looks = min(max(4 * made, _FIRST), draws), looks + 1
         reached = int(np.count_nonzero(_first(parts, made) >= t.log - 1e-9))
-        if enough and not lower(reached, made, unsure) <= enough < upper(reached, made, unsure) + _LOOKS * unsure:
+        highest = _upper(reached, made, unsure) + _LOOKS * unsure
+        lowest = float(betaincinv(reached, made - reached + 1, unsure)) if reached else 0.0
+        if enough and not lowest <= enough < highest:
             break
-    return min(1.0, upper(reached, made, unsure) + _LOOKS * unsure)
+    return min(1.0, highest)
 
 
 def _first(parts: Parts, number: int) -> Array:
@@ -286,19 +280,15 @@ def critical(parts: Parts, level: float) -> float:
     values = np.sort(_first(parts, draws))
     made = draws_for(level)
     reached = bisect_integers(
-        lambda n: upper(n, made, unsure) + _LOOKS * unsure <= level, inside=0, outside=made
+        lambda n: _upper(n, made, unsure) + _LOOKS * unsure <= level, inside=0, outside=made
     ).inside
     place = draws - reached * draws // made
     above = values[values > values[place - 1] + 1e-9] if place else values
     return float(above[0]) if len(above) else math.inf
 
 
-def upper(reached: int, made: int, unsure: float) -> float:
+def _upper(reached: int, made: int, unsure: float) -> float:
     return 1.0 if reached == made else float(betaincinv(reached + 1, made - reached, 1 - unsure))
-
-
-def lower(reached: int, made: int, unsure: float) -> float:
-    return 0.0 if reached == 0 else float(betaincinv(reached, made - reached + 1, unsure))
 
 
 def draws_for(significance: float) -> int:

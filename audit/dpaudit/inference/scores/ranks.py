@@ -87,8 +87,7 @@ class Blocks:
         """Count the right guesses of each block; `of_d1` belongs to the scores from the highest to the lowest."""
         high = np.concatenate([[0], np.cumsum(of_d1[: self.top])])
         low = np.concatenate([[0], np.cumsum(~of_d1[self.top :][::-1])])
-        found: Counts = np.concatenate([np.diff(high[self.ends[0]]), np.diff(low[self.ends[1]])]).astype(np.int64)
-        return found
+        return np.concatenate([np.diff(high[self.ends[0]]), np.diff(low[self.ends[1]])]).astype(np.int64)
 
 
 @lru_cache(256)
@@ -113,18 +112,29 @@ class Statistic:
     @classmethod
     def of(cls, blocks: Blocks, reference: Array) -> Statistic:
         """Return the statistic of the log odds of a right guess in each block."""
+        high, sizes = blocks.high, blocks.sizes
         capped = np.minimum(posteriors(blocks, *_MEANS), math.log(4 * blocks.scores)) + blocks.prior
-        gains = [_falling(blocks, np.maximum(each - reference, 0.0)) for each in capped]
-        gains = [each for each in gains if each.max() > _LEAST_GAIN]
-        gains = gains or [np.zeros(len(blocks.sizes))]
+        gains = []
+        for gain in np.maximum(capped - reference, 0.0):
+            if gain.max() > _LEAST_GAIN:  # the largest function below the gain that does not rise inwards
+                gains.append(np.concatenate([np.minimum.accumulate(gain[high]), np.minimum.accumulate(gain[~high])]))
+        gains = gains or [np.zeros(len(sizes))]
         weights = [_GAUSSIAN / len(gains)] * len(gains)
+        place = np.concatenate([np.arange(len(ends) - 1) for ends in blocks.ends])
         for parts, weight in _STEPS:
-            steps = _steps(blocks, reference, parts)
+            chosen, steps = np.where(high, *parts), []
+            for number in range(2, int(place[chosen].max()) + 2):
+                better = chosen & (place < number)
+                r = sizes[better].sum()
+                if r >= _FEWEST:
+                    q = float(sizes[better] @ expit(reference[better]) / r)
+                    p = min(q + _AHEAD * math.sqrt(q * (1 - q) / r), 1 - 0.3 / r)
+                    steps.append(np.where(better, max(float(logit(p) - logit(q)), 0.0), 0.0))
             gains += steps
             weights += [weight / max(1, len(steps))] * len(steps)
         l_k, shares = np.array(gains), np.array(weights)
         wrong = np.logaddexp(0.0, reference) - np.logaddexp(0.0, reference + l_k)
-        return cls(blocks, l_k, np.log(shares / shares.sum()) + wrong @ blocks.sizes)
+        return cls(blocks, l_k, np.log(shares / shares.sum()) + wrong @ sizes)
 
     def log(self, right: Counts) -> Array:
         """Return log T of right guesses of shape (..., blocks)."""
@@ -141,27 +151,6 @@ class Statistic:
         return np.asarray(np.logaddexp.reduce(each, axis=-1))
 
 
-def _falling(blocks: Blocks, gain: Array) -> Array:
-    """Return the largest function below a gain that does not rise inwards."""
-    high = blocks.high
-    return np.concatenate([np.minimum.accumulate(gain[high]), np.minimum.accumulate(gain[~high])])
-
-
-def _steps(blocks: Blocks, reference: Array, parts: tuple[bool, bool]) -> list[Array]:
-    """Return gains in ever more blocks of some parts."""
-    place = np.concatenate([np.arange(len(ends) - 1) for ends in blocks.ends])
-    chosen = np.where(blocks.high, *parts)
-    found = []
-    for number in range(2, int(place[chosen].max()) + 2):
-        better = chosen & (place < number)
-        r = blocks.sizes[better].sum()
-        if r >= _FEWEST:
-            q = float(blocks.sizes[better] @ expit(reference[better]) / r)
-            p = min(q + _AHEAD * math.sqrt(q * (1 - q) / r), 1 - 0.3 / r)
-            found.append(np.where(better, max(float(logit(p) - logit(q)), 0.0), 0.0))
-    return found
-
-
 @lru_cache(512)
 def posteriors(blocks: Blocks, *means: float) -> Array:
     """Return log likelihood ratios of right and wrong guesses about N(mean, 1) and N(0, 1), (means, blocks).
@@ -172,8 +161,8 @@ def posteriors(blocks: Blocks, *means: float) -> Array:
     share = np.concatenate(inner) / blocks.scores
     from_below = np.where(blocks.high, 1 - share, share)
     x = np.linspace(-9, 16, 50_001)
-    found = []
+    ratios = []
     for mean in means:
         below = (blocks.bottom * ndtr(x) + blocks.top * ndtr(x - mean)) / blocks.scores
-        found.append(np.where(blocks.high, 1, -1) * (mean * np.interp(from_below, below, x) - mean * mean / 2))
-    return read_only(np.array(found))
+        ratios.append(np.where(blocks.high, 1, -1) * (mean * np.interp(from_below, below, x) - mean * mean / 2))
+    return read_only(np.array(ratios))

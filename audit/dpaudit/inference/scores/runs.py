@@ -58,15 +58,14 @@ def p_value(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
     if k <= r - n0 or k == 0:  # always
         return 1.0
     f = claim.symmetrized()
-    p = _chance(f, n0, n1, r, k, _NEAR)
-    return p if p > _TINY else min(p, _chance(f, n0, n1, r, k, _FAR))
-
-
-def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: float) -> float:
-    """Return an upper bound of the corollary's E P[Binomial(n1, g(U')) >= k], where g = 1 - f."""
-    ends, mass = _cells(float(r - k + 1), float(n0 - r + k), reach)
-    reached = betainc(float(k), n1 - k + 1.0, np.clip(1 - np.asarray(claim.beta(ends)), 0.0, 1.0))
-    return min(1.0, float(mass @ reached) * (1 + 1e-9) + 1e-300)
+    p = 1.0
+    for reach in (_NEAR, _FAR):
+        ends, mass = _cells(float(r - k + 1), float(n0 - r + k), reach)
+        reached = betainc(float(k), n1 - k + 1.0, np.clip(1 - np.asarray(f.beta(ends)), 0.0, 1.0))
+        p = min(p, float(mass @ reached) * (1 + 1e-9) + 1e-300)
+        if p > _TINY:
+            break
+    return p
 
 
 @lru_cache(maxsize=256)  # the cells do not depend on the claim

@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from dpaudit.claims import ApproxDP, TradeoffFunction
 from dpaudit.claims.comparison import Curve, pair_curves
 from dpaudit.inference.grid import EDGES
-from dpaudit.numerics import Array, bisect
+from dpaudit.numerics import Array, bisect, read_only
 
 EDITION = 2
 """The number of the current alternatives.  Evidence states this number, so that its bets can be computed again."""
@@ -53,8 +53,27 @@ class _Shape:
 
     def delta(self, parameter: float, epsilon: Array) -> Array:
         above0, above1 = self.tails(parameter, epsilon)
-        delta: Array = above1 - np.exp(epsilon) * above0
-        return delta
+        return np.asarray(above1 - np.exp(epsilon) * above0)
+
+    def boundary(self, epsilon: Array, allowed: Array | float) -> float:
+        """Return the largest parameter at which the profile is at most `allowed` at every epsilon."""
+
+        def satisfied(parameter: float) -> bool:
+            return bool(np.all(self.delta(parameter, epsilon) <= allowed))
+
+        return bisect(satisfied, inside=0.0, outside=40.0, steps=40).inside
+
+    def start(self, claim: TradeoffFunction) -> float:
+        """Return the smallest parameter at which the family violates the claim and the violation is not negligible."""
+        same_variation = self.boundary(np.zeros(1), claim.delta(0.0))
+        return max(self.boundary(_PROBE, claim.delta(_PROBE) + 1e-9), same_variation / 2, 0.02)
+
+    def laws(self, start: float, scales: tuple[float, ...]) -> list[tuple[Array, Array]]:
+        """Return the probabilities of the bins for parameters from `scales[0] * start` up to gross violations."""
+        parameters = [start * scale for scale in scales]
+        while parameters[-1] < _GROSS:
+            parameters.append(2.5 * parameters[-1])
+        return [_masses(*self.tails(parameter, EDGES)) for parameter in parameters]
 
 
 def _gaussian(mu: float, t: Array) -> tuple[Array, Array]:
@@ -104,28 +123,29 @@ def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT, edition: i
     families: list[tuple[float, list[tuple[Array, Array]]]] = []
     own = False
     for shape in _SHAPES:
-        start = _own_scale(shape, claim)
-        if start is not None:
-            own = True
-            families.append((2 * _LIKELY, _scaled(shape, start, _OWN_SCALES)))
+        matched = shape.boundary(np.zeros(1), claim.delta(0.0))
+        if matched > 0.02 and np.allclose(shape.delta(matched, _PROBE), claim.delta(_PROBE), atol=1e-7):
+            own = True  # the family has the curve of the claim
+            families.append((2 * _LIKELY, shape.laws(matched, _OWN_SCALES)))
         elif bounded and shape.bounded and edition > 1:
-            laws = _scaled(shape, _start(shape, claim), _OWN_SCALES)
+            laws = shape.laws(shape.start(claim), _OWN_SCALES)
             families.append((2 * _LIKELY, [blurred(*without_rounding(p, q), _ERROR) for p, q in laws]))
         elif shape.bounded is bounded:
-            families.append((_LIKELY, _scaled(shape, _start(shape, claim), _OWN_SCALES)))
+            families.append((_LIKELY, shape.laws(shape.start(claim), _OWN_SCALES)))
         else:
             share = slight if bounded and shape.tails is _gaussian else UNLIKELY
-            families.append((share, _scaled(shape, _start(shape, claim), _OTHER_SCALES)))
+            families.append((share, shape.laws(shape.start(claim), _OTHER_SCALES)))
     if not own and float(claim.delta(0.0)) > 0.001:
         families.append((_LIKELY, list(_tilted(claim))))
     families += _of_point(claim) if edition > 1 else []
-    families.append((_EVENTS, list(_rare_events(claim))))
+    families.append((_EVENTS, _rare_events(claim)))
     total = sum(share for share, family in families if family)
-    return [
-        Alternative(p=p, q=q, weight=share / total * fraction)
-        for share, family in families
-        for fraction, (p, q) in zip(_fading(len(family)), family, strict=True)
-    ]
+    weighted = []
+    for share, family in families:
+        fading = [_FADING**i for i in range(len(family))]
+        for part, (p, q) in zip(fading, family, strict=True):
+            weighted.append(Alternative(p=p, q=q, weight=share / total * (part / sum(fading))))
+    return weighted
 
 
 def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
@@ -136,22 +156,24 @@ def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
     """
     if math.isfinite(claim.epsilon(0.0)):
         return []
-    found = [law for mu in _SAMPLED_NOISE for law in _sampled_noise(claim, mu)]
-    return [Alternative(p=p, q=q, weight=1 / len(found)) for p, q in found]
-
-
-def _fading(count: int) -> list[float]:
-    raw = [_FADING**i for i in range(count)]
-    return [value / sum(raw) for value in raw]
+    laws: list[tuple[Array, Array]] = []
+    allowed = claim.delta(_PROBE) + 1e-5
+    for mu in _SAMPLED_NOISE:
+        shape = _Shape(partial(_sampled_gaussian, mu), None)
+        largest = float(claim.delta(0.0)) / float(shape.delta(1.0, np.zeros(1))[0])
+        for rate in (scale * largest for scale in _SAMPLED_SCALES):
+            # less total variation than the claim allows, but a tail that violates it
+            if 1e-4 < rate < 0.3 and np.any(shape.delta(rate, _PROBE) > allowed):
+                p, q = _masses(*shape.tails(rate, EDGES))
+                laws += [(p, q), (q[::-1], p[::-1])]
+    return [Alternative(p=p, q=q, weight=1 / len(laws)) for p, q in laws]
 
 
 @lru_cache(maxsize=512)
 def scaled(claim: Curve, factor: float) -> tuple[Array, Array]:
     """Return the least-private pair of laws that satisfies a claim, after exponential tilting."""
-    law = next(_tilted(claim, (factor,)))
-    for masses in law:
-        masses.flags.writeable = False  # read-only, because the cache returns the same arrays again
-    return law
+    p, q = next(_tilted(claim, (factor,)))
+    return read_only(p), read_only(q)  # because the cache returns the same arrays again
 
 
 def gaussian_noise(mu: float) -> Alternative:
@@ -167,65 +189,24 @@ def laplace_noise(epsilon: float) -> Alternative:
 
 
 def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
-    def bins(above: Array) -> Array:
-        masses: Array = np.maximum(-np.diff(np.concatenate([[1.0], above, [0.0]])), 0.0)
-        masses /= masses.sum()
-        return masses
-
-    return bins(above0), bins(above1)
-
-
-def _scaled(shape: _Shape, start: float, scales: tuple[float, ...]) -> list[tuple[Array, Array]]:
-    """Return the probabilities of the bins for parameters from `scales[0] * start` up to gross violations."""
-    parameters = [start * scale for scale in scales]
-    while parameters[-1] < _GROSS:
-        parameters.append(2.5 * parameters[-1])
-    return [_masses(*shape.tails(parameter, EDGES)) for parameter in parameters]
-
-
-def _own_scale(shape: _Shape, claim: TradeoffFunction) -> float | None:
-    """Return the parameter at which a family has the curve of the claim; None if there is no such parameter."""
-    matched = _matched(shape, claim)
-    if matched <= 0.02 or not np.allclose(shape.delta(matched, _PROBE), claim.delta(_PROBE), atol=1e-7):
-        return None
-    return matched
-
-
-def _matched(shape: _Shape, claim: TradeoffFunction) -> float:
-    """Return the parameter at which a family has the largest total variation that the claim allows."""
-    zero, target = np.zeros(1), float(claim.delta(0.0))
-    return _largest(lambda parameter: float(shape.delta(parameter, zero)[0]) <= target)
-
-
-def _start(shape: _Shape, claim: TradeoffFunction) -> float:
-    """Return the smallest parameter at which a family violates the claim and the violation is not negligible."""
-    allowed = claim.delta(_PROBE) + 1e-9
-    boundary = _largest(lambda parameter: bool(np.all(shape.delta(parameter, _PROBE) <= allowed)))
-    return max(boundary, _matched(shape, claim) / 2, 0.02)
+    """Return the probabilities of the bins from P(l > t) and Q(l > t) at their edges t."""
+    p, q = (np.maximum(-np.diff(above, prepend=1.0, append=0.0), 0.0) for above in (above0, above1))
+    return p / p.sum(), q / q.sum()
 
 
 def _of_point(claim: TradeoffFunction) -> list[tuple[float, list[tuple[Array, Array]]]]:
     """Return weighted families with profiles slightly above the point of an (epsilon, delta) claim with delta > 0.
 
-    If delta is large, `_start` starts Gaussian noise at this point already.
+    If delta is large, the usual family of Gaussian noise starts at this point already.
     """
     if not isinstance(claim, ApproxDP) or claim.delta(math.inf) <= 0:
         return []
     epsilon, families = np.array([claim.max_privacy_loss()]), []
-    allowed = float(claim.delta(epsilon)[0])
     for weight, shape, most in zip(_OF_POINT, _SHAPES, (0.9, math.inf), strict=False):
-        start = _largest(partial(_below, shape, epsilon, allowed))
-        if 0.02 < start < most * _start(shape, claim):
-            families.append((weight, _scaled(shape, start, _OWN_SCALES)))
+        start = shape.boundary(epsilon, claim.delta(epsilon))
+        if 0.02 < start < most * shape.start(claim):
+            families.append((weight, shape.laws(start, _OWN_SCALES)))
     return families
-
-
-def _below(shape: _Shape, epsilon: Array, allowed: float, parameter: float) -> bool:
-    return float(shape.delta(parameter, epsilon)[0]) <= allowed
-
-
-def _largest(holds: Callable[[float], bool]) -> float:
-    return bisect(holds, inside=0.0, outside=40.0, steps=40).inside
 
 
 def pair_laws(truth: TradeoffFunction) -> tuple[tuple[Array, Array], ...]:
@@ -267,50 +248,30 @@ def _tilted(claim: Curve, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[t
         yield masses0, masses1
 
 
-def _sampled_gaussian(mu: float) -> Callable[[float, Array], tuple[Array, Array]]:
-    """Return a function for P(l > t) and Q(l > t), with P = N(0, 1) and Q = (1 - rate) P + rate N(mu, 1)."""
-
-    def tails(rate: float, t: Array) -> tuple[Array, Array]:
-        rate = min(rate, 1.0)
-        drawn = (np.expm1(t) + rate) / rate  # the likelihood ratio of N(mu, 1) to N(0, 1) at which l = t
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at = np.where(drawn > 0, np.log(drawn) / mu + mu / 2, -np.inf)
-        return ndtr(-at), (1 - rate) * ndtr(-at) + rate * ndtr(mu - at)
-
-    return tails
+def _sampled_gaussian(mu: float, rate: float, t: Array) -> tuple[Array, Array]:
+    """Return P(l > t) and Q(l > t) for P = N(0, 1) and Q = (1 - rate) P + rate N(mu, 1)."""
+    rate = min(rate, 1.0)
+    drawn = (np.expm1(t) + rate) / rate  # the likelihood ratio of N(mu, 1) to N(0, 1) at which l = t
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = np.where(drawn > 0, np.log(drawn) / mu + mu / 2, -np.inf)
+    return ndtr(-at), (1 - rate) * ndtr(-at) + rate * ndtr(mu - at)
 
 
-def _sampled_noise(claim: TradeoffFunction, mu: float) -> Iterator[tuple[Array, Array]]:
-    """Yield Gaussian noise on random samples that has less total variation than the claim but violates its tail.
-
-    Each pair of laws is yielded twice, the second time with d0 and d1 exchanged.
-    """
-    allowed = claim.delta(_PROBE) + 1e-5
-    shape = _Shape(_sampled_gaussian(mu), None)
-    largest = float(claim.delta(0.0)) / float(shape.delta(1.0, np.zeros(1))[0])
-    for rate in (scale * largest for scale in _SAMPLED_SCALES):
-        if 1e-4 < rate < 0.3 and np.any(shape.delta(rate, _PROBE) > allowed):
-            p, q = _masses(*shape.tails(rate, EDGES))
-            yield p, q
-            yield q[::-1], p[::-1]
-
-
-def _rare_events(claim: TradeoffFunction) -> Iterator[tuple[Array, Array]]:
-    """Yield pairs of laws with a rare event whose likelihood ratio violates the claim."""
+def _rare_events(claim: TradeoffFunction) -> list[tuple[Array, Array]]:
+    """Return pairs of laws with a rare event whose likelihood ratio violates the claim."""
     reach = claim.epsilon(0.01)
     level = min(max(1.0, 1.5 * reach if math.isfinite(reach) else 5.0), 25.0)
-    top, rest, bottom = (int(np.searchsorted(EDGES, x)) for x in (level + 1e-9, 0.0, -level))
+    top, rest, bottom = np.searchsorted(EDGES, (level + 1e-9, 0.0, -level))
+    laws = []
     for mass in _RARE:
         if float(claim.delta(level)) >= mass * (1 - math.exp(-level)):
             continue  # the claim allows this event
-        common, rare = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1)
-        common[top], common[rest] = mass, 1 - mass
-        rare[top], rare[rest] = mass * math.exp(-2 * level), 1 - mass * math.exp(-2 * level)
-        yield rare, common
-        mirror0, mirror1 = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1)
-        mirror0[bottom], mirror0[rest] = common[top], common[rest]
-        mirror1[bottom], mirror1[rest] = rare[top], rare[rest]
-        yield mirror0, mirror1
+        for event, likely, unlikely in ((top, 1, 0), (bottom, 0, 1)):  # datasets with a frequent and with a rare event
+            law = np.zeros((2, len(EDGES) + 1))
+            law[likely, [event, rest]] = mass, 1 - mass
+            law[unlikely, [event, rest]] = mass * math.exp(-2 * level), 1 - mass * math.exp(-2 * level)
+            laws.append((law[0], law[1]))
+    return laws
 
 
 _MIN_PROBABILITY = 1e-9  # rarer events result from rounding at kinks of a law

@@ -95,10 +95,10 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
     Returns:
         The upper bounds, in the shape of `successes`.  They are 1 if there are no trials.
     """
-    given = np.asarray(successes, dtype=np.float64)
+    numbers = np.asarray(successes, dtype=np.float64)
     if trials == 0:
-        return np.ones_like(given)
-    counts, places = np.unique(given, return_inverse=True)
+        return np.ones_like(numbers)
+    counts, places = np.unique(numbers, return_inverse=True)
     limit, drop = -math.log(significance), -np.expm1(_TILTS)
 
     def exceeds(rate: Array) -> npt.NDArray[np.bool_]:
@@ -106,12 +106,11 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
         exponent = _TILTS * counts[..., None] - trials * np.log1p(-rate[..., None] * drop)
         largest = exponent.max(axis=-1)
         log_sum = largest + np.log(np.exp(exponent - largest[..., None]).sum(axis=-1))
-        reached: npt.NDArray[np.bool_] = log_sum - math.log(len(_TILTS)) >= limit
-        return reached
+        return np.asarray(log_sum - math.log(len(_TILTS)) >= limit)
 
-    found = bisect_each(exceeds, inside=np.ones_like(counts), outside=counts / trials, steps=50).inside
-    rates = np.where(exceeds(np.ones_like(counts)), found, 1.0)
-    return rates[places].reshape(given.shape)
+    certain = np.ones_like(counts)
+    rates = bisect_each(exceeds, inside=certain, outside=counts / trials, steps=50).inside
+    return np.where(exceeds(certain), rates, 1.0)[places].reshape(numbers.shape)
 
 
 def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
@@ -141,9 +140,7 @@ def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Ba
 
 
 def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
-    """Compute a confidence band for a fixed score and a number of trials that was fixed in advance.
-
-    The band is tighter than the band of `anytime_band`.
+    """Compute a confidence band for a fixed score and number of trials; it is tighter than that of `anytime_band`.
 
     **Theorem.**  Let T be the trade-off function of the output laws on d0 and d1.  With probability at least 1 -
     significance, T(a) <= band(a) for all a in [0, 1].
@@ -151,16 +148,13 @@ def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band
     *Proof.*  In the proof for `anytime_band`, replace the bounds of `upper_rate` by the bounds of Clopper & Pearson
     1934.
 
-    Args:
-        counts0: Number of outputs of d0 in each bin; shape (BINS,).
-        counts1: Number of outputs of d1 in each bin; shape (BINS,).
-        significance: Probability with which the bounds may fail, in (0, 1).
-
-    Returns:
-        The observed type I errors, the observed type II errors and the upper bounds of T.  The type I errors fall from
-        1 to 0.
+    The arguments and the result are those of `anytime_band`.
     """
-    return _band(counts0, counts1, _clopper_pearson, significance)
+
+    def upper(successes: Counts, trials: int, *, significance: float) -> Array:
+        return np.array([clopper_pearson_upper(int(k), trials, significance=significance) for k in successes])
+
+    return _band(counts0, counts1, upper, significance)
 
 
 def uncertified_band(counts0: Counts, counts1: Counts) -> Band:
@@ -172,10 +166,6 @@ def uncertified_band(counts0: Counts, counts1: Counts) -> Band:
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha
-
-
-def _clopper_pearson(successes: Counts, trials: int, *, significance: float) -> Array:
-    return np.array([clopper_pearson_upper(int(k), trials, significance=significance) for k in successes])
 
 
 def _band(counts0: Counts, counts1: Counts, upper: Callable[..., Array], significance: float) -> Band:

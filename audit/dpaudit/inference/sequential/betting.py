@@ -156,14 +156,11 @@ def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: 
 
     For an event with probabilities P and Q, the function maximises Q - e^s P - delta(s) over slopes s.  This expression
     is concave in e^s, and its maximum may be at a kink of the profile.  So the function brackets the maximum on a grid
-    of slopes.  Each iteration then divides the bracket into 16 parts.  The result is the slopes and the maxima, as two
-    arrays of shape (k,).
+    of slopes.  Each iteration then divides the bracket into 16 parts.  The result is the slopes and the maxima, (k,)
+    each.
     """
     slopes = np.broadcast_to(_SLOPES, (len(above0), len(_SLOPES)))
     rows = np.arange(len(above0))
-
-    def excess_at(slopes: Array) -> Array:
-        return np.asarray(above1[:, None] - np.exp(slopes) * above0[:, None] - claim.delta(slopes))
 
     excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - _on_grid(claim)
     best = np.argmax(excess, axis=1)
@@ -172,7 +169,7 @@ def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: 
         high = slopes[rows, np.minimum(best + 1, slopes.shape[1] - 1)]
         slopes = low[:, None] + (high - low)[:, None] * _SIXTEENTHS
         before = excess[rows, best]
-        excess = excess_at(slopes)
+        excess = above1[:, None] - np.exp(slopes) * above0[:, None] - claim.delta(slopes)
         best = np.argmax(excess, axis=1)
         if np.max(excess[rows, best] - before) < _NO_MORE:
             break

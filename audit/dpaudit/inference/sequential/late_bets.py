@@ -78,33 +78,22 @@ class Forecast:
     variances: Array  # variance of this change, squared nats; shape (m, a)
 
     def chances(self, counts: Counts, gains: Array, *, needed: float, left: int) -> Array:
-        """Estimate the probability that each bet on each pair gains enough.
-
-        Returns:
-            The probabilities, multiplied by the weight of the pair; shape (pairs, m).
-        """
+        """Estimate the probability that each bet on each pair gains enough, times the pair's weight; (pairs, m)."""
         weights = softmax(self.log_weights + gains[:, self.own])
-        supposed: Array = weights @ _reached(self.means, self.variances, needed, left).T
-        seen = [self._of_observed(one, needed, left) for one in counts]
-        observed = weights.sum(axis=1)[:, None] * np.array(seen)
-        chances: Array = (supposed + observed) / 2
-        return chances
-
-    def _of_observed(self, counts: Counts, needed: float, left: int) -> Array:
-        """Estimate the probabilities from the outputs of one pair; 0 without outputs.  Shape (m,)."""
-        sizes = counts.sum(axis=1)
-        if not np.all(sizes):
-            return np.zeros(len(self.means))
-        law = (counts[0] / sizes[0], counts[1] / sizes[1])
-        mean, variance = _growths(self.bets, self.claim, law, coin_selected=self.coin_selected)
-        made = sizes.sum() / (1 if self.coin_selected else 2)
-        return _reached(mean, variance * (1 + left / made), needed, left)
+        chances: Array = weights @ _reached(self.means, self.variances, needed, left).T
+        for i, pair in enumerate(counts):
+            sizes = pair.sum(axis=1)
+            if np.all(sizes):
+                law = (pair[0] / sizes[0], pair[1] / sizes[1])
+                mean, variance = _growths(self.bets, self.claim, law, coin_selected=self.coin_selected)
+                made = sizes.sum() / (1 if self.coin_selected else 2)
+                chances[i] += weights[i].sum() * _reached(mean, variance * (1 + left / made), needed, left)
+        return chances / 2
 
 
 def _reached(means: Array, variances: Array, needed: float, left: int) -> Array:
     """Return the probability that a normal sum of `left` changes in log-wealth is at least `needed`."""
-    reached: Array = ndtr((left * means - needed) / np.sqrt(left * np.maximum(variances, _MIN_VARIANCE)))
-    return reached
+    return np.asarray(ndtr((left * means - needed) / np.sqrt(left * np.maximum(variances, _MIN_VARIANCE))))
 
 
 def _growths(bets: Strategy, claim: TradeoffFunction, law: Law, *, coin_selected: bool) -> tuple[Array, Array]:
@@ -123,8 +112,8 @@ def forecast(claim: TradeoffFunction, planned: Planned | None, *, coin_selected:
     steered = [] if planned is None else [(law.p, law.q) for law, _ in planned_laws(claim, planned)]
     many = len(bets.log_weights)
     own = np.concatenate([np.arange(len(laws)), np.arange(many - len(steered), many)]).astype(np.intp)
-    found = [_growths(bets, claim, law, coin_selected=coin_selected) for law in (*laws, *steered)]
-    means, variances = (np.array(column).T for column in zip(*found, strict=True))
+    moments = [_growths(bets, claim, law, coin_selected=coin_selected) for law in (*laws, *steered)]
+    means, variances = (np.array(column).T for column in zip(*moments, strict=True))
     return Forecast(
         bets=bets,
         claim=claim,

@@ -89,11 +89,6 @@ class Planned:
         return -math.expm1(_LONGER * math.log1p(-self.confidence))
 
 
-def planned_bets(claim: TradeoffFunction, planned: Planned) -> list[Bet]:
-    """Return the bet for each planned violation and each direction of its pair of datasets."""
-    return [bet for _, bet in planned_laws(claim, planned)]
-
-
 @lru_cache(maxsize=16)
 def planned_laws(claim: TradeoffFunction, planned: Planned) -> tuple[tuple[Alternative, Bet], ...]:
     """Return the laws of planned violations that violate the claim, each with its bet."""

@@ -53,7 +53,7 @@ from dpaudit.inference.sequential.alternatives import (
     sampled_noise,
 )
 from dpaudit.inference.sequential.betting import Bet, best_bet
-from dpaudit.inference.sequential.planned import Planned, planned_bets
+from dpaudit.inference.sequential.planned import Planned, planned_laws
 from dpaudit.numerics import Array
 
 Counts = npt.NDArray[np.int64]
@@ -100,8 +100,7 @@ class Strategy:
         slopes, places = _distinct_slopes(self)
         delta = claim.delta(slopes)[places].reshape(self.slopes.shape)
         budgets = self.fixed_costs + (self.stakes * delta).sum(axis=1)
-        prices: Array = 2 * np.log(budgets * (1 + _ROUNDING) / 2)
-        return prices
+        return np.asarray(2 * np.log(budgets * (1 + _ROUNDING) / 2))
 
     def log_e(
         self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = (), *, coin_selected: bool = False
@@ -116,13 +115,7 @@ class Strategy:
             counts: Number of outputs of d0 and of d1 in each bin, for each pair; shape (pairs, 2, BINS).
             lost: Indices of pairs of datasets whose wealth is set to 0 regardless of the counts; see `log_wealth`.
             coin_selected: If True, only one output of each trial was counted, selected by a fair coin; otherwise, both
-                were.
-
-        Returns:
-            The log-wealth in nats.
-
-        Raises:
-            ValueError: If `coin_selected` is False and a pair has different numbers of outputs of d0 and d1.
+                were, and a ValueError is raised if a pair has different numbers of outputs of d0 and d1.
         """
         return self.wealth_on(counts, lost, coin_selected=coin_selected)(claim)
 
@@ -134,17 +127,13 @@ class Strategy:
         return lambda claim: self.log_wealth(won - paying * self.log_prices(claim), lost)
 
     def gains(self, log_prices: Array, counts: Counts, *, coin_selected: bool = False) -> Array:
-        """Compute the change in log-wealth, log E_ij, for every pair i of datasets and every bet j.
+        """Compute the change in log-wealth, log E_ij in nats, for every pair i of datasets and every bet j; (pairs, m).
 
         For each counted output, half of the log-price is subtracted.  A trial has one output if `coin_selected` is
         True, and two outputs otherwise.
-
-        Returns:
-            The logarithms log E_ij in nats; shape (pairs, m).
         """
         won, paying = self._won(counts, coin_selected=coin_selected)
-        gains: Array = won - paying * log_prices
-        return gains
+        return np.asarray(won - paying * log_prices)
 
     def _won(self, counts: Counts, *, coin_selected: bool) -> tuple[Array, Array]:
         """Return the sums of log payoffs, and half of the number of outputs of each pair; (pairs, m), (pairs, 1)."""
@@ -162,11 +151,7 @@ class Strategy:
         return lambda counts: self.log_wealth(self.gains(log_prices, counts[None]))
 
     def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
-        """Estimate the variance of the change in log-wealth in one trial, for one bet of each pair.
-
-        Returns:
-            The variances in squared nats; shape (pairs,).
-        """
+        """Estimate the variance of the change in log-wealth in one trial, in squared nats, for one bet of each pair."""
         trials = np.maximum(counts.sum(axis=2), 1)
         total = np.zeros(len(counts))
         for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
@@ -176,13 +161,10 @@ class Strategy:
         return np.maximum(total, 0.0)
 
     def log_wealth(self, gains: Array, lost: Collection[int] = ()) -> float:
-        """Compute the log-wealth from the changes in log-wealth of all pairs.
+        """Compute the log-wealth in nats, which may be -inf, from the changes in log-wealth of all pairs.
 
         A valid bet must have a payoff for every outcome of a run, including a failure.  The payoff for a failed run is
         0.  If failed runs were ignored, the counted runs would be selected by their outcome.
-
-        Returns:
-            The log-wealth in nats.  It is -inf if the wealth is 0.
         """
         if lost:
             gains = np.where(np.isin(np.arange(len(gains)), list(lost))[:, None], -np.inf, gains)
@@ -232,7 +214,8 @@ def strategy(claim: TradeoffFunction, planned: Planned | None = None, *, edition
     share.
     """
     bets, weights = _unplanned(claim, edition)
-    if planned is None or not (steered := planned_bets(claim, planned)):
+    steered = [] if planned is None else [bet for _, bet in planned_laws(claim, planned)]
+    if planned is None or not steered:
         return Strategy.of(bets, weights)
     shares = [(1 - planned.share) * weights / weights.sum(), np.full(len(steered), planned.share / len(steered))]
     return Strategy.of([*bets, *steered], np.concatenate(shares))
@@ -241,20 +224,16 @@ def strategy(claim: TradeoffFunction, planned: Planned | None = None, *, edition
 @lru_cache(maxsize=64)
 def _unplanned(claim: TradeoffFunction, edition: int) -> tuple[tuple[Bet, ...], Array]:
     """Return the bets that depend on the claim alone, and their weights."""
-    violations = alternatives(claim, edition=edition)
-    sampled, nested_nulls = sampled_noise(claim), _nested_nulls(claim)
+    violations, sampled = alternatives(claim, edition=edition), sampled_noise(claim)
+    # The stronger claims have at most the total variation that the claim allows, which is that of mu-GDP.
+    mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))
+    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _NULLS_STEP) + 1e-6)  # the margin allows for rounding of mu
+    stronger = [bet for number in range(top, top - _NUMBER_OF_NULLS, -1) for bet in _bets_against_null(number)]
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
     weights = [(1 - _NULLS_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
     weights += [_SAMPLED_SHARE * alternative.weight for alternative in sampled]
-    weights += [_NULLS_SHARE / len(nested_nulls)] * len(nested_nulls)
-    return (*bets, *nested_nulls), np.array(weights)
-
-
-def _nested_nulls(claim: TradeoffFunction) -> list[Bet]:
-    """Return bets against Gaussian and pure claims with at most the total variation that the claim allows."""
-    mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # mu-GDP has the total variation of the claim
-    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _NULLS_STEP) + 1e-6)  # the margin allows for rounding of mu
-    return [bet for number in range(top, top - _NUMBER_OF_NULLS, -1) for bet in _bets_against_null(number)]
+    weights += [_NULLS_SHARE / len(stronger)] * len(stronger)
+    return (*bets, *stronger), np.array(weights)
 
 
 @cache
@@ -283,8 +262,10 @@ _MAX_GROWTH = 1 / 16
 def stream_strategy(claim: TradeoffFunction) -> Strategy:
     """Design the bets of a stream from the claim alone.
 
-    A quarter of the wealth of the bets on typical violations is divided as in `strategy`.  The rest is divided in
-    proportion to the product of the share in `strategy` and the growth rate of the bet under its own alternative.
+    A trial of a stream costs one run, and many streams end after a few hundred steps.  So the bets are those of
+    `strategy`, but most of the wealth is used for large violations.  A quarter of the wealth of the bets on typical
+    violations is divided as in `strategy`.  The rest is divided in proportion to the product of the share in `strategy`
+    and the growth rate of the bet under its own alternative.
 
     Theorem:
         If the claim is true, P[E >= 1/significance at any time] <= significance.  For all counts and prices, the
@@ -293,15 +274,9 @@ def stream_strategy(claim: TradeoffFunction) -> Strategy:
     Proof:
         The shares are positive, sum to 1 and depend on the claim only, so the theorem of the module `strategy` applies.
         Each share is at least a quarter of the share in `strategy`, and the wealth is linear in the shares.
-
-    Args:
-        claim: The claim under test.
     """
     bets = strategy(claim, edition=1)
-    laws = [
-        *alternatives(claim, edition=1),
-        *sampled_noise(claim),
-    ]  # the alternatives of the first bets, in the same order
+    laws = [*alternatives(claim, edition=1), *sampled_noise(claim)]  # of the first bets, in the same order
     m, prices = len(laws), bets.log_prices(claim)
     won = [law.p @ bets.log_payoffs0[j] + law.q @ bets.log_payoffs1[j] for j, law in enumerate(laws)]
     growth = np.clip((np.array(won) - prices[:m]) / 2, 0.0, _MAX_GROWTH)
