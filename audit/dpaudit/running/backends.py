@@ -92,8 +92,16 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
     """Call a function on each value in the workers of the current backend, and return the results in order."""
     from joblib import delayed
 
-    if jobs == 1:
-        return _in_one_worker(function, values)
+    if jobs == 1:  # the worker stays alive for later calls
+        global _worker, _owner
+        if _worker is None or _owner != os.getpid():
+            _worker, _owner = one_worker(), os.getpid()
+        try:
+            return list(_worker.map(function, values))
+        except BaseException:  # includes Ctrl-C and the death of the worker; the next call starts a new worker
+            _worker.shutdown(wait=True, kill_workers=True)
+            _worker = None
+            raise
     calls, pools = [delayed(function)(value) for value in values], _kept.get()
     if pools is None:
         return list(_parallel(jobs)(calls))
@@ -106,25 +114,10 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
         raise
 
 
-def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -> list[Answer]:
-    """Call a function on each value in one worker process.  The process stays alive for later calls."""
-    global _worker, _owner
-    if _worker is None or _owner != os.getpid():
-        _worker = one_worker()
-        _owner = os.getpid()
-    try:
-        return list(_worker.map(function, values))
-    except BaseException:  # includes Ctrl-C and the death of the worker; the next call starts a new worker
-        _worker.shutdown(wait=True, kill_workers=True)
-        _worker = None
-        raise
-
-
 def one_worker() -> Any:
     """Return an executor of loky with one worker process on this machine."""
-    _start_trackers()
     loky = importlib.import_module("joblib.externals.loky")
-    return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_with_users_path())
+    return loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env={_SAFE_PATH: "1"}, **_with_trackers())
 
 
 def on_this_machine() -> bool:
@@ -141,22 +134,22 @@ def _parallel(jobs: int) -> Any:
 
     if not on_this_machine():
         return Parallel(n_jobs=jobs)
-    _start_trackers()
     safe = copy.copy(get_active_backend()[0])
     variables = safe._prepare_worker_env
     safe._prepare_worker_env = lambda n_jobs: {**variables(n_jobs), _SAFE_PATH: "1"}
-    return Parallel(n_jobs=jobs, backend=safe, **_with_users_path())
+    return Parallel(n_jobs=jobs, backend=safe, **_with_trackers())
 
 
-def _start_trackers() -> None:
-    """Start the processes that loky would start before its first worker, unless these processes are running."""
-    before = os.environ.get(_SAFE_PATH)
+def _with_trackers() -> dict[str, Any]:
+    """Start the processes that loky needs before its first worker, and return the arguments of the workers."""
+    users = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
         for module in _TRACKERS:
             importlib.import_module(module).ensure_running()
     finally:
-        _restore_safe_path(before)
+        _restore_safe_path(users)
+    return {"initializer": _restore_safe_path, "initargs": (users,)}
 
 
 def _restore_safe_path(value: str | None) -> None:
@@ -165,11 +158,6 @@ def _restore_safe_path(value: str | None) -> None:
         os.environ.pop(_SAFE_PATH, None)
     else:
         os.environ[_SAFE_PATH] = value
-
-
-def _with_users_path() -> dict[str, Any]:
-    """Return the arguments that make each worker of loky restore PYTHONSAFEPATH first."""
-    return {"initializer": _restore_safe_path, "initargs": (os.environ.get(_SAFE_PATH),)}
 
 
 def dask_workers() -> frozenset[str]:

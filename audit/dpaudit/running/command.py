@@ -1,12 +1,9 @@
-"""Runs mechanisms that are programs in any language.
-
-JSON cannot express some values.  Requests and answers hold them in these forms:
+"""Runs mechanisms that are programs in any language, with these forms for values that JSON cannot express:
 
     NaN, inf, any float exactly     {"$float": "nan"}, {"$float": "-inf"}, {"$float": "0x1.8p+1"}
     bytes                           {"$bytes": "<base64>"}
 
-Requests use the form `$float` only for NaN and inf, because readers restore other floats exactly from decimal text.
-Answers may also use the bare words NaN, Infinity and -Infinity.
+Requests use `$float` only for NaN and inf.  Answers may also use the bare words NaN, Infinity and -Infinity.
 """
 
 from __future__ import annotations

@@ -89,9 +89,9 @@ class _Walk(ContentPickler):
         self._met: dict[int, tuple[int, object]] = {}
 
     def sort_key(self, item: object) -> bytes:
-        found = fingerprint(item)
-        self.not_compared |= found.not_compared
-        return found.sha256.encode()
+        content = fingerprint(item)
+        self.not_compared |= content.not_compared
+        return content.sha256.encode()
 
     def persistent_id(self, value: Any) -> tuple[object, ...] | None:
         kind = type(value)
@@ -99,8 +99,8 @@ class _Walk(ContentPickler):
             return _short(value) if kind in (str, list, tuple) else None
         if isinstance(value, _WITHOUT_CONTENT) and is_library(kind.__module__):
             return ("kind", _name(kind))
-        if (found := super().persistent_id(value)) is not None:
-            return found
+        if (known := super().persistent_id(value)) is not None:
+            return known
         if isinstance(value, types.CodeType):
             about = (value.co_flags, value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount)
             names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
@@ -122,11 +122,11 @@ class _Walk(ContentPickler):
             return tuple, (again,)
         try:
             reduce = copyreg.dispatch_table.get(type(value))
-            found: Any = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if reduce is None else reduce(value)
+            reduced: Any = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL) if reduce is None else reduce(value)
         except Exception:
             self.not_compared.add(_name(type(value)))
-            found = _name(type(value))
-        return (str, (f"{getattr(value, '__module__', '')} {found}",)) if isinstance(found, str) else found
+            reduced = _name(type(value))
+        return (str, (f"{getattr(value, '__module__', '')} {reduced}",)) if isinstance(reduced, str) else reduced
 
     def _again(self, value: object) -> tuple[object, ...] | None:
         """Return the number of an object that was met before."""
@@ -162,16 +162,16 @@ class _Walk(ContentPickler):
         return ("function", code, value.__defaults__, value.__kwdefaults__, *read, vars(value))
 
     def _library(self, module: str) -> bool:
-        if found := is_library(module):
+        if library := is_library(module):
             self.libraries.add(module.split(".")[0])
-        return found
+        return library
 
 
 def _short(value: Any) -> tuple[object, ...] | None:
     """Return a text without the name of a temporary folder, and equal kinds of items in one piece."""
     if type(value) is str:
-        found = _TEMPORARY.sub("", value) if "/tmp" in value else value
-        return None if found == value else ("temporary", found)
+        text = _TEMPORARY.sub("", value) if "/tmp" in value else value
+        return None if text == value else ("temporary", text)
     kinds = set(map(type, value))
     if kinds == {float}:
         return type(value).__name__, "floats", array.array("d", value).tobytes()
@@ -189,12 +189,12 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _read(names: set[str], space: Mapping[str, object], depth: int = _DEPTH) -> list[object]:
     """Return the values that code reads from a namespace, and from the user's modules in it."""
-    found: list[object] = []
+    read: list[object] = []
     for name in sorted(names & space.keys()):
-        found += [name, value := space[name]]
+        read += [name, value := space[name]]
         if isinstance(value, types.ModuleType) and depth and not is_library(value.__name__):
-            found.append(_read(names, vars(value), depth - 1))
-    return found
+            read.append(_read(names, vars(value), depth - 1))
+    return read
 
 
 def _name(kind: type) -> str:

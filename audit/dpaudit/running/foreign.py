@@ -1,10 +1,8 @@
 """Foreign code: limits its time and memory, and detects and undoes its side effects on dpaudit's process.
 
-A timeout in this process uses SIGALRM, so it works only in the main thread of a POSIX system.  It cannot interrupt code
-that is stuck in a compiled library.  Such code should run in another process: as a command, or with `requires:`.
-
-The operating system enforces memory limits (RLIMIT_AS) on the address space of each single process.  They stop
-accidents, such as an array that is too large, but are not a sandbox, because a program can start further processes.
+A timeout uses SIGALRM, so it works only in the main thread, and cannot interrupt code that is stuck in a compiled
+library.  A memory limit (RLIMIT_AS) counts for each single process.  It stops accidents, such as an array that is too
+large, but is no sandbox, because a program can start further processes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Runs a mechanism in new processes, whose memory holds nothing of earlier runs.
 
-A new process is neither a fork nor a worker that has run the mechanism before.  It executes this module, which reads a
-pickled task from stdin and writes the outcomes to stdout.
-
-What a mechanism keeps outside its process remains.  So a run in a new process does not count if Python code in it reads
-a file that another process wrote after the audit began.
+A new process is neither a fork nor a worker that has run the mechanism before.  It executes this module.  What a
+mechanism keeps outside its process remains.  So a run in a new process does not count if Python code in it reads a file
+that another process wrote after the audit began.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import operator
 import os
 import pickle
 import random
@@ -58,15 +57,11 @@ class ByName:
     @property
     def loaded(self) -> object:
         """The object, loaded from `file` if importing the module by its name would not give this file."""
-        try:
-            found: object = importlib.import_module(self.module)
-        except ImportError:
-            found = None
-        if found is None or str(module_file(self.module)) != self.file:
-            return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
-        for part in self.name.split("."):
-            found = getattr(found, part)
-        return found
+        with suppress(ImportError):
+            module = importlib.import_module(self.module)
+            if str(module_file(self.module)) == self.file:
+                return operator.attrgetter(self.name)(module)
+        return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +176,10 @@ class _Reads:
     """An audit hook for `sys.addaudithook` that records the first file that another process wrote during the audit."""
 
     def __init__(self, since: float) -> None:
-        self.since, self.found, self._own = since, "", set[str]()
+        self.since, self.file, self._own = since, "", set[str]()
 
     def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
-        if event != "open" or self.found:
-            return
-        path, _, flags = arguments
+        path, _, flags = arguments if event == "open" and not self.file else (None, None, None)
         if not isinstance(path, str | bytes) or not isinstance(flags, int):
             return
         with suppress(OSError, ValueError):
@@ -195,9 +188,9 @@ class _Reads:
             if access != os.O_RDONLY and flags & (os.O_TRUNC | os.O_EXCL):
                 self._own.add(name)
             elif access != os.O_WRONLY and not code and name not in self._own:
-                found = os.stat(name)
-                if stat.S_ISREG(found.st_mode) and found.st_mtime >= self.since:
-                    self.found = name
+                about = os.stat(name)
+                if stat.S_ISREG(about.st_mode) and about.st_mtime >= self.since:
+                    self.file = name
 
 
 def _made(runs: Sequence[Runs], since: float, hook: Callable[[_Reads], None]) -> Made | str:
@@ -208,10 +201,10 @@ def _made(runs: Sequence[Runs], since: float, hook: Callable[[_Reads], None]) ->
     resolved(mechanism)
     reads = _Reads(since)
     hook(reads)
-    first, second = (replace(one, mechanism=mechanism)() for one in runs)
-    if reads.found:
-        return f"a run read the file {ascii(reads.found)[:200]}, which another process wrote during the audit"
-    return first, second
+    made0, made1 = (replace(side, mechanism=mechanism)() for side in runs)
+    if reads.file:
+        return f"a run read the file {ascii(reads.file)[:200]}, which another process wrote during the audit"
+    return made0, made1
 
 
 def _main() -> None:
@@ -220,11 +213,11 @@ def _main() -> None:
     try:
         runs0, runs1, since = pickle.loads(task)  # safe, because the parent process wrote the task
         with memory_limited(runs0.execution.memory):
-            found = _made((runs0, runs1), since, sys.addaudithook)
+            made = _made((runs0, runs1), since, sys.addaudithook)
     except BaseException as error:
-        found = f"in a new process the mechanism raised {in_words(error)}"
+        made = f"in a new process the mechanism raised {in_words(error)}"
     try:
-        content = pickle.dumps(found)
+        content = pickle.dumps(made)
     except Exception as error:  # pickling runs code of the output's class, which may raise any exception
         content = pickle.dumps(f"an output cannot be sent back from a new process ({in_words(error)})")
     answers.write(frame(content))

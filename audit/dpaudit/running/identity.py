@@ -30,7 +30,6 @@ from dpaudit.running.wire import HEADER, frame, register
 from dpaudit.text import __version__, masked_values, one_line, shortened
 from dpaudit.values import Output, RawOutputs
 
-_SCRYPT_COST = 2**14  # costs 16 MB and about 50 milliseconds for each secret
 _KEYED = "scrypt:"  # prefix of the parts that hide a secret; messages and results never show the hash
 
 INCOMPARABLE = ("observe_time", "design", "canaries", "seed of the coins")
@@ -48,8 +47,8 @@ class Secret:
 
     def keyed(self, salt: bytes) -> str:
         """Return a keyed hash that is slow to compute, so that nobody can guess short values in bulk."""
-        found = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=_SCRYPT_COST, r=8, p=1)
-        return f"{_KEYED}{found[:32].hex()}"
+        key = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=2**14, r=8, p=1)
+        return f"{_KEYED}{key[:32].hex()}"  # took 16 MB and about 50 milliseconds
 
 
 class Partial(str):
@@ -97,9 +96,8 @@ def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -
 
 def mechanism_name(mechanism: object) -> str:
     """Return the name of a mechanism in results: its stated name, its address, or the name of its function or class."""
-    named = of_ours(mechanism, "named") or getattr(mechanism, "address", None)
-    named = named or getattr(mechanism, "__qualname__", None)
-    return str(named or type(mechanism).__qualname__)
+    own = of_ours(mechanism, "named") or getattr(mechanism, "address", None)
+    return str(own or getattr(mechanism, "__qualname__", None) or type(mechanism).__qualname__)
 
 
 def with_settings(
@@ -194,7 +192,7 @@ class OutputsFingerprint:
 
 _LOG_ORDERS = math.log(1e9)  # minimum log number of orders; a repetition by chance then has probability <= 1e-9
 _ORDERED = 20  # outputs per dataset whose order is compared; distinct numbers have 20! > 10**18 orders
-_MAX_OUTPUTS = 20_000  # maximum number of outputs per dataset in the fingerprint; reached if the outputs hardly vary
+_COMPARED = 20_000  # maximum number of outputs per dataset in the fingerprint; reached if the outputs hardly vary
 
 
 @dataclass(slots=True)
@@ -218,7 +216,7 @@ class _Side:
 
     def add(self, outputs: Iterable[Output]) -> None:
         for output in outputs:
-            if self.unmistakable or self.count >= _MAX_OUTPUTS:
+            if self.unmistakable or self.count >= _COMPARED:
                 return
             value = hashlib.blake2b(_value(output), digest_size=16).digest()
             self.count += 1
@@ -323,6 +321,6 @@ class Beginning:
 
     def fingerprints(self) -> list[str]:
         """Return fingerprints of the unmistakable outputs and orders of each dataset, or one of both together."""
-        found = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
+        sides = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
         orders = [f"order {index}:{order}" for index, order in enumerate(self._orders) if order.unmistakable]
-        return [*(found or [":".join(map(str, self._sides))]), *orders]
+        return [*(sides or [":".join(map(str, self._sides))]), *orders]

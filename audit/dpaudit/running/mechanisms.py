@@ -95,6 +95,9 @@ class PythonMechanism:
     memory: int | None = None
     named: str = ""
     code: str = ""
+    moved_to: str = field(
+        default="", init=False, repr=False, compare=False
+    )  # working directory after loading, if changed
 
     @cached_property
     def loaded(self) -> Any:
@@ -113,14 +116,9 @@ class PythonMechanism:
             raise MechanismError(f"loading {self.address} {_did(error)}") from error
         finally:
             if (moved := current_folder()) != before:
-                self.__dict__["_moved_to"] = moved
+                self.__dict__["moved_to"] = moved
                 with suppress(OSError):
                     os.chdir(before)
-
-    @property
-    def moved_to(self) -> str:
-        """The working directory that the mechanism set while it was loaded, or "" if the directory was not changed."""
-        return str(self.__dict__.get("_moved_to", ""))
 
     def _load(self) -> Any:
         module = _module(_module_name(self.address), self.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import re
 import resource
@@ -107,7 +108,7 @@ class Child:
         """End the program, and return an error that quotes the end of its stderr."""
         with self._lock:
             self._end(_PATIENCE / 10)
-            return self._error(f"{what}{self._memory_advice(what)}", empty="")
+            return self._error(what, empty="", about_memory=_ABOUT_MEMORY.search(what) is not None)
 
     def close(self) -> None:
         """End the program: first close its stdin, then kill the process group."""
@@ -117,16 +118,16 @@ class Child:
     def _exchange(self, request: bytes, finished: Finished, timeout: float | None, awaited: str) -> bytes:
         if self._heard:
             raise self._error(f"printed more than its answer on stdout: {quoted_start(self._heard)}")
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         left = memoryview(request)
         with selectors.DefaultSelector() as pipes:
             pipes.register(self._stdin, selectors.EVENT_WRITE)
             pipes.register(self._stdout, selectors.EVENT_READ)
             pipes.register(self._errors, selectors.EVENT_READ)
             while True:
-                wait = None if deadline is None else max(0.0, deadline - time.monotonic())
-                ready = pipes.select(None if wait is None else min(wait, LONGEST))
-                if not ready and wait is not None and wait <= LONGEST:
+                wait = max(0.0, deadline - time.monotonic())
+                ready = pipes.select(min(wait, LONGEST))
+                if not ready and wait <= LONGEST:
                     raise self._error(
                         f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if the program is "
                         f"just slow, increase the timeout{self._hint}"
@@ -155,13 +156,7 @@ class Child:
                         if not piece:
                             began = f"; the answer began with {quoted_start(self._heard)}" if self._heard else ""
                             ended = f"{self._ending()} while dpaudit waited for {awaited}"
-                            raise self._error(f"{ended}{began}{self._memory_advice()}")
-
-    def _memory_advice(self, reported: str | None = None) -> str:
-        """Return advice about the memory limit after the program died or reported a memory error."""
-        if self._memory is None or (reported is not None and not _ABOUT_MEMORY.search(reported)):
-            return ""
-        return f"; {advice(self._memory)}"
+                            raise self._error(f"{ended}{began}", about_memory=True)
 
     def _ending(self) -> str:
         """Return a predicate about a program that closed its stdout, such as "was killed by SIGKILL"."""
@@ -184,7 +179,7 @@ class Child:
         del self._stderr[:-_STDERR_KEPT]
         return bool(piece)
 
-    def _error(self, what: str, empty: str = " (its stderr is empty)") -> MechanismError:
+    def _error(self, what: str, empty: str = " (its stderr is empty)", about_memory: bool = False) -> MechanismError:
         if not self._errors.closed:
             before = -1
             while len(self._stderr) != before and len(self._stderr) < _STDERR_KEPT:
@@ -193,7 +188,8 @@ class Child:
         lines = self._stderr.decode("utf-8", "replace").strip().splitlines()[-_STDERR_LINES:]
         quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in lines]
         end = "\n    ".join(["\n  the end of its stderr:", *quoted]) if lines else empty
-        return MechanismError(f"{self.name} {what}{end}")
+        remedy = f"; {advice(self._memory)}" if about_memory and self._memory is not None else ""
+        return MechanismError(f"{self.name} {what}{remedy}{end}")
 
     def _end(self, patience: float) -> None:
         if not self.usable:

@@ -220,7 +220,6 @@ def pip_variables() -> dict[str, str]:
 def _pip_settings() -> dict[str, str]:
     """Return the settings in `_OF_PIP` from pip's files and variables."""
     parser = configparser.RawConfigParser()
-    found: dict[str, str] = {}
     home, mac = os.path.expanduser("~"), "Library/Application Support"
     folders = [*_settings_folders(), f"/{mac}", f"{home}/{mac}"]
     named = os.environ.get("PIP_CONFIG_FILE", "")
@@ -230,11 +229,11 @@ def _pip_settings() -> dict[str, str]:
         parser.read([] if named == os.devnull else files, encoding="utf-8")
     except (configparser.Error, ValueError) as error:
         raise MechanismError(f"the settings of pip cannot be read: {error}") from None
-    for section in filter(parser.has_section, ("global", "install")):
-        found |= parser[section]
-    found |= {name[4:].lower(): value for name, value in os.environ.items() if name.startswith("PIP_")}
-    names = {name: name.replace("_", "-") for name in found}
-    return {names[name]: value for name, value in found.items() if names[name] in _OF_PIP}
+    settings = [
+        item for section in filter(parser.has_section, ("global", "install")) for item in parser[section].items()
+    ]
+    settings += [(name[4:].lower(), value) for name, value in os.environ.items() if name.startswith("PIP_")]
+    return {key: value for name, value in settings if (key := name.replace("_", "-")) in _OF_PIP}
 
 
 def _uv_files() -> dict[str, str]:

@@ -265,12 +265,14 @@ class Runs:
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
         # Earlier runs decide how much of the machine, and of a memory limit, is left.
-        exhausted = self._out_of_memory(error) or (self.execution.failures == "outcome" and of_machine(error))
+        exhausted = self.execution.memory is not None and about_memory(error)
+        exhausted = exhausted or (self.execution.failures == "outcome" and of_machine(error))
         return of_code(error) and not exhausted and not isinstance(error, (NotCopyable, UnusableOutputs))
 
     def _why(self, error: BaseException) -> str:
         """Return the reason why this error ends the audit although other failures do not."""
-        if self.execution.failures == "outcome" and of_machine(error) and not self._out_of_memory(error):
+        limited = self.execution.memory is not None and about_memory(error)
+        if self.execution.failures == "outcome" and of_machine(error) and not limited:
             return "; a lack of memory, disk space or file handles is no outcome, because it depends on the machine"
         if not isinstance(error, RunTimeout) or self.execution.failures == "stop" or self._goes_on(error):
             return ""
@@ -279,9 +281,6 @@ class Runs:
             f"; a run that takes too long is not {what} unless observe_time is set, because a timeout also depends on "
             "the load of the machine: raise the timeout, or set observe_time"
         )
-
-    def _out_of_memory(self, error: BaseException) -> bool:
-        return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:
         """Return the failure as the predicate of a sentence about the mechanism."""

@@ -7,12 +7,9 @@ A store is one SQLite file.  While the store is in use, the file NAME-wal exists
     blocks(number, pair, start, stop, digest, outputs, effects)      trials [start, stop) of a pair, in chronological
                             order: [outputs of d0, outputs of d1], and the side effects of both as JSON
 
-Outputs have the encoding of `dpaudit.running.wire`, so they contain no code.  `digest` is the SHA-256 of the rest of
-the row (`digest_of`).
-
-Each block is one transaction, which reaches the disk before the audit continues.  A power cut loses only the current
-block.  Only one process at a time can use a store.  A store may come from a failing disk or from a stranger: its schema
-must be exactly `TABLES`, so that no trigger or view can run.
+Outputs have the encoding of `wire`, so they contain no code.  Each block is one transaction, so a power cut loses only
+the current block.  A store may come from a failing disk or from a stranger: `digest` is the SHA-256 of the rest of the
+row, and the schema must be exactly `TABLES`, so that no trigger or view can run.
 """
 
 from __future__ import annotations
@@ -23,11 +20,11 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from dpaudit.running.foreign import SideEffects
 from dpaudit.running.identity import INCOMPARABLE, Identity, Secret, differing, encoded, in_words, not_compared
@@ -79,7 +76,7 @@ class Place(NamedTuple):
 _NONE = SideEffects(), SideEffects()
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """The blocks of trials of one audit.  The file is locked until `close` is called or the `with` block ends."""
 
     def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
@@ -144,9 +141,6 @@ class Store:
             about = {"identity": here, "seed": seed, "made": self.made, "changes": self.changes, "salt": salt.hex()}
             self._write_about(**about, failures=self.failures)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -188,20 +182,19 @@ class Store:
             first, second = unframe(self._bytes(place)[0])
         except _UNREADABLE:
             raise self._changed(place.number) from None
-        lengths = [(len(one),) if isinstance(one, list) else getattr(one, "shape", ())[:1] for one in (first, second)]
-        if lengths != [(place.stop - start,)] * 2:
-            raise self._changed(place.number)
+        for outputs in (first, second):
+            length = (len(outputs),) if isinstance(outputs, list) else getattr(outputs, "shape", ())[:1]
+            if length != (place.stop - start,):
+                raise self._changed(place.number)
         if (pair, start) not in self._added:
             self._reused[pair, start] = max(min(stop, place.stop) - start, self._reused.get((pair, start), 0))
         return first[: stop - start], second[: stop - start]
 
     def side_effects(self, pair: int, start: int) -> tuple[SideEffects, SideEffects]:
         """Return the side effects of a block's runs."""
-        if (pair, start) not in self._places:
-            return _NONE
         place = self._places[pair, start]
         try:
-            first, second = (SideEffects(**one) for one in json.loads(self._bytes(place)[1]))
+            first, second = (SideEffects(**side) for side in json.loads(self._bytes(place)[1]))
             return first, second
         except _UNREADABLE:
             raise self._changed(place.number) from None

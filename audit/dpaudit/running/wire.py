@@ -142,7 +142,10 @@ def _encode(value: Any, out: bytearray) -> None:
     elif kind is float:
         out += b"d" + _DOUBLE.pack(value)
     elif kind is int:
-        out += _int(value)
+        if value in _INT64:
+            out += b"i" + _SIZE.pack(value)
+        else:
+            out += _sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
     elif kind is list:
         _encode_list(value, out)
     elif numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
@@ -172,9 +175,9 @@ def _encode_foreign(value: Any, out: bytearray) -> None:
         _encode(kind.__name__, out)
         _encode(_TYPES[kind][0](value), out)
     elif isinstance(value, int):  # for example an IntEnum
-        out += _int(int(value))
+        _encode(int(value), out)
     elif isinstance(value, float):
-        out += b"d" + _DOUBLE.pack(value)
+        _encode(float(value), out)
     elif hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
         _encode({name: value[name].to_list() for name in value.columns}, out)
     elif numpy is not None and hasattr(value, "__array__"):  # a tensor or a series
@@ -188,12 +191,6 @@ def _encode_foreign(value: Any, out: bytearray) -> None:
 
 def _sized(tag: bytes, content: bytes) -> bytes:
     return tag + _SIZE.pack(len(content)) + content
-
-
-def _int(value: int) -> bytes:
-    if value in _INT64:
-        return b"i" + _SIZE.pack(value)
-    return _sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
 def _encode_list(value: Any, out: bytearray) -> None:
