@@ -87,10 +87,14 @@ class PlugInRatio:
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         if outputs0.shape[1] == 1:
-            known = np.unique(np.concatenate([_bits(outputs0), _bits(outputs1)]))
-            places0, places1 = (located(known, _bits(side))[:, None] for side in (outputs0, outputs1))
+
+            def bits(outputs: Array) -> Labels:
+                return np.ascontiguousarray(outputs[:, 0]).view(np.int64)
+
+            known = np.unique(np.concatenate([bits(outputs0), bits(outputs1)]))
+            places0, places1 = (located(known, bits(side))[:, None] for side in (outputs0, outputs1))
             ratio = label_ratios(places0, places1, [len(known)])
-            return lambda outputs: ratio(located(known, _bits(outputs))[:, None])
+            return lambda outputs: ratio(located(known, bits(outputs))[:, None])
         values = {row: index for index, row in enumerate(dict.fromkeys(_rows(np.concatenate([outputs0, outputs1]))))}
 
         def labels(outputs: Array) -> Labels:
@@ -106,10 +110,6 @@ class PlugInRatio:
 def _rows(outputs: Array) -> list[bytes]:
     """Return rows as keys.  Rows with equal bits have equal keys, so NaN equals NaN, but -0.0 is not 0.0."""
     return [row.tobytes() for row in np.ascontiguousarray(outputs)]
-
-
-def _bits(outputs: Array) -> Labels:
-    return np.ascontiguousarray(outputs[:, 0]).view(np.int64)
 
 
 _MAX_BINS = 8  # maximum number of bins of one query
@@ -129,38 +129,29 @@ class TableQueries:
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         rows = np.concatenate([outputs0, outputs1])
-        edges = [_edges(column) for column in rows.T]
+        edges = []  # of each query: cuts between different answers; the last cut separates missing answers
+        for column in rows.T:
+            known = np.sort(column[~np.isnan(column)])
+            distinct = np.unique(known)
+            if len(distinct) > _MAX_BINS:
+                shares = np.linspace(0, 1, _MAX_BINS + 1)[:-1]
+                distinct = np.unique(known[((len(known) - 1) * shares).astype(np.intp)])
+            edges.append(np.append(distinct[1:], np.inf))
 
-        def bins(outputs: Array, chosen: list[int]) -> Labels:
-            """Return the bin of each answer, (n, chosen); a missing answer is in the last bin."""
-            return np.column_stack([np.searchsorted(edges[j], outputs[:, j], side="right") for j in chosen])
+        def bins(outputs: Array, columns: list[int]) -> Labels:
+            return np.column_stack([np.searchsorted(edges[j], outputs[:, j], side="right") for j in columns])
 
-        every = list(range(rows.shape[1]))
-        if not every:
-            return lambda outputs: np.zeros(len(outputs))
-        labels0, labels1 = bins(outputs0, every), bins(outputs1, every)
-        gains = np.array([_gain(labels0[:, j], labels1[:, j], len(edges[j]) + 2) for j in every])
-        chosen = [int(j) for j in np.argsort(-gains, kind="stable")[:_MAX_CHOSEN] if gains[j] > 0]
+        gains = []  # reduction of the log loss by the ratios of each query, after a penalty for each bin
+        for j, cuts in enumerate(edges):
+            sides = (bins(outputs, [j])[:, 0] for outputs in (outputs0, outputs1))
+            counts0, counts1 = (np.bincount(side, minlength=len(cuts) + 2).astype(np.float64) for side in sides)
+            ratios = shrunken_ratios(counts0, counts1)
+            loss = counts0 @ np.logaddexp(0.0, ratios) + counts1 @ np.logaddexp(0.0, -ratios)
+            used = np.count_nonzero(counts0 + counts1)
+            gains.append(float(len(rows) * np.log(2) - loss - (used - 1) / 2))
+        chosen = [int(j) for j in np.argsort(-np.array(gains), kind="stable")[:_MAX_CHOSEN] if gains[j] > 0]
         if not chosen:
             return lambda outputs: np.zeros(len(outputs))
         sizes = [len(edges[j]) + 2 for j in chosen]
-        scorer = label_ratios(labels0[:, chosen], labels1[:, chosen], sizes)
+        scorer = label_ratios(bins(outputs0, chosen), bins(outputs1, chosen), sizes)
         return lambda outputs: scorer(bins(outputs, chosen))
-
-
-def _edges(column: Array) -> Array:
-    """Return cuts between different answers, at most `_MAX_BINS` - 1; the last cut separates missing answers."""
-    known = np.sort(column[~np.isnan(column)])
-    distinct = np.unique(known)
-    if len(distinct) > _MAX_BINS:
-        distinct = np.unique(known[((len(known) - 1) * np.linspace(0, 1, _MAX_BINS + 1)[:-1]).astype(np.intp)])
-    return np.append(distinct[1:], np.inf)
-
-
-def _gain(labels0: Labels, labels1: Labels, size: int) -> float:
-    """Return the reduction of the log loss by the ratios of one query, after a penalty for each bin."""
-    counts0, counts1 = (np.bincount(side, minlength=size).astype(np.float64) for side in (labels0, labels1))
-    ratios = shrunken_ratios(counts0, counts1)
-    loss = counts0 @ np.logaddexp(0.0, ratios) + counts1 @ np.logaddexp(0.0, -ratios)
-    used = np.count_nonzero(counts0 + counts1)
-    return float((len(labels0) + len(labels1)) * np.log(2) - loss - (used - 1) / 2)

@@ -83,7 +83,8 @@ class MedianClipped:
         return bool(outputs0.shape[1] == 1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        low, high = sorted((_median(outputs0), _median(outputs1)))
+        known = (side[~np.isnan(side)] for side in (outputs0, outputs1))
+        low, high = sorted(float(np.median(side)) if len(side) else np.nan for side in known)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         if not (np.isfinite(half) and half > 0):  # half is also 0 if the medians differ too little for a float
             return lambda outputs: np.zeros(len(outputs))
@@ -92,11 +93,6 @@ class MedianClipped:
             return np.asarray((np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half)
 
         return log_odds(design, outputs0, outputs1)
-
-
-def _median(outputs: Array) -> float:
-    known = outputs[~np.isnan(outputs)]
-    return float(np.median(known)) if len(known) else np.nan
 
 
 _MAX_CHOSEN = 12  # maximum number of columns in the regression
@@ -182,33 +178,24 @@ class Spline:
             return columns.T
 
         fitted = log_odds(design, seen[: len(outputs0)], seen[len(outputs0) :], least_rows)
-        return tabulated(fitted, scale, seen, bends)
+        # The score is the sum of one piecewise linear curve for each column, so tables of the curves give it faster.
+        # Beyond the outermost seen outputs, the curves are constant, since nothing was learned there.
+        corner, top = seen.min(axis=0), seen.max(axis=0)
+        (base,) = fitted(corner[None])
+        curves = []
+        for j, bend in enumerate(bends):
+            points = np.unique(np.concatenate([corner[[j]], bend, top[[j]]]))
+            along = np.tile(corner, (len(points), 1))
+            along[:, j] = points
+            curves.append((points, fitted(along) - base))
 
+        def score(outputs: Array) -> Array:
+            scores = np.full(len(outputs), base)
+            for column, (points, heights) in zip(scale(outputs).T, curves, strict=True):
+                scores += np.interp(column, points, heights)
+            return scores
 
-def tabulated(
-    fitted: Callable[[Array], Array], scale: Scale, seen: Array, bends: list[Array]
-) -> Callable[[Array], Array]:
-    """Return a faster function that interpolates in a table and equals `fitted` on the range of the seen outputs.
-
-    A score is the sum of one piecewise linear curve for each column.  Beyond the outermost seen outputs, the returned
-    curves are constant, since nothing was learned there.
-    """
-    corner, top = seen.min(axis=0), seen.max(axis=0)
-    (base,) = fitted(corner[None])
-    curves = []
-    for j, bend in enumerate(bends):
-        points = np.unique(np.concatenate([corner[[j]], bend, top[[j]]]))
-        along = np.tile(corner, (len(points), 1))
-        along[:, j] = points
-        curves.append((points, fitted(along) - base))
-
-    def score(outputs: Array) -> Array:
-        scores = np.full(len(outputs), base)
-        for column, (points, heights) in zip(scale(outputs).T, curves, strict=True):
-            scores += np.interp(column, points, heights)
-        return scores
-
-    return score
+        return score
 
 
 TIMED = slice(0, 17)  # the running time and the columns of the outputs that are used in addition

@@ -115,9 +115,8 @@ def _words(outputs: Array) -> Words:
     return np.ascontiguousarray(ordered.astype(">u8")).view(f"S{8 * outputs.shape[1]}").reshape(-1)
 
 
-def _above(outputs: Array) -> Words:
-    with np.errstate(invalid="ignore"):
-        return _words((outputs > 0).sum(axis=1, keepdims=True).astype(np.float64))
-
-
-_ORDERS: tuple[Callable[[Array], Words], ...] = (_words, lambda outputs: _words(outputs[:, ::-1]), _above)
+_ORDERS: tuple[Callable[[Array], Words], ...] = (
+    _words,
+    lambda outputs: _words(outputs[:, ::-1]),
+    lambda outputs: _words((outputs > 0).sum(axis=1, keepdims=True).astype(np.float64)),
+)

@@ -168,17 +168,15 @@ def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | 
 
 def _noises(scale: float) -> Iterator[_Noise]:
     """Yield noises of about this scale that have two digits in b or 1/b, with factors of shape (n, 1, 1)."""
-    short = np.array(list(_two_digits(scale)))
-    rates = np.array(list(_two_digits(1 / scale)))
+    sides = []
+    for size in (scale, 1 / scale):
+        first = math.floor(math.log10(size)) - 2
+        numbers = [float(f"{digits}e{power}") for power in range(first, first + 3) for digits in range(10, 100)]
+        sides.append(np.array([number for number in numbers if size / 2 < number < size * 2]))
+    scales, rates = sides
     for unit in _UNITS:
-        yield _Noise(np.unique(np.concatenate([short, 1 / rates]))[:, None, None], False, unit)
+        yield _Noise(np.unique(np.concatenate([scales, 1 / rates]))[:, None, None], False, unit)
         yield _Noise(rates[:, None, None], True, unit)
-
-
-def _two_digits(size: float) -> Iterator[float]:
-    first = math.floor(math.log10(size)) - 2
-    numbers = (float(f"{digits}e{power}") for power in range(first, first + 3) for digits in range(10, 100))
-    return (number for number in numbers if size / 2 < number < size * 2)
 
 
 def _short_near(middle: float, reach: float) -> Iterator[float]:

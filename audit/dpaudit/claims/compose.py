@@ -39,21 +39,16 @@ def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Enve
         log_mass = np.add.outer(log_mass, one).ravel()
     order = np.argsort(loss)[::-1]
     loss, log_mass = loss[order], log_mass[order]
-    supporting = _profile_at(loss, log_mass, loss[loss >= 0])
-    return Envelope(supporting, supporting)
-
-
-def _profile_at(loss: Array, log_mass: Array, slopes: Array) -> SupportingLines:
-    """Return delta(s), the sum over losses l > s of (1 - e^(s - l)) mass(l); losses and slopes s decrease."""
-    q = np.exp(log_mass)
-    above = np.cumsum(q)
+    # The profile delta(s) is the sum over losses l > s of (1 - e^(s - l)) mass(l); losses and slopes s decrease.
+    slopes = loss[loss >= 0]
+    above = np.cumsum(np.exp(log_mass))[: len(slopes)]
     # The sum of e^(-l) mass(l) is accumulated in logarithms, because e^(-l) may overflow.
-    below = np.logaddexp.accumulate(log_mass - loss)
-    gap = above[: len(slopes)] - np.exp(slopes + below[: len(slopes)])
+    below = np.logaddexp.accumulate(log_mass - loss)[: len(slopes)]
     # The rounding error of a difference is bounded relative to its first term.
-    gap = np.maximum(gap, 0.0) + _ROUNDING * above[: len(slopes)]
+    gap = np.maximum(above - np.exp(slopes + below), 0.0) + _ROUNDING * above
     gap[0] = 0.0  # delta is 0 at the largest privacy loss
-    return SupportingLines.hull(slopes, gap)
+    supporting = SupportingLines.hull(slopes, gap)
+    return Envelope(supporting, supporting)
 
 
 def compose(*claims: TradeoffFunction) -> TradeoffFunction:
@@ -139,7 +134,9 @@ class Composition(TradeoffFunction):
         # Either d0 or d1 may be the dataset with the additional record.  So the promise for both directions is the
         # convex hull of the minimum of the two curves, and its profile is the maximum of the two profiles.
         slope = np.union1d(forward.slope, backward.slope)
-        both = SupportingLines.hull(slope, np.maximum(_extended(forward, slope), _extended(backward, slope)))
+        # the profiles at all slopes; below its first slope, a profile has the trivial bound 1
+        profiles = [np.where(slope >= side.slope[0], side.delta(slope), 1.0) for side in (forward, backward)]
+        both = SupportingLines.hull(slope, np.maximum(*profiles))
         return Envelope(both, both)
 
     def _curve(self, alpha: Array) -> Array:
@@ -222,8 +219,3 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
 
 def _revealing(mass: float) -> ApproxDP:
     return ApproxDP(epsilon=0.0, delta=mass)
-
-
-def _extended(supporting: SupportingLines, slope: Array) -> Array:
-    """Return the profile at any slope >= 0; below its first slope, the trivial bound 1."""
-    return np.where(slope >= supporting.slope[0], supporting.delta(slope), 1.0)

@@ -148,7 +148,7 @@ class ZeroConcentratedDP(PolygonalClaim):
     """rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a.  Bun & Steinke 2016, Def. 1.1.
 
     The trade-off curve is the least beta for which D_a(Ber(1 - beta) || Ber(alpha)) and D_a(Ber(alpha) || Ber(1 -
-    beta)) are at most rho a, for every a > 1; see `claims.divergences`.  mu-GDP implies (mu^2 / 2)-zCDP, but not
+    beta)) are at most rho a, for every a > 1; see this module.  mu-GDP implies (mu^2 / 2)-zCDP, but not
     conversely.
 
     Args:
@@ -188,7 +188,7 @@ class RenyiDP(PolygonalClaim):
     """(order, epsilon)-RDP: the Renyi divergence of the given order is at most epsilon.  Mironov 2017, Def. 4.
 
     The trade-off curve is the least beta for which D_order(Ber(1 - beta) || Ber(alpha)) and D_order(Ber(alpha) || Ber(1
-    - beta)) are at most epsilon; see `claims.divergences`.  Renyi divergences increase with their order, so the bound
+    - beta)) are at most epsilon; see this module.  Renyi divergences increase with their order, so the bound
     epsilon also holds for every smaller order.  Bounds for smaller orders do not change the curve, because the
     divergences of two Bernoulli laws increase with the order, too.  If several orders are given, the joint curve is the
     maximum of the curves of the orders.

@@ -151,14 +151,11 @@ class Subsampled(TradeoffFunction):
 
     def _profile(self, epsilon: Array) -> Array:
         size = np.abs(epsilon)
-        amplified = self._rate * self._base.delta(self._lifted(size))
+        with np.errstate(divide="ignore"):  # log(1 + (e^eps - 1)/p), where p is the sampling rate
+            lifted = np.logaddexp(size + np.log(-np.expm1(-size)) - math.log(self._rate), 0.0)
+        amplified = self._rate * self._base.delta(lifted)
         finite = np.minimum(epsilon, 0.0)
         return np.where(epsilon >= 0, amplified, -np.expm1(finite) + np.exp(finite) * amplified)
-
-    def _lifted(self, epsilon: Array) -> Array:
-        """Return log(1 + (e^eps - 1)/p) for eps >= 0, where p is the sampling rate."""
-        with np.errstate(divide="ignore"):
-            return np.logaddexp(epsilon + np.log(-np.expm1(-epsilon)) - math.log(self._rate), 0.0)
 
     def _directions(self) -> tuple[OneDirection, OneDirection]:
         forward = OneDirection(self.delta, self.max_privacy_loss())
@@ -200,7 +197,7 @@ class Subsampled(TradeoffFunction):
         return np.unique(np.concatenate([[0.0], self._sampled(self._base.slopes())]))
 
     def _sampled(self, epsilon: Array) -> Array:
-        """Return log(1 + p (e^eps - 1)) for eps >= 0, where p is the sampling rate: the inverse of `_lifted`."""
+        """Return log(1 + p (e^eps - 1)) for eps >= 0, where p is the sampling rate."""
         small = np.log1p(self._rate * np.expm1(np.minimum(epsilon, 1.0)))
         return np.where(epsilon < 1, small, np.logaddexp(epsilon + math.log(self._rate), math.log1p(-self._rate)))
 

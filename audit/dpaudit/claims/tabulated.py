@@ -35,7 +35,7 @@ class PrivacyLoss(PolygonalClaim):
     _delta: tuple[float, ...]  # delta of each guarantee, nonincreasing
 
     def __init__(self, *, epsilon: npt.ArrayLike, delta: npt.ArrayLike) -> None:
-        e, d = _column("epsilon", epsilon), _probabilities("delta", delta)
+        e, d = _column("epsilon", epsilon), _column("delta", delta)
         if len(e) != len(d) or len(e) == 0:
             raise ValueError(f"epsilon and delta must have the same length >= 1, got {len(e)} and {len(d)}")
         if np.any(bad := ~((e >= 0) & np.isfinite(e))):
@@ -82,14 +82,9 @@ def _column(name: str, values: npt.ArrayLike) -> Array:
         raise ValueError(f"{name} must be a list of numbers, got {values!r}") from None
     if column.ndim != 1:
         raise ValueError(f"{name} must be a list of numbers, got an array of {column.ndim} dimensions")
-    return column + 0.0  # adding 0.0 converts -0.0 to 0.0, so that equal claims have equal texts
-
-
-def _probabilities(name: str, values: npt.ArrayLike) -> Array:
-    column = _column(name, values)
-    if np.any(bad := ~((column >= 0) & (column <= 1))):
+    if name != "epsilon" and np.any(bad := ~((column >= 0) & (column <= 1))):
         raise ValueError(f"{name} must lie in [0, 1], got {column[bad][0]}")
-    return column
+    return column + 0.0  # adding 0.0 converts -0.0 to 0.0, so that equal claims have equal texts
 
 
 def _check_order(**columns: Array) -> None:
@@ -125,7 +120,7 @@ class TabulatedTradeoff(PolygonalClaim):
     _beta: tuple[float, ...]  # least type II errors, nonincreasing, convex and <= 1 - alpha
 
     def __init__(self, *, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None:
-        a, b = _probabilities("alpha", alpha), _probabilities("beta", beta)
+        a, b = _column("alpha", alpha), _column("beta", beta)
         if len(a) != len(b) or len(a) < 2:
             raise ValueError(f"alpha and beta must have the same length >= 2, got {len(a)} and {len(b)}")
         if a[0] != 0 or a[-1] != 1:

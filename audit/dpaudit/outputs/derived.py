@@ -61,61 +61,8 @@ def _several(features: Array, names: Sequence[Feature]) -> Iterator[tuple[Featur
         yield ("{} is above {}", names[i], names[j]), first > second
         yield ("distance of {} and {}", names[i], names[j]), np.abs(first - second)
         yield ("{} times {}", names[i], names[j]), first * second
-    if features.shape[1] > 1:
-        yield from _together(features)
-
-
-_OF_ONE = ("{} is a whole number", "{} is odd", "{} is zero", "decimals of {}", "denominator of {}")
-
-
-def _alone(columns: Array) -> Array:
-    """Return the five properties `_OF_ONE` of each of the k columns as an array of shape (n, 5 k)."""
-    finite = np.isfinite(columns)
-    value = np.where(finite, columns, 0.5)
-    found = np.empty((*columns.shape, len(_OF_ONE)))
-    whole = finite & (value == np.floor(value))
-    found[..., 0] = whole
-    found[..., 1] = whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
-    found[..., 2] = columns == 0
-    found[..., 3] = _DECIMALS + 1.0
-    short = finite & _near_multiple(value, 10.0**-_DECIMALS)
-    found[..., 3][short] = _decimals(value[short])
-    found[..., 4] = _MAX_DENOMINATOR + 1.0
-    small = finite & _near_multiple(value, 1 / math.lcm(*range(1, _MAX_DENOMINATOR + 1)))
-    found[..., 4][small] = _denominators(value[small])
-    return found.reshape(len(columns), columns.shape[1] * len(_OF_ONE))
-
-
-def _near_multiple(value: Array, unit: float) -> Flags:
-    """Return whether a number may be a multiple of a unit; False for nearly all numbers that are no such multiple.
-
-    The tolerance is far larger than those of `_decimals` and `_denominators`, which examine only the numbers found.
-    """
-    multiple = value / unit
-    distance = np.abs(multiple - np.round(multiple))
-    excluded: Flags = distance > 1e-6 + 1e-10 * np.abs(multiple)
-    return ~excluded  # also True for a multiple that is too large for a float
-
-
-def _decimals(value: Array) -> Array:
-    """Return the number of decimals of finite numbers, or `_DECIMALS` + 1 if they have more; (n,)."""
-    found = np.full(value.shape, _DECIMALS + 1.0)
-    for digits in range(_DECIMALS, -1, -1):
-        found[np.round(value, digits) == value] = digits
-    return found
-
-
-def _denominators(value: Array) -> Array:
-    """Return the least denominator of finite numbers, or `_MAX_DENOMINATOR` + 1 if it is larger; (n,)."""
-    found = np.full(value.shape, _MAX_DENOMINATOR + 1.0)
-    for q in range(_MAX_DENOMINATOR, 0, -1):
-        multiple = value * q
-        near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
-        found[near & (np.abs(multiple) < 1e9)] = q
-    return found
-
-
-def _together(features: Array) -> Iterator[tuple[Feature, AnyArray]]:
+    if features.shape[1] < 2:
+        return
     known = np.where(np.isfinite(features), features, 0.0)
     yield ("sum of all numbers",), known.sum(axis=1)
     yield ("norm of all numbers",), np.sqrt((known**2).sum(axis=1))
@@ -128,6 +75,44 @@ def _together(features: Array) -> Iterator[tuple[Feature, AnyArray]]:
     yield ("number of different numbers",), 1 + (np.diff(ordered, axis=1) > 0).sum(axis=1)
     yield ("number of steps up",), (np.diff(known, axis=1) > 0).sum(axis=1)
     yield ("sum of products of neighbours",), (known[:, 1:] * known[:, :-1]).sum(axis=1)
+
+
+_OF_ONE = ("{} is a whole number", "{} is odd", "{} is zero", "decimals of {}", "denominator of {}")
+
+
+def _alone(columns: Array) -> Array:
+    """Return the five properties `_OF_ONE` of each of the k columns as an array of shape (n, 5 k)."""
+    finite = np.isfinite(columns)
+    value = np.where(finite, columns, 0.5)
+    whole = finite & (value == np.floor(value))
+    odd = whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
+    decimals = np.full(columns.shape, _DECIMALS + 1.0)
+    short = finite & _near_multiple(value, 10.0**-_DECIMALS)
+    some, least = value[short], decimals[short]
+    for digits in range(_DECIMALS, -1, -1):
+        least[np.round(some, digits) == some] = digits
+    decimals[short] = least
+    denominators = np.full(columns.shape, _MAX_DENOMINATOR + 1.0)
+    small = finite & _near_multiple(value, 1 / math.lcm(*range(1, _MAX_DENOMINATOR + 1)))
+    some, least = value[small], denominators[small]
+    for q in range(_MAX_DENOMINATOR, 0, -1):
+        multiple = some * q
+        near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
+        least[near & (np.abs(multiple) < 1e9)] = q
+    denominators[small] = least
+    properties = np.stack([whole, odd, columns == 0, decimals, denominators], axis=-1)
+    return properties.reshape(len(columns), columns.shape[1] * len(_OF_ONE))
+
+
+def _near_multiple(value: Array, unit: float) -> Flags:
+    """Return whether a number may be a multiple of a unit; False for nearly all numbers that are no such multiple.
+
+    The tolerance is far larger than those of decimals and denominators, which are computed only for these numbers.
+    """
+    multiple = value / unit
+    distance = np.abs(multiple - np.round(multiple))
+    excluded: Flags = distance > 1e-6 + 1e-10 * np.abs(multiple)
+    return ~excluded  # also True for a multiple that is too large for a float
 
 
 PER_NUMBER = 3  # number of feature columns computed from the bits of each number
@@ -257,20 +242,16 @@ def _middle(columns: Array) -> tuple[Array, Array]:
     """Return the centre and the spread of each column of a finite array of shape (n, d), where n >= 1."""
     rows = np.array(columns.T, order="C")  # a copy
     rows.sort(axis=1)  # faster than the partial sort of `np.quantile`
-    low, middle, high = (_quantile(rows, share) for share in (0.16, 0.5, 0.84))
+    quantiles = []  # as `np.quantile` computes them
     with np.errstate(over="ignore"):
+        for share in (0.16, 0.5, 0.84):
+            place = share * (rows.shape[1] - 1)
+            below = int(place)
+            weight = place - below
+            first, second = rows[:, below], rows[:, min(below + 1, rows.shape[1] - 1)]
+            apart = second - first
+            quantiles.append(first + apart * weight if weight < 0.5 else second - apart * (1 - weight))
+        low, middle, high = quantiles
         half = high / 2 - low / 2
         wide = rows[:, -1] / 2 - rows[:, 0] / 2
     return middle, np.where(half > 0, half, np.where(wide > 0, wide, 1.0))
-
-
-def _quantile(ordered: Array, share: float) -> Array:
-    """Return a quantile of each row of an array (d, n) of sorted finite numbers, as `np.quantile` computes it; (d,)."""
-    place = share * (ordered.shape[1] - 1)
-    below = int(place)
-    weight = place - below
-    first, second = ordered[:, below], ordered[:, min(below + 1, ordered.shape[1] - 1)]
-    with np.errstate(over="ignore"):
-        apart = second - first
-        found: Array = first + apart * weight if weight < 0.5 else second - apart * (1 - weight)
-    return found

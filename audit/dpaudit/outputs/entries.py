@@ -105,14 +105,13 @@ def column(entries: object) -> AnyArray:
         return array
     listed = array.tolist()
     known = [entry for entry in listed if not is_missing(entry)]
-    if not known or not all(_exactly_a_float(entry) for entry in known):
+    exact = all(
+        isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= _EXACT)
+        for entry in known
+    )
+    if not known or not exact:
         return array
     return np.array([np.nan if is_missing(entry) else float(entry) for entry in listed])
-
-
-def _exactly_a_float(entry: object) -> bool:
-    """Return whether a value is a number that a float64 represents exactly."""
-    return isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= _EXACT)
 
 
 _ENCODERS: dict[type, Callable[[Any], object]] = {}
