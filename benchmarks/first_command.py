@@ -1,6 +1,6 @@
 """Count how often README's first command refutes one of its three true claims.
 
-    python benchmarks/first_command.py [--commands N] [--trials N] [--attacks known|auto]
+    python benchmarks/first_command.py [--seeds N] [--trials N] [--attacks known|auto]
 
 The libraries are replaced by the laws of their noise, which are drawn much faster: OpenDP's Laplace noise (continuous
 up to the rounding of floats), OpenDP's Gaussian noise, and PyDP's Laplace noise (a two-sided geometric law on a grid of
@@ -18,10 +18,12 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import Expected, Outcome, Table, rate, run
 
 from dpaudit import Pair, PureDP, TradeoffFunction, ZeroConcentratedDP, audit
 from dpaudit.config import read_configs
@@ -66,45 +68,39 @@ TRUE_CLAIMS = {
 }
 
 
-def refuted(seed: int, *, trials: int | None, known: bool) -> list[str]:
+def refuted(trials: int, attacks: str, seed: int) -> Outcome:
     """Return the true claims that one simulated command refutes."""
     planned = read_configs([QUICKSTART])
     promise = Promise.of([one.config.confidence for one in planned])
-    found = []
+    names = []
     for number, (one, confidence) in enumerate(zip(planned, promise.confidences, strict=True)):
         mechanism = TRUE_CLAIMS.get(one.config.name)
         if mechanism is None:
             continue  # the mistake that is to be found
-        pairs = [Pair(pair.d0, pair.d1, pair.relation) for pair in one.pairs]
         result = audit(
             mechanism,
             mechanism.claim,
-            pairs,
-            attacks=[mechanism] if known else "auto",
+            [Pair(pair.d0, pair.d1, pair.relation) for pair in one.pairs],
+            attacks=[mechanism] if attacks == "known" else attacks,
             trials=trials or one.config.trials,
             confidence=confidence,
             seed=1000 * seed + number,
         )
         if result.violated:
-            found.append(one.config.name)
-    return found
+            names.append(one.config.name)
+    return {"refuted": bool(names), "claims": names}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--commands", type=int, default=200)
-    parser.add_argument("--trials", type=int, help="most runs on each dataset, instead of the config's")
-    parser.add_argument("--attacks", choices=("known", "auto"), default="known")
-    arguments = parser.parse_args()
-    wrong = 0
-    for seed in range(arguments.commands):
-        if names := refuted(seed, trials=arguments.trials, known=arguments.attacks == "known"):
-            wrong += 1
-            print(f"command {seed} refutes {', '.join(names)}", flush=True)
-    most = max(1, arguments.commands // 200)
-    print(f"{wrong} of {arguments.commands} commands refute a true claim; {most} may")
-    sys.exit(1 if wrong > most else 0)
+def tables(options: argparse.Namespace) -> list[Table]:
+    case = Expected(
+        cells=("README's first command",),
+        measure=partial(refuted, options.trials, options.attacks),
+        seeds=200,
+        right=lambda outcomes: sum(one["refuted"] for one in outcomes) <= max(1, len(outcomes) // 200),
+    )
+    names = {"which": lambda _, outcomes: ", ".join(name for one in outcomes for name in one["claims"])}
+    return [Table(headings=("command",), columns={"refute a true claim": rate("refuted"), **names}, cases=[case])]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, trials=0, attacks="known"))

@@ -1,10 +1,20 @@
-"""Repeats the audits of configs/gallery with several seeds, and compares the runs with those of an earlier measurement.
+"""Repeat the audits of configs/gallery, bisect releases around faults, and run the scripts of `dpaudit reproduce`.
 
-    python benchmarks/gallery.py [--seeds 10] [--first 0] [--only WORDS]
+    python benchmarks/gallery.py [--seeds 10] [--only TEXT ...]
+    python benchmarks/gallery.py --only bisections
+    python benchmarks/gallery.py --only reproductions
 
-Each audit has its own confidence of 99.9 %.  An affected release passes if at least 9 of 10 audits refute its claim
+audits: each has its own confidence of 99.9 %.  An affected release passes if at least 9 of 10 audits refute its claim
 within five times the runs that `SEEN` states.  A control passes if no audit refutes its claim; 26 controls and 10 seeds
-give a false alarm with probability 0.23 at most.  The exit code is 1 if a case does not pass.
+give a false alarm with probability 0.23 at most.
+
+bisections: a fault is searched by `dpaudit bisect` between two releases.  It passes if the command names exactly the
+release of the gallery's control as the first good one.
+
+reproductions: a claim of an affected release is audited until it is refuted, and the script of this result runs,
+without dpaudit, in an environment with the packages of the config and scipy.  The control is the same event on the same
+datasets, with the mechanism and the packages of the gallery's control.  A case passes if the script refutes the claim
+for the affected release, does not refute it for the control, and needs less than a minute of processor time for each.
 
 Missing environments are built first.  The libraries that use the operating system's randomness are not repeatable, even
 with the same seed.
@@ -13,24 +23,33 @@ with the same seed.
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shutil
+import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
-from dpaudit import audit
+from measure import ROOT, SECONDS, Expected, Outcome, Outcomes, Table, count, mean, run, texts
+
+from dpaudit import AuditResult, audit
 from dpaudit.config import PlannedAudit, read_configs
+from dpaudit.reproduce.literals import Unwritable
+from dpaudit.reproduce.script import script_of
+from dpaudit.running.environments import environment
 
-GALLERY = Path(__file__).resolve().parent.parent / "configs" / "gallery"
+GALLERY = ROOT / "configs" / "gallery"
 CONFIDENCE = 0.999
-FACTOR = 5
-"""An affected release may need this many times the runs that were seen."""
+FACTOR = 5  # an affected release may need this many times the runs that were seen
+SHARE = 0.9  # least share of the seeds that must refute the claim of an affected release within these runs
+REPRODUCED_SECONDS = 60.0
 
-SHARE = 0.9
-"""Least share of the seeds that must refute the claim of an affected release within these runs."""
-
-SEEN = {
+SEEN = {  # largest number of runs on each dataset until a claim was refuted, in the audits of docs/gallery.md
     "datasynthesizer-0.1.6-conditional-distributions": 43,
     "diffprivlib-0.4.1-laplace": 57,
     "diffprivlib-0.4.1-wishart": 65,
@@ -56,80 +75,173 @@ SEEN = {
     "pure-ldp-1.1.2-unary-encoding": 150,
     "smartnoise-sql-1.0.1-approximate-bounds": 27,
 }
-"""Largest number of runs on each dataset until a claim was refuted, in the audits of docs/gallery.md."""
+SEARCHES = {  # the config, the package, the oldest and newest release, and the release of the control
+    "opendp-0.14.2-randomised-response-bits": (
+        "opendp_randomised_response_bits",
+        "opendp",
+        "0.14.0",
+        "0.16.0",
+        "0.15.0",
+    ),
+    "opendp-0.4.0-randomised-response": ("opendp_randomised_response", "opendp", "0.4.0", "0.6.2", "0.5.0"),
+    "opacus-1.5.3-ghost-clipping-bias": ("opacus_ghost_clipping", "opacus", "1.5.2", "1.5.4", "1.5.4"),
+    "opacus-1.5.2-ghost-clipping-norm": ("opacus_ghost_clipping", "opacus", "1.5.2", "1.5.4", "1.5.3"),
+    "pure-ldp-1.1.2-unary-encoding": ("pure_ldp_unary_encoding", "pure-ldp", "1.1.0", "1.2.0", "1.2.0"),
+    "datasynthesizer-0.1.6-conditional-distributions": (
+        "datasynthesizer",
+        "DataSynthesizer",
+        "0.1.5",
+        "0.1.9",
+        "0.1.7",
+    ),
+    "smartnoise-sql-1.0.1-approximate-bounds": ("smartnoise_bounds", "smartnoise-sql", "1.0.0", "1.0.4", "1.0.2"),
+}
+CONTROLS = {  # audits of affected releases whose scripts run, and their controls
+    "opendp-0.16.0-redefined-column": "opendp-0.16.0-unchanged-column",
+    "opendp-0.16.0-physical-codes": "opendp-0.16.0-comparison-codes",
+    "opendp-0.16.0-filled-with-nan": "opendp-0.16.0-filled-with-zero",
+    "opendp-0.16.0-count-after-cast": "opendp-0.16.0-count-after-filling",
+    "pure-ldp-1.1.2-unary-encoding": "pure-ldp-1.2.0-unary-encoding",
+    "datasynthesizer-0.1.6-conditional-distributions": "datasynthesizer-0.1.7-conditional-distributions",
+    "diffprivlib-0.6.6-regression": "diffprivlib-0.6.6-regression-symmetric",
+    "opendp-0.14.2-randomised-response-bits": "opendp-0.15.0-randomised-response-bits",
+    "opendp-0.4.0-randomised-response": "opendp-0.5.0-randomised-response",
+    "opacus-1.5.3-ghost-clipping-bias": "opacus-1.5.4-ghost-clipping-bias",
+    "opacus-1.5.2-ghost-clipping-norm": "opacus-1.5.3-ghost-clipping-norm",
+    "opacus-1.6.0-expected-batch-size": "opacus-1.6.0-normaliser-pinned",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """The audits of one config with several seeds."""
-
-    name: str
-    expect: str
-    runs: tuple[int, ...]
-    """Runs on each dataset of each audit that refuted the claim."""
-
-    audits: int
-    seconds: float
-
-    @property
-    def limit(self) -> int:
-        """The maximum number of runs, if a violation is expected."""
-        return FACTOR * SEEN[self.name]
-
-    @property
-    def passed(self) -> bool:
-        """Whether the audits gave the expected verdicts, within the expected runs."""
-        if self.expect != "violation":
-            return not self.runs
-        return sum(runs <= self.limit for runs in self.runs) >= SHARE * self.audits
-
-    def __str__(self) -> str:
-        refuted = f"{len(self.runs)} of {self.audits}"
-        span = f"{min(self.runs):,} to {max(self.runs):,}" if self.runs else "none"
-        allowed = f"{self.limit:,}" if self.expect == "violation" else "none"
-        verdict = "yes" if self.passed else "NO"
-        return f"| {self.name} | {refuted} | {span} | {allowed} | {verdict} | {self.seconds:.1f} |"
+@cache
+def _planned() -> dict[str, PlannedAudit]:
+    return {planned.config.name: planned for planned in read_configs([GALLERY])}
 
 
-HEAD = "| case | refuted | runs | at most | passed | seconds of an audit |\n|---|---|---|---|---|---|"
+@cache
+def _loaded(name: str) -> tuple[Any, Any]:
+    """Return the mechanism, which is started once in each process, and the claim."""
+    return _planned()[name].load()
 
 
-def case(planned: PlannedAudit, seeds: range) -> Case:
-    """Return the audits of a config.  The mechanism is started once, before the clock starts."""
-    mechanism, claim = planned.load()
-    runs, began = [], time.monotonic()
-    for seed in seeds:
-        settings = replace(planned.settings, confidence=CONFIDENCE, seed=seed)
-        result = audit(mechanism, claim, planned.pairs, **settings.keywords)
-        if result.violated:
-            runs.append(result.trials_used)
-    seconds = (time.monotonic() - began) / len(seeds)
-    return Case(planned.config.name, str(planned.config.expect), tuple(runs), len(seeds), seconds)
+def audited(name: str, seed: int) -> Outcome:
+    planned, (mechanism, claim) = _planned()[name], _loaded(name)
+    settings = replace(planned.settings, confidence=CONFIDENCE, seed=seed)
+    result = audit(mechanism, claim, planned.pairs, **settings.keywords)
+    return {"refuted": result.violated, "runs": result.trials_used}
 
 
-def chosen(words: str) -> Iterator[PlannedAudit]:
-    """Return the audits whose names contain any of these words; all audits without words."""
-    for planned in read_configs([GALLERY]):
-        if not words or any(word in planned.config.name for word in words.split()):
-            yield planned
+def as_expected(name: str, outcomes: Outcomes) -> bool:
+    runs = [outcome["runs"] for outcome in outcomes if outcome["refuted"]]
+    if str(_planned()[name].config.expect) != "violation":
+        return not runs
+    return sum(each <= FACTOR * SEEN[name] for each in runs) >= SHARE * len(outcomes)
 
 
-def main() -> None:
-    """Print a line for each audit of the gallery."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--only", default="", help="words, one of which the name of an audit must contain")
-    options = parser.parse_args()
-    print(HEAD)
-    cases = []
-    for planned in chosen(options.only):
-        cases.append(case(planned, range(options.first, options.first + options.seeds)))
-        print(cases[-1], flush=True)
-    seconds = sum(one.seconds for one in cases)
-    print(f"\nOne audit of each of the {len(cases)} configs took {seconds:.0f} s in all.")
-    sys.exit(0 if all(one.passed for one in cases) else 1)
+def _span(_: object, outcomes: Outcomes) -> str:
+    runs = [outcome["runs"] for outcome in outcomes if outcome["refuted"]]
+    return f"{min(runs):,} to {max(runs):,}" if runs else "none"
+
+
+def bisected(name: str, seed: int) -> Outcome:
+    """Run `dpaudit bisect`; return the audited releases, and those that are named as the first good ones."""
+    config, package, oldest, newest, _ = SEARCHES[name]
+    command = [sys.executable, "-m", "dpaudit", "bisect", str(GALLERY / f"{config}.yaml"), package, "--only", name]
+    command += ["--from", oldest, "--to", newest, "--seed", str(seed), "--no-pdf", "-q"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([*command, "-o", folder], capture_output=True, text=True, check=False)
+        file = Path(folder) / "bisection.json"
+        if not file.is_file():
+            return {"states": f"no outcome: {done.stderr[-500:]}", "named": ""}
+        values = json.loads(file.read_text(encoding="utf-8"))
+    audited = [f"{one['version']} {one['state']}" for one in values["releases"] if one["state"] != "not audited"]
+    good = [change for change in values["changes"] if change["to"] == "good"]
+    named = [" or ".join([*change["undecided_between"], change["first_after"]]) for change in good]
+    return {"states": ", ".join(audited), "named": ", ".join(named) or "none"}
+
+
+def reproduced(name: str, control: str, seed: int) -> Outcome:
+    """Run the script of a refutation for the affected release and for the control."""
+    affected, (mechanism, claim) = _planned()[name], _loaded(name)
+    result = audit(mechanism, claim, affected.pairs, **replace(affected.settings, seed=seed).keywords)
+    (bad, bad_seconds), (good, good_seconds) = (
+        script_refutes(result, planned) for planned in (affected, _planned()[control])
+    )
+    seconds = max(bad_seconds, good_seconds)
+    return {"affected": bad, "control": good, "right": bad and not good and seconds < REPRODUCED_SECONDS}
+
+
+def script_refutes(result: AuditResult, planned: PlannedAudit) -> tuple[bool, float]:
+    """Run the script of a result with the mechanism and the packages of a config; return also processor seconds."""
+    script = script_of(replace(result, provenance=replace(result.provenance, audit=planned.text)))
+    if script.missing:
+        raise Unwritable(f"the script is not complete: {'; '.join(script.missing)}")
+    asked = planned.config.mechanism
+    found = environment(asked.requires or (), asked.python_version)
+    if "scipy" not in found.packages:  # the audited library does not need it, but the script does
+        found = environment([*(asked.requires or ()), "scipy"], asked.python_version)
+    with tempfile.TemporaryDirectory() as folder:
+        for file in GALLERY.glob("*.py"):
+            shutil.copy(file, folder)
+        (Path(folder) / "reproduce.py").write_text(script.text, encoding="utf-8")
+        began = sum(os.times()[2:4])
+        command, variables = [found.python, "reproduce.py"], _without_dpaudit()
+        done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+        seconds = sum(os.times()[2:4]) - began
+    if done.returncode:
+        raise Unwritable(f"the script ended with {done.returncode}: {done.stderr[-300:]}")
+    return "These runs refute the claim." in done.stdout, seconds
+
+
+def _without_dpaudit() -> Mapping[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def tables(options: argparse.Namespace) -> list[Table]:
+    return [
+        Table(
+            name="audits",
+            headings=("case", "expected", "at most"),
+            columns={"refuted": count("refuted"), "runs": _span, "s": mean(SECONDS)},
+            cases=[
+                Expected(
+                    cells=(name, str(planned.config.expect), f"{FACTOR * SEEN[name]:,}" if name in SEEN else "none"),
+                    measure=partial(audited, name),
+                    seeds=10,
+                    right=partial(as_expected, name),
+                )
+                for name, planned in _planned().items()
+            ],
+        ),
+        Table(
+            name="bisections",
+            asked=True,
+            headings=("fault", "release of the control"),
+            columns={"audited releases": texts("states"), "first good release": texts("named"), "s": mean(SECONDS)},
+            cases=[
+                Expected(
+                    cells=(name, search[-1]),
+                    measure=partial(bisected, name),
+                    right=lambda outcomes, control=search[-1]: all(one["named"] == control for one in outcomes),
+                )
+                for name, search in SEARCHES.items()
+            ],
+        ),
+        Table(
+            name="reproductions",
+            asked=True,
+            headings=("violation", "control"),
+            columns={name: count(name) for name in ("affected", "control", "right")},
+            cases=[
+                Expected(
+                    cells=(name, control),
+                    measure=partial(reproduced, name, control),
+                    right=lambda outcomes: all(one["right"] for one in outcomes),
+                )
+                for name, control in CONTROLS.items()
+            ],
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables))

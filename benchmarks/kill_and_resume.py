@@ -1,6 +1,6 @@
 """Kills audits at any moment (`kill -9`): a resumed audit must end with the result of an uninterrupted one.
 
-    python benchmarks/kill_and_resume.py [--kills 20] [--seconds 60] [--side-by-side 4] [--only WHAT ...]
+    python benchmarks/kill_and_resume.py [--seeds 20] [--seconds 60] [--jobs 4] [--only WHAT ...]
 
 WHAT is one of
 
@@ -11,7 +11,7 @@ WHAT is one of
     two       two processes are started on one store; exactly one of them may use it at a time
     full      the disk becomes full, and the audit is resumed on a disk with space (needs user namespaces)
 
-Each disturbance happens in --kills audits.  Only Linux is supported: processes are found in /proc.
+Each disturbance happens in --seeds audits.  Only Linux is supported: processes are found in /proc.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import Expected, Outcome, Table, count, run
 
 _MILLISECONDS = 5
 _CONFIG = """
@@ -49,19 +50,18 @@ def unhurried(dataset, rng):
 """
 
 
+@dataclass(frozen=True)
+class Alone:
+    """An audit that was left alone, in the folder of all audits."""
+
+    folder: Path
+    seconds: float
+    result: dict[str, Any]
+
+
 def command(folder: Path, output: str, *options: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "dpaudit",
-        "run",
-        str(folder / "c.yaml"),
-        "-q",
-        "--no-pdf",
-        "-o",
-        str(folder / output),
-        *options,
-    ]
+    program = [sys.executable, "-m", "dpaudit", "run", str(folder / "c.yaml")]
+    return [*program, "-q", "--no-pdf", "-o", str(folder / output), *options]
 
 
 def found(folder: Path, output: str) -> dict[str, Any]:
@@ -93,7 +93,9 @@ def killed_at_random(folder: Path, output: str, seconds: float, rng: np.random.G
     options = ["--resume", *(["--jobs", "2"] if of_workers else [])]
     process = started(folder, output, options)
     ends = time.monotonic() + seconds * rng.random()
-    while process.poll() is None and (time.monotonic() < ends or not (targets := victims(process.pid, of_workers))):
+    while process.poll() is None and (
+        time.monotonic() < ends or not (targets := (workers(process.pid) if of_workers else [process.pid]))
+    ):
         time.sleep(0.01)
     hit = process.poll() is None
     if hit:
@@ -177,10 +179,6 @@ def started(folder: Path, output: str, options: list[str]) -> subprocess.Popen[b
     )
 
 
-def victims(main: int, of_workers: bool) -> list[int]:
-    return workers(main) if of_workers else [main]
-
-
 _FLUSHES = {"74", "75"}  # fsync and fdatasync on x86-64
 Disturbance = Callable[[Path, str, float, np.random.Generator], bool]
 DISTURBANCES: dict[str, Disturbance] = {
@@ -193,45 +191,38 @@ DISTURBANCES: dict[str, Disturbance] = {
 }
 
 
-def compared(what: list[str], kills: int, seconds: float, seed: int, side_by_side: int) -> bool:
-    """Return whether all results are the same, and print a line for each kind of disturbance."""
-    same = True
-    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(side_by_side) as pool:
-        folder = Path(name)
-        (folder / "own.py").write_text(_OWN)
-        (folder / "c.yaml").write_text(_CONFIG.format(trials=int(seconds * 1000 / _MILLISECONDS / 2)))
-        began = time.monotonic()
-        started(folder, "alone", []).wait()
-        took, expected = time.monotonic() - began, found(folder, "alone")
-        print(f"left alone: {expected['trials_used']} trials in {took:.0f} s", flush=True)
-        for number, kind in enumerate(DISTURBANCES):
-            if kind not in what:
-                continue
-
-            def one(k: int, kind: str = kind, number: int = number) -> tuple[bool, bool]:
-                rng, output = np.random.default_rng([seed, number, k]), f"{kind}{k}"
-                hit = DISTURBANCES[kind](folder, output, took / (1.5 if kind == "worker" else 1), rng)
-                return hit, found(folder, output) == expected
-
-            results = list(pool.map(one, range(kills)))
-            hits, equal = (sum(column) for column in zip(*results, strict=True))
-            print(f"{kind}: hit in {hits} of {kills} audits, {equal} of {kills} results are the same", flush=True)
-            same &= equal == kills
-    return same
+def disturbed(kind: str, alone: Alone, seed: int) -> Outcome:
+    """Disturb an audit, resume it, and compare its result with that of the audit that was left alone."""
+    rng, output = np.random.default_rng([seed, list(DISTURBANCES).index(kind)]), f"{kind}{seed}"
+    seconds = alone.seconds / (1.5 if kind == "worker" else 1)
+    hit = DISTURBANCES[kind](alone.folder, output, seconds, rng)
+    return {"hit": hit, "same": found(alone.folder, output) == alone.result}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=60.0, help="that an audit takes when it is left alone")
-    parser.add_argument("--side-by-side", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", choices=list(DISTURBANCES), default=list(DISTURBANCES))
-    options = parser.parse_args()
-    raise SystemExit(
-        0 if compared(options.only, options.kills, options.seconds, options.seed, options.side_by_side) else 1
-    )
+def left_alone(folder: Path, seconds: float) -> Alone:
+    (folder / "own.py").write_text(_OWN)
+    (folder / "c.yaml").write_text(_CONFIG.format(trials=int(seconds * 1000 / _MILLISECONDS / 2)))
+    began = time.monotonic()
+    started(folder, "alone", []).wait()
+    return Alone(folder, time.monotonic() - began, found(folder, "alone"))
+
+
+def tables(folder: Path, options: argparse.Namespace) -> list[Table]:
+    alone = Alone(folder, 0.0, {}) if options.list else left_alone(folder, options.seconds)
+    cases = [
+        Expected(
+            cells=(kind,),
+            measure=partial(disturbed, kind, alone),
+            seeds=20,
+            right=lambda outcomes: all(outcome["same"] for outcome in outcomes),
+        )
+        for kind in DISTURBANCES
+    ]
+    columns = {"hit": count("hit"), "same result": count("same")}
+    return [Table(headings=("disturbance",), columns=columns, cases=cases, threads=True)]
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as name:
+        code = run(__doc__, partial(tables, Path(name)), seconds=60.0)
+    sys.exit(code)

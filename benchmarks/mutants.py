@@ -1,13 +1,12 @@
 """Which small faults do the tests notice?
 
-    python benchmarks/mutants.py [--mutants 300] [--seed 0] [--jobs 2] [--seconds 40] [--file mutants.jsonl]
-        [--against mutants.jsonl]
+    python benchmarks/mutants.py [--mutants 300] [--seed 0] [--jobs 2] [--seconds 40] [--store FILE] [--against FILE]
 
 A mutant is the code of dpaudit with one operator, number or condition changed.  The mutants are drawn from claims,
 inference, learning, mechanisms and sampling, each with the same probability.  A mutant is killed if one of the test
 files that import the changed module, or a name of its package, fails; files that import the module are run first, and
-then those that import the fewest modules of dpaudit, until the first failure or for `--seconds`.  `--against` takes the
-file of an earlier command, and the exit code is 1 if a mutant that was killed then is not killed now.  Mutants are
+then those that import the fewest modules of dpaudit, until the first failure or for `--seconds`.  `--against` takes
+the store of an earlier command, and the exit code is 1 if a mutant that was killed then survives now.  Mutants are
 named by their function and change, so that a function may move.
 """
 
@@ -25,20 +24,17 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from audit_store import Store
+from measure import ROOT, Expected, Outcome, Outcomes, Store, Table, run, texts
 
-ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ROOT / "audit"
-KILLED, SURVIVED, UNDECIDED = 1.0, 0.0, 0.5
-_WORDS = {KILLED: "killed", SURVIVED: "survived", UNDECIDED: "out of time"}
+KILLED, SURVIVED, UNDECIDED = "killed", "survived", "out of time"
 PACKAGES = ("claims", "inference", "learning", "running")
 _SWAPS: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -138,7 +134,7 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.tree, str(self.path), "exec"), module.__dict__)
 
 
-def outcome(mutant: Mutant, seconds: float) -> float:
+def outcome(mutant: Mutant, seconds: float) -> str:
     """Return KILLED, SURVIVED or UNDECIDED for one mutant."""
     child = os.fork()
     if child == 0:
@@ -171,43 +167,40 @@ def _in_child(mutant: Mutant) -> None:
 
 def _preload() -> None:
     """Import what tests import, except dpaudit, so that each fork begins sooner."""
-    for name in (
-        "numpy",
-        "scipy.stats",
-        "scipy.optimize",
-        "sklearn.linear_model",
-        "hypothesis",
-        "pytest",
-        "typer.testing",
-    ):
+    modules = "numpy scipy.stats scipy.optimize sklearn.linear_model hypothesis pytest typer.testing"
+    for name in modules.split():
         __import__(name)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutants", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=40)
-    parser.add_argument("--file", type=Path)
-    parser.add_argument("--against", type=Path)
-    options = parser.parse_args()
+def measured(mutant: Mutant, seconds: float, seed: int) -> Outcome:
+    return {"mutant": mutant.name, "outcome": outcome(mutant, seconds)}
+
+
+def tables(options: argparse.Namespace) -> list[Table]:
     _preload()
-    chosen, store = mutants(options.mutants, options.seed), Store(options.file)
+    before = Store(Path(options.against)).done.values() if options.against else []
+    killed = {one["mutant"] for one in before if one["outcome"] == KILLED}
 
-    def found(mutant: Mutant) -> float:
-        return store.row(mutant.name, lambda: {"found": outcome(mutant, options.seconds)})["found"]
+    def kept(mutant: Mutant, outcomes: Outcomes) -> bool:
+        return outcomes[0]["outcome"] != SURVIVED or mutant.name not in killed
 
-    with ThreadPoolExecutor(options.jobs) as threads:
-        for mutant, one in zip(chosen, threads.map(found, chosen), strict=True):
-            print(f"{_WORDS[one]}: {mutant.module}: {mutant.name}"[:150], flush=True)
-    print(*(f"{words}: {sum(found(one) == number for one in chosen)}" for number, words in _WORDS.items()), sep=", ")
-    if options.against:
-        before = Store(options.against).done
-        lost = [name for one in chosen if before.get(name := one.name) == {"found": KILLED} and found(one) == SURVIVED]
-        print(*lost, sep="\n")
-        sys.exit(int(bool(lost)))
+    return [
+        Table(
+            headings=("module", "mutant"),
+            columns={"outcome": texts("outcome")},
+            cases=[
+                Expected(
+                    cells=(mutant.module, mutant.name.replace("|", "/")),
+                    measure=partial(measured, mutant, options.seconds),
+                    stored_as=mutant.name,
+                    right=partial(kept, mutant),
+                )
+                for mutant in mutants(options.mutants, options.seed)
+            ],
+            threads=True,
+        )
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, mutants=300, seed=0, seconds=40.0, against=""))

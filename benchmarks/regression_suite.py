@@ -1,14 +1,11 @@
 """Measure false alarms, misses and running time of a test suite for 30 mechanisms whose claims are exactly true.
 
-    python benchmarks/regression_suite.py true   [--sessions 200] [--first 0] [--false-alarm 0.05] [--jobs 2]
-    python benchmarks/regression_suite.py broken [--sessions 50] [--first 0] [--false-alarm 0.001] [--jobs 2]
-    python benchmarks/regression_suite.py time   [--workers 2]
+    python benchmarks/regression_suite.py [--seeds N] [--only true | broken | time] [--false-alarm 0.05]
 
 "true" counts the sessions in which any test fails.  The expected share of such sessions is at most --false-alarm.
 "broken" makes the noise scale of one mechanism 20 % too small, and counts the sessions in which the test of this
-mechanism fails.  Each session breaks a different mechanism.  "broken" does not run the other 29 tests, since "true"
-covers them.  "true" and "broken" call the function that the plugin's fixture calls, with the error budget of a session
-of 30 tests.  --first is the seed of the first session, so that a benchmark can be split into several runs.  "time"
+mechanism fails.  Each session breaks a different mechanism, and does not run the other 29 tests, since "true" covers
+them.  Both call the function that the plugin's fixture calls, with the error budget of a session of 30 tests.  "time"
 measures the running time of the suite under pytest with pytest-xdist and empty caches.
 """
 
@@ -16,18 +13,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy.stats import binom
+from measure import SECONDS, Case, Expected, Limit, Outcome, Table, count, mean, rate, run, spread, texts
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP
 from dpaudit.claims import TradeoffFunction
@@ -65,7 +61,7 @@ def leaky_response(epsilon: float, factor: float) -> Mechanism:
     return lambda dataset, rng: f"it is {dataset[0]}" if rng.random() < DELTA else str(inner(dataset, rng))
 
 
-def mean(mu: float, factor: float) -> Mechanism:
+def noisy_mean(mu: float, factor: float) -> Mechanism:
     """Return a mechanism that releases the noisy mean of a public number of values in [0, 1]."""
     return lambda dataset, rng: float(np.mean(dataset)) + rng.normal(0, factor / (mu * len(dataset)))
 
@@ -80,7 +76,7 @@ BIT, TEN = Pair([0], [1], "replace_one"), Pair([1.0] * 10, [1.0] * 9 + [0.0], "r
 
 SUITE: list[tuple[str, Make, float, Callable[[float], TradeoffFunction], Pair]] = [
     *(("gaussian", gaussian, mu, GaussianDP, BIT) for mu in (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
-    *(("mean", mean, mu, GaussianDP, TEN) for mu in (0.5, 0.7, 1.0, 1.5)),
+    *(("mean", noisy_mean, mu, GaussianDP, TEN) for mu in (0.5, 0.7, 1.0, 1.5)),
     *(("rounded", rounded, mu, GaussianDP, BIT) for mu in (0.5, 1.0, 2.0)),
     *(("laplace", laplace, epsilon, LaplaceDP, BIT) for epsilon in (0.5, 1.0, 2.0)),
     *(("laplace", laplace, epsilon, PureDP, BIT) for epsilon in (0.5, 1.0, 2.0, 3.0)),
@@ -108,26 +104,17 @@ def fails(index: int, *, session: int, false_alarm: float, factor: float = 1.0) 
     return False
 
 
-def true_claims(seeds: range, false_alarm: float, jobs: int) -> None:
-    def failures(session: int) -> list[int]:
-        return [i for i in range(len(SUITE)) if fails(i, session=session, false_alarm=false_alarm)]
-
-    found = Parallel(n_jobs=jobs)(delayed(failures)(session) for session in seeds)
-    any_failure = sum(bool(failed) for failed in found)
-    print(f"{len(SUITE)} true claims at their boundary, {len(seeds)} sessions, budget {false_alarm:g}:")
-    print(f"  sessions with any failure   {any_failure}")
-    print(f"  expected at most            {false_alarm * len(seeds):g}")
-    print(f"  more than these by chance in 1 of 1,000: {binom.ppf(0.999, len(seeds), false_alarm):.0f}")
-    print(f"  failures of single tests    {[(SUITE[i][0], SUITE[i][2]) for failed in found for i in failed]}")
+def failures(false_alarm: float, session: int) -> Outcome:
+    """Return the failing tests of a session of true claims."""
+    failed = [i for i in range(len(SUITE)) if fails(i, session=session, false_alarm=false_alarm)]
+    return {"failed": bool(failed), "tests": [f"{SUITE[i][0]} {SUITE[i][2]}" for i in failed]}
 
 
-def broken(seeds: range, false_alarm: float, jobs: int) -> None:
-    found = Parallel(n_jobs=jobs)(
-        delayed(fails)(session % len(SUITE), session=session, false_alarm=false_alarm, factor=0.8) for session in seeds
-    )
-    missed = [SUITE[session % len(SUITE)][:3:2] for session, caught in zip(seeds, found, strict=True) if not caught]
-    print(f"one noise scale 20 % too small, budget {false_alarm:g} over {len(SUITE)} tests:")
-    print(f"  caught   {sum(found)} of {len(seeds)} sessions{f'; missed: {missed}' if missed else ''}")
+def broken(false_alarm: float, session: int) -> Outcome:
+    """Return whether the test of one mechanism fails, whose noise is 20 % too small."""
+    index = session % len(SUITE)
+    caught = fails(index, session=session, false_alarm=false_alarm, factor=0.8)
+    return {"caught": caught, "missed": "" if caught else f"{SUITE[index][0]} {SUITE[index][2]}"}
 
 
 EXAMPLE = f"""\
@@ -143,38 +130,49 @@ def test_claim(dpaudit, index):
 """
 
 
-def timed(workers: int) -> None:
+def timed(workers: int, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "test_suite.py").write_text(EXAMPLE)
         began = time.perf_counter()
         command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "test_suite.py"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        elapsed = time.perf_counter() - began
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(done.stdout)
-    print(f"{len(SUITE)} scalar audits in {elapsed:.1f} s with {workers} workers, processes' start included")
-    print(f"the processors' time: {used.ru_utime + used.ru_stime:.1f} s, all workers together")
+        subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+        return {"wall": time.perf_counter() - began}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["true", "broken", "time"])
-    parser.add_argument("--sessions", type=int)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--false-alarm", type=float)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
-    match given.what:
-        case "true":
-            true_claims(
-                range(given.first, given.first + (given.sessions or 200)), given.false_alarm or 0.05, given.jobs
-            )
-        case "broken":
-            broken(range(given.first, given.first + (given.sessions or 50)), given.false_alarm or 1e-3, given.jobs)
-        case _:
-            timed(given.workers)
+def tables(options: argparse.Namespace) -> list[Table]:
+    budget = Limit(rate=options.false_alarm)
+    return [
+        Table(
+            name="true",
+            headings=("budget",),
+            columns={
+                "sessions with a failure": rate("failed"),
+                "allowed": lambda _, outcomes: budget.words(len(outcomes)),
+                "failed tests": lambda _, outcomes: ", ".join(name for one in outcomes for name in one["tests"]),
+            },
+            cases=[
+                Expected(
+                    cells=(f"{options.false_alarm:g}",),
+                    measure=partial(failures, options.false_alarm),
+                    seeds=200,
+                    right=lambda all: not budget.broken(len(all), sum(one["failed"] for one in all)),
+                )
+            ],
+        ),
+        Table(
+            name="broken",
+            headings=("budget",),
+            columns={"sessions that find the mechanism": count("caught"), "missed": texts("missed")},
+            cases=[Case(cells=("0.001",), measure=partial(broken, 1e-3), seeds=50)],
+        ),
+        Table(
+            name="time",
+            headings=("workers",),
+            columns={"wall seconds": spread("wall", ".1f"), "processor seconds": mean(SECONDS)},
+            cases=[Case(cells=("2",), measure=partial(timed, 2))],
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, false_alarm=0.05))

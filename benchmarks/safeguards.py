@@ -1,17 +1,15 @@
 """Do the safeguards of an audit accuse honest mechanisms, or hide violations?
 
-    python benchmarks/safeguards.py [--audits 1] [--only WORDS] [--all-routes] [--jobs 2] [--trials 2000]
-        [--start 3] [--file audits.jsonl] [--busy audits.jsonl] [--write]
+    python benchmarks/safeguards.py [--seeds 1] [--only TEXT ...] [--all-routes] [--trials 2000] [--write]
 
-Each mechanism of `safeguards_parts.mechanisms` is audited in two versions, whose modules differ in one number: the
+Each mechanism of `safeguard_cases.mechanisms` is audited in two versions, whose modules differ in one number: the
 claim of the "right" version is true, and the "broken" version has too little noise.  An audit accuses a right mechanism
 if its verdict is VIOLATION or INCONCLUSIVE.  Other mechanisms keep noise from run to run, and an audit should not
-report a violation that rests on this.  Each audit runs in a new process and in a new folder.
+report a violation that rests on this.  Each audit runs in a new process and in a new folder.  Each mechanism has one
+route, in turn, without --all-routes.
 
 The columns "s" state the seconds of the slowest audit without those of its runs, which are estimated from 40 runs.
-With `--file`, finished audits are stored, so that an interrupted command can be resumed.  `--busy` takes such a file of
-an earlier command.  Then four processes compute all the time, and the exit code is 1 if any verdict differs from that
-in the file.  `--write` writes the tables into benchmarks/calibration.md.
+`--write` writes the tables into docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -26,72 +24,44 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from audit_store import Store
-from busy_core import busy_cores
-from safeguards_parts.cases import CASES, ROUTES, Case
-from safeguards_parts.page import page_with, table
+from measure import BENCHMARKS, ROOT, Case, Expected, Outcome, Outcomes, Repetitions, Table, between, markdown, run
+from safeguard_cases.cases import HONEST, KEPT, ROUTES, Mechanism
 
-FOLDER = Path(__file__).resolve().parent
-PAGE = FOLDER / "calibration.md"
+PAGE = ROOT / "docs" / "statistics.md"
 _MAX_SECONDS = 1_200  # for one audit beside busy cores
-_BUSY = 4
-_RUN = "import sys; from safeguards_parts.one_audit import main; main(*sys.argv[1:])"
-_NO_TIME = {"seconds": 0.0, "beyond": 0.0}
-Found = dict[str, Any]
+_RUN = "import sys; from safeguard_cases.one_audit import main; main(*sys.argv[1:])"
+_FAILED = {"verdict": "FAILED", "outcome": "", "beyond": 0.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One audit."""
-
-    case: Case
-    route: str  # a letter of ROUTES
-    version: str  # "right", "broken" or "keeps"
-    seed: int
-
-    @property
-    def noise(self) -> float:
-        return self.case.broken if self.version == "broken" else 1.0
-
-
-def tasks(only: str, audits: int, *, all_routes: bool) -> Iterator[Task]:
-    for i, case in enumerate(CASES):
-        for route in case.routes if all_routes else case.routes[i % len(case.routes)]:
-            if only in f"{case.what}, {ROUTES[route]}":
-                for version in ("keeps",) if case.allowed else ("right", "broken"):
-                    yield from (Task(case, route, version, seed) for seed in range(audits))
-
-
-def prepare(folder: Path, task: Task, start: float) -> None:
+def prepare(folder: Path, mechanism: Mechanism, noise: float) -> None:
     """Fill the working folder of an audit."""
-    shutil.copytree(FOLDER / "safeguards_parts" / "mechanisms", folder, dirs_exist_ok=True)
-    module = folder / f"{task.case.address.split(':')[0]}.py"
-    text, found = re.subn(r"(?m)^NOISE = 1.0", f"NOISE = {task.noise}", module.read_text(encoding="utf-8"))
-    assert found == 1, module
-    module.write_text(re.sub(r"(?m)^START = 3.0", f"START = {start}", text), encoding="utf-8")
+    shutil.copytree(BENCHMARKS / "safeguard_cases" / "mechanisms", folder, dirs_exist_ok=True)
+    module = folder / f"{mechanism.address.split(':')[0]}.py"
+    text, replaced = re.subn(r"(?m)^NOISE = 1.0", f"NOISE = {noise}", module.read_text(encoding="utf-8"))
+    assert replaced == 1, module
+    module.write_text(f"{text}\n\n{mechanism.ending}", encoding="utf-8")
+    (folder / "public.txt").write_text("0.25", encoding="utf-8")
     with sqlite3.connect(folder / "public.db") as public:
         public.execute("create table public (shift real)")
         public.execute("insert into public values (0.25)")
     public.close()
 
 
-def audited(task: Task, trials: int, start: float) -> Found:
+def audited(mechanism: Mechanism, route: str, noise: float, trials: int, seed: int) -> Outcome:
     """Make one audit in a new process, and return what it wrote."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        prepare(folder, task, start)
-        path = os.pathsep.join([str(folder), str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])])
-        words = [ROUTES[task.route], task.case.what, str(trials), str(task.seed)]
+        prepare(folder, mechanism, noise)
+        path = os.pathsep.join([str(folder), str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
         with (folder / "output.txt").open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-c", _RUN, *words],
+                [sys.executable, "-c", _RUN, ROUTES[route], mechanism.what, str(trials), str(seed)],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": path},
                 stdin=subprocess.DEVNULL,
@@ -106,56 +76,114 @@ def audited(task: Task, trials: int, start: float) -> Found:
                     os.killpg(process.pid, signal.SIGKILL)  # with the helpers that the mechanism left
         if code or not (folder / "found.json").exists():
             last = (folder / "output.txt").read_text(errors="replace").strip()[-500:]
-            return {"verdict": "FAILED", "outcome": "", "reason": f"exit code {code}: {last}", "runs": 0, **_NO_TIME}
-        found: Found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
-        return found
+            print(f"{mechanism.what}, {ROUTES[route]}: exit code {code}: {last}", file=sys.stderr)
+            return _FAILED
+        outcome: Outcome = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+        return outcome
 
 
-def differences(found: dict[str, Found], earlier: dict[str, Any]) -> list[str]:
-    """Return the audits whose verdicts differ from earlier ones."""
+def both_versions(mechanism: Mechanism, route: str, trials: int, seed: int) -> Outcome:
+    versions = {"right": 1.0, "broken": mechanism.broken}
+    return {version: audited(mechanism, route, noise, trials, seed) for version, noise in versions.items()}
+
+
+def keeps(mechanism: Mechanism, route: str, trials: int, seed: int) -> Outcome:
+    return {"keeps": audited(mechanism, route, 1.0, trials, seed)}
+
+
+def _accused(outcomes: Outcomes) -> list[bool]:
+    return [outcome["right"]["verdict"] != "NO_VIOLATION" for outcome in outcomes]
+
+
+def _refuted(outcomes: Outcomes) -> list[bool]:
+    return [outcome["broken"]["verdict"] == "VIOLATION" for outcome in outcomes]
+
+
+def _confirmed(outcomes: Outcomes) -> list[bool]:
+    return [outcome["broken"]["outcome"] == "confirmed" for outcome in outcomes]
+
+
+def _share(flags: Sequence[bool], good: bool) -> str:
+    words = f"{sum(flags)} of {len(flags)}"
+    return words if all(flag is good for flag in flags) else f"**{words}**"
+
+
+def _beyond(version: str, outcomes: Outcomes) -> float:
+    return max(float(outcome[version]["beyond"]) for outcome in outcomes)
+
+
+def _wrong(mechanism: Mechanism, outcomes: Outcomes) -> bool:
+    return any(outcome["keeps"]["verdict"] not in mechanism.allowed for outcome in outcomes)
+
+
+def _verdicts(case: Case, outcomes: Outcomes) -> str:
+    verdicts = ", ".join(sorted({outcome["keeps"]["verdict"] for outcome in outcomes}))
+    return verdicts if case.passed(outcomes) else f"**{verdicts}**"
+
+
+def tables(options: argparse.Namespace) -> list[Table]:
+    def cases(mechanisms: Sequence[Mechanism], first: int, measure: Any) -> Iterator[tuple[Mechanism, dict[str, Any]]]:
+        for i, mechanism in enumerate(mechanisms, first):
+            for route in mechanism.routes if options.all_routes else mechanism.routes[i % len(mechanism.routes)]:
+                cells = (mechanism.what, ROUTES[route])
+                yield mechanism, {"cells": cells, "measure": partial(measure, mechanism, route, options.trials)}
+
     return [
-        f"{key}: {one['verdict']}, and {earlier[key]['verdict']} before"
-        for key, one in found.items()
-        if key in earlier and one["verdict"] != earlier[key]["verdict"]
+        Table(
+            name="honest",
+            headings=("mechanism", "route"),
+            columns={
+                "right: accused": lambda _, outcomes: _share(_accused(outcomes), False),
+                "broken: refuted": lambda _, outcomes: _share(_refuted(outcomes), True),
+                "confirmed": lambda _, outcomes: _share(_confirmed(outcomes), True),
+                "s, right": lambda _, outcomes: f"{_beyond('right', outcomes):.1f}",
+                "s, broken": lambda _, outcomes: f"{_beyond('broken', outcomes):.1f}",
+            },
+            cases=[
+                Expected(**terms, right=lambda outcomes: not any(_accused(outcomes)) and all(_refuted(outcomes)))
+                for _, terms in cases(HONEST, 0, both_versions)
+            ],
+            threads=True,
+        ),
+        Table(
+            name="keeps noise",
+            headings=("mechanism that keeps noise", "route"),
+            columns={
+                "verdict": _verdicts,
+                "fresh runs": lambda _, all: ", ".join(sorted({one["keeps"]["outcome"] or "none" for one in all})),
+                "s": lambda _, outcomes: f"{_beyond('keeps', outcomes):.1f}",
+            },
+            cases=[
+                Expected(**terms, right=lambda outcomes, mechanism=mechanism: not _wrong(mechanism, outcomes))
+                for mechanism, terms in cases(KEPT, len(HONEST), keeps)
+            ],
+            threads=True,
+        ),
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=1, help="audits of each version by each route")
-    parser.add_argument("--only", default="", help="words of a mechanism and its route, e.g. 'a lock, function'")
-    parser.add_argument(
-        "--all-routes", action="store_true", help="without this or --only, each mechanism has one route, in turn"
+def summary(honest: Sequence[tuple[Case, Outcomes]]) -> str:
+    every = [outcome for _, outcomes in honest for outcome in outcomes]
+    inconclusive = sum(outcome["broken"]["verdict"] == "INCONCLUSIVE" for outcome in every)
+    return (
+        f"- {len({case.cells[0] for case, _ in honest})} mechanisms; {len(honest)} pairs of a mechanism and a route.\n"
+        f"- Right: {sum(_accused(every))} of {len(every)} audits accuse the mechanism.\n"
+        f"- Broken: {sum(_refuted(every))} of {len(every)} audits refute the claim, {sum(_confirmed(every))} are "
+        f"confirmed, {inconclusive} are inconclusive.\n"
+        f"- At most {_beyond('right', every):.1f} s beyond the runs if right, and {_beyond('broken', every):.1f} s if "
+        "broken."
     )
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--start", type=float, default=3.0, help="seconds that the slow module takes to start")
-    parser.add_argument("--file", type=Path)
-    parser.add_argument("--busy", type=Path)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    store, found = Store(options.file), dict[str, Found]()
 
-    def made(task: Task) -> tuple[str, Task, Found]:
-        key = f"{task.case.what}, {ROUTES[task.route]}, {task.version}, {options.trials} trials, seed {task.seed}"
-        return key, task, store.row(key, lambda: audited(task, options.trials, options.start))
 
-    grouped: dict[tuple[str, str, str], list[Found]] = {}
-    with busy_cores(_BUSY) if options.busy else nullcontext(), ThreadPoolExecutor(options.jobs) as threads:
-        for key, task, one in threads.map(
-            made, tasks(options.only, options.audits, all_routes=options.all_routes or bool(options.only))
-        ):
-            found[key] = one
-            grouped.setdefault((task.case.what, task.route, task.version), []).append(one)
-            words = f"{key}: {one['verdict']} {one['outcome']}, {one['seconds']:.1f} s, {one['beyond']:.1f} s beyond"
-            print(words, one["reason"], file=sys.stderr, flush=True)
-    lines = list(table(grouped))
-    print("\n".join(lines))
-    if options.write:
-        PAGE.write_text(page_with(lines, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    if options.busy and (changed := differences(found, Store(options.busy).done)):
-        raise SystemExit("\n".join(changed))
+def write(all_tables: Sequence[Table], repetitions: Repetitions) -> None:
+    texts = [summary([(case, repetitions.of(case)) for case in all_tables[0].cases])]
+    for table in all_tables:
+        rows = [table.row(case, repetitions.of(case)) for case in table.cases]
+        texts.append(markdown((*table.headings, *table.columns), rows))
+    begin, end = "<!-- safeguards: begin -->", "<!-- safeguards: end -->"
+    page = between(begin, end, "\n\n".join(texts), PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, write=write, trials=2000, all_routes=False))

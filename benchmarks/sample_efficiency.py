@@ -1,7 +1,6 @@
 """Compares the mean number of runs until a false claim is refuted with the least mean of any sequential test.
 
-    python benchmarks/sample_efficiency.py [--seeds 200] [--first 0] [--jobs 2] [--only WORDS] [--confidence C]
-                                           [--detect] [--markdown]
+    python benchmarks/sample_efficiency.py [--seeds 200] [--only TEXT ...] [--confidence C] [--detect]
 
 Every audit uses `attacks="auto"`, and nothing is known about the mechanism.  With `--detect`, the truth is the
 violation that the audit should detect.  The limit is ln(1 / (1 - C)) / KL*, where KL* is the least Kullback-Leibler
@@ -12,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from measure import Case, Outcome, Table, mean, of, run
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import Gaussian, Laplace
@@ -44,7 +45,7 @@ class Revealing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class Mistake:
     """A false claim, the mechanism, and its trade-off function."""
 
     claim: str
@@ -54,8 +55,8 @@ class Case:
     divergence: float  # KL* in nats
 
 
-CASES = [
-    Case(claim=claim, truth=truth, mechanism=mechanism, curve=curve, divergence=math.log(20) / limit)
+MISTAKES = [
+    Mistake(claim=claim, truth=truth, mechanism=mechanism, curve=curve, divergence=math.log(20) / limit)
     for claim, truth, mechanism, curve, limit in (
         ("gaussian(mu=0.5)", "Gaussian, mu 1", Gaussian(1.0), "gaussian(mu=1)", 54),
         ("gaussian(mu=0.8)", "Gaussian, mu 1", Gaussian(1.0), "gaussian(mu=1)", 339),
@@ -82,44 +83,42 @@ CASES = [
 ]
 
 
-def trials_used(case: Case, seed: int, confidence: float, *, detect: bool) -> int:
+def trials_used(case: Mistake, confidence: float, detect: bool, seed: int) -> Outcome:
     """Return the runs per dataset of one audit, as users see them."""
     sought = case.curve if detect else None
     pair, trials = Pair([0], [1]), 20_000_000
     result = audit(case.mechanism, case.claim, pair, trials=trials, seed=seed, confidence=confidence, detect=sought)
-    return result.trials_used
+    return {"trials": result.trials_used}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default="", help="cases whose claim or truth holds these words")
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--detect", action="store_true", help="the truth is the violation to detect")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/guarantees.md")
-    options = parser.parse_args()
-    if options.markdown:
-        print("| claim | truth | mean trials | standard error | limit | ratio |\n|---|---|---|---|---|---|")
-    for case in CASES:
-        if options.only not in f"{case.claim}, {case.truth}":
-            continue
-        seeds = range(options.first, options.first + options.seeds)
-        calls = (delayed(trials_used)(case, seed, options.confidence, detect=options.detect) for seed in seeds)
-        used = np.array(Parallel(n_jobs=options.jobs)(calls))
-        mean, error = used.mean(), used.std(ddof=1) / math.sqrt(len(used))
-        limit = -math.log1p(-options.confidence) / case.divergence
-        cells = [
-            case.claim,
-            case.truth,
-            f"{mean:,.0f}",
-            f"{error:,.0f}",
-            f"{limit:,.0f}",
-            f"{mean / limit:.{1 if options.markdown else 2}f}",
-        ]
-        print(f"| {' | '.join(cells)} |" if options.markdown else "  ".join(f"{c:>32s}" for c in cells), flush=True)
+def tables(options: argparse.Namespace) -> list[Table]:
+    limits = {case.claim + case.truth: -math.log1p(-options.confidence) / case.divergence for case in MISTAKES}
+
+    def limit(row: Case) -> float:
+        return limits["".join(row.cells)]
+
+    return [
+        Table(
+            headings=("claim", "truth"),
+            columns={
+                "mean trials": mean("trials", ",.0f"),
+                "standard error": of(
+                    "trials", lambda x: f"{x.std(ddof=1) / math.sqrt(len(x)) if len(x) > 1 else 0:,.0f}"
+                ),
+                "limit": lambda row, _: f"{limit(row):,.0f}",
+                "ratio": lambda row, outcomes: of("trials", lambda x: f"{x.mean() / limit(row):.2f}")(row, outcomes),
+            },
+            cases=[
+                Case(
+                    cells=(case.claim, case.truth),
+                    measure=partial(trials_used, case, options.confidence, options.detect),
+                    seeds=200,
+                )
+                for case in MISTAKES
+            ],
+        )
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, confidence=0.95, detect=False))

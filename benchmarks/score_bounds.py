@@ -1,7 +1,7 @@
 """Bounds from two lists of scores, beside textbook bounds, and how often they are wrong.
 
-    python benchmarks/score_bounds.py power [--draws 101] [--sizes 100 500 1000 5000] [--uneven] [--file FILE]
-    python benchmarks/score_bounds.py validity [--draws 1000] [--sizes 100 500] [--only NAME] [--file FILE]
+    python benchmarks/score_bounds.py --only power [--seeds 101] [--uneven]
+    python benchmarks/score_bounds.py --only validity [--seeds 1000] [--uneven]
 
 `power` prints medians of bounds of epsilon at delta = 1e-5 and 95 % confidence, from the same scores:
 
@@ -12,19 +12,21 @@
     half          one threshold, chosen with half of the scores, and Clopper-Pearson bounds with the other half
     published     the bound of Steinke, Nasr & Jagielski 2023 for one run, made exact, with m^0.75 guesses
 
-`validity` prints the share of bounds above the true epsilon or mu for claims that are exactly true.
+`validity` prints the share of bounds above the true epsilon or mu for claims that are exactly true.  Sides have the
+same size, or coins decide; with --uneven, 1,000 are left out and 100 or 20 included, whatever the size.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from audit_store import Store
+from measure import Case, Column, Outcome, Outcomes, Table, run
 from scipy.special import expit
 from scipy.stats import beta
 
@@ -37,6 +39,17 @@ from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.numerics import Array, bisect
 
 DELTA, LEVEL = 1e-5, 0.05
+BOUNDS = (
+    "independent",
+    "coins",
+    "number",
+    "thresholds",
+    "half",
+    "published",
+    "independent, mu",
+    "coins, mu",
+    "number, mu",
+)
 LINES = {"coins": "coins", "fixed": "number", "1000:100": "number", "1000:20": "number"}
 Law = Callable[[np.random.Generator, int, int], tuple[Array, Array]]  # scores of n0 and of n1
 
@@ -149,7 +162,7 @@ def bound(scores: tuple[Array, Array], line: str, seed: int) -> float:
     return rank_test(*scores, line, DELTA, seed).epsilon_lower(DELTA, significance=LEVEL)
 
 
-def power(n: int, name: str, design: str, seed: int) -> dict[str, float]:
+def power(n: int, name: str, design: str, seed: int) -> Outcome:
     scores = scores_of(SHIFTS[name], n, design, seed)
     found = {
         "independent": bound(scores, "independent", seed),
@@ -163,7 +176,7 @@ def power(n: int, name: str, design: str, seed: int) -> dict[str, float]:
     return found
 
 
-def validity(n: int, name: str, design: str, seed: int) -> dict[str, float]:
+def validity(n: int, name: str, design: str, seed: int) -> Outcome:
     """Return for each bound whether it exceeds the truth."""
     law, epsilon, mu = TRUE[name]
     scores, found = scores_of(law, n, design, seed), {}
@@ -176,28 +189,48 @@ def validity(n: int, name: str, design: str, seed: int) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("power", "validity"))
-    parser.add_argument("--draws", type=int)
-    parser.add_argument("--sizes", type=int, nargs="+")
-    parser.add_argument("--only", default="", help="part of the names of laws, such as gaussian")
-    parser.add_argument("--uneven", action="store_true", help="1,000 left out and 100 or 20 included, for one size")
-    parser.add_argument("--file", type=Path)
-    options = parser.parse_args()
-    measure, laws = (power, SHIFTS) if options.what == "power" else (validity, TRUE)
-    draws = options.draws or (101 if options.what == "power" else 1000)
-    store = Store(options.file)
-    for n in options.sizes or ((100, 500, 1000, 5000) if options.what == "power" else (100, 500)):
-        for name in (name for name in laws if options.only in name):
-            for design in ("1000:100", "1000:20") if options.uneven else ("fixed", "coins"):
-                make = partial(measure, n, name, design)
-                keys = {seed: f"{options.what} {n} {name} {design} {seed}" for seed in range(draws)}
-                rows = [store.row(key, partial(make, seed)) for seed, key in keys.items()]
-                middle = np.median if options.what == "power" else np.mean
-                each = "  ".join(f"{kind} {middle([row[kind] for row in rows]):.3f}" for kind in rows[0])
-                print(f"{n:5}  {name:14} {design:6} {each}", flush=True)
+def _cases(
+    measure: Callable[[int, str, str, int], Outcome],
+    laws: Iterable[str],
+    sizes: Iterable[int],
+    seeds: int,
+    uneven: bool,
+) -> list[Case]:
+    designs = ("1000:100", "1000:20") if uneven else ("fixed", "coins")
+    return [
+        Case(cells=(str(n), name, design), measure=partial(measure, n, name, design), seeds=seeds)
+        for n in sizes
+        for name in laws
+        for design in designs
+    ]
+
+
+def _each(middle: Callable[[Any], float]) -> dict[str, Column]:
+    """Return a column of each bound; bounds that do not exist for a case are left out."""
+
+    def column(name: str, _: Case, outcomes: Outcomes) -> str:
+        return f"{middle([one[name] for one in outcomes]):.3f}" if name in outcomes[0] else ""
+
+    return {name: partial(column, name) for name in BOUNDS}
+
+
+def tables(options: argparse.Namespace) -> list[Table]:
+    setting = ("size", "scores", "design")
+    return [
+        Table(
+            name="power",
+            headings=setting,
+            columns=_each(np.median),
+            cases=_cases(power, SHIFTS, (100, 500, 1000, 5000), 101, options.uneven),
+        ),
+        Table(
+            name="validity",
+            headings=setting,
+            columns=_each(np.mean),
+            cases=_cases(validity, TRUE, (100, 500), 1000, options.uneven),
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, uneven=False))

@@ -1,62 +1,59 @@
 """Audits subjects of several libraries: what each library claims, what the audit certifies, the verdict and the costs.
 
     python benchmarks/subjects.py [--only opendp] [--trials 2000] [--confidence 0.99999] [--write]
+    python benchmarks/subjects.py --only "redefined column" --trials 2000 --confidence 0.999
 
-A library that is not installed is left out.  `--write` replaces the tables of benchmarks/subjects.md between the marks of
-each library; the tables of other libraries stay.  If a library is left out and has no table, the reason is written.
-The certified number is a lower bound of epsilon at the claim's delta, with the stated confidence for each audit.
+A library that is not installed is left out.  `--write` replaces the tables of docs/libraries.md between the marks of
+each audited library; the tables of other libraries stay.  If a library is left out and has no table, the reason is
+written.  The certified number is a lower bound of epsilon at the claim's delta, with the stated confidence for each
+audit.
+
+The last table counts the runs after which generated pairs find a fault that only a special pair of datasets shows: the
+query of issue 2949 of OpenDP, audited with pairs from the schema of its data frame and from the largest number of
+groups of a user.  The same query without the fault is the control.  It needs the release of polars that OpenDP names.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import re
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib import metadata
-from pathlib import Path
 
-from dpaudit import ApproxDP, AuditResult, TradeoffFunction
+from measure import (
+    ROOT,
+    SECONDS,
+    Case,
+    Expected,
+    Outcome,
+    Repetitions,
+    Table,
+    between,
+    count,
+    markdown,
+    mean,
+    median,
+    run,
+    texts,
+)
+from subject_cases import LIBRARIES
+from subject_cases.opendp import redefined_column
+
+from dpaudit import ApproxDP, TradeoffFunction
 from dpaudit.claims import rounded
 from dpaudit.libraries import audit_subject
 from dpaudit.rounding import lower, number
 
-PAGE = Path(__file__).resolve().parent / "subjects.md"
-LIBRARIES = {
-    "opendp": "opendp",
-    "opendp_frames": "opendp",
-    "diffprivlib": "diffprivlib",
-    "pydp": "python-dp",
-    "smartnoise_sql": "smartnoise-sql",
-    "tumult": "tmlt.core",
-    "accounting": "dp-accounting",
-    "numpy": "numpy",
-}
-"""Distribution of each module in `subject_cases`."""
-
+PAGE = ROOT / "docs" / "libraries.md"
 _PROFILED = 1e-6  # delta at which claims other than (epsilon, delta)-DP are shown
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the table."""
-
-    name: str
-    claimed: str
-    certified: str
-    verdict: str
-    runs: int
-    seconds: float
-
-    def __str__(self) -> str:
-        return (
-            f"| {self.name} | {self.claimed} | {self.certified} | {self.verdict} | {self.runs:,} | {self.seconds:.1f} |"
-        )
-
-
-HEAD = "| subject | claimed | certified epsilon | verdict | runs | seconds |\n|---|---|---|---|---|---|"
+_COLUMNS = {
+    "claimed": texts("claimed"),
+    "certified epsilon": texts("certified"),
+    "verdict": texts("verdict"),
+    "runs": median("runs"),
+    "seconds": mean(SECONDS),
+}
 
 
 def delta_of(claim: TradeoffFunction) -> float:
@@ -66,76 +63,90 @@ def delta_of(claim: TradeoffFunction) -> float:
     return 0.0 if claim.epsilon(0.0) < float("inf") else _PROFILED
 
 
-def row(name: str, result: AuditResult, seconds: float) -> Row:
-    """Return the row of a result."""
+def audited(library: str, name: str, trials: int, confidence: float, seed: int) -> Outcome:
+    result = audit_subject(LIBRARIES[library][1]()[name](), trials=trials, confidence=confidence, seed=seed)
     delta = delta_of(result.claim)
-    certified = lower(result.epsilon_lower(delta))
-    return Row(
-        name,
-        rounded(result.claim.label),
-        f"{certified} of {number(float(result.claim.epsilon(delta)), 4)} at delta {delta:.3g}",
-        result.verdict.value,
-        result.trials_used,
-        seconds,
-    )
+    bound, claimed = lower(result.epsilon_lower(delta)), number(float(result.claim.epsilon(delta)), 4)
+    return {
+        "claimed": rounded(result.claim.label),
+        "certified": f"{bound} of {claimed} at delta {delta:.3g}",
+        "verdict": result.verdict.value,
+        "runs": result.trials_used,
+    }
 
 
-def rows(library: str, trials: int, confidence: float) -> Iterable[Row]:
-    """Audit the subjects of one library."""
-    for name, make in importlib.import_module(f"subject_cases.{library}").cases().items():
-        began = time.process_time()
-        result = audit_subject(make(), trials=trials, confidence=confidence, seed=0)
-        yield row(name, result, time.process_time() - began)
+def redefined(merged: bool, trials: int, confidence: float, seed: int) -> Outcome:
+    result = audit_subject(redefined_column(merged=merged), trials=trials, confidence=confidence, seed=seed)
+    pair = str(result.witness.pair) if result.witness is not None and result.violated else ""
+    return {"refuted": result.violated, "runs": result.trials_used, "pair": pair}
 
 
-def table(library: str, found: Iterable[Row], confidence: float) -> str:
-    """Return the text between the marks of a library."""
-    version = metadata.version(LIBRARIES[library])
-    body = "\n".join(map(str, found))
-    title = f"{LIBRARIES[library]} {version}, confidence {confidence:g} for each audit:"
-    return f"{title}\n\n{HEAD}\n{body}"
-
-
-def write(library: str, text: str, *, only_if_empty: bool = False) -> None:
-    """Replace the text between the marks of a library in benchmarks/subjects.md.
-
-    Args:
-        library: The library.
-        text: The new text.
-        only_if_empty: Whether a table between the marks stays.
-    """
-
-    def replaced(old: re.Match[str]) -> str:
-        if only_if_empty and HEAD in old[0]:
-            return old[0]
-        return f"<!-- {library} -->\n\n{text}\n\n<!-- end of {library} -->"
-
-    page = PAGE.read_text(encoding="utf-8")
-    mark = re.compile(rf"<!-- {library} -->.*?<!-- end of {library} -->", flags=re.S)
-    PAGE.write_text(mark.sub(replaced, page), encoding="utf-8")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=LIBRARIES, default=list(LIBRARIES))
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--confidence", type=float, default=0.99999)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    for library in options.only:
-        found = []
+def left_out() -> dict[str, str]:
+    """Return why libraries are left out."""
+    reasons = {}
+    for library, (_, cases) in LIBRARIES.items():
         try:
-            for one in rows(library, options.trials, options.confidence):
-                print(library, one, flush=True)
-                found.append(one)
+            cases()
         except ImportError as error:
-            print(f"{library}: left out ({error})", flush=True)
-            if options.write:
-                write(library, f"Not audited: {error}.", only_if_empty=True)
-            continue
-        if options.write:
-            write(library, table(library, found, options.confidence))
+            reasons[library] = str(error)
+    return reasons
+
+
+def tables(options: argparse.Namespace) -> list[Table]:
+    terms = (options.trials, options.confidence)
+    reasons = left_out()
+    print(*(f"{library}: left out ({reason})" for library, reason in reasons.items()), sep="\n", file=sys.stderr)
+    return [
+        *(
+            Table(
+                name=library,
+                headings=("subject",),
+                columns=_COLUMNS,
+                cases=[
+                    Case(
+                        cells=(name,),
+                        measure=partial(audited, library, name, *terms),
+                        stored_as=f"{library} {metadata.version(distribution)} {name}",
+                    )
+                    for name in cases()
+                ],
+            )
+            for library, (distribution, cases) in LIBRARIES.items()
+            if library not in reasons
+        ),
+        Table(
+            name="redefined column",
+            asked=True,
+            headings=("query",),
+            columns={"refuted": count("refuted"), "runs": median("runs"), "pair": texts("pair")},
+            cases=[
+                Expected(
+                    cells=("redefined" if merged else "unchanged",),
+                    measure=partial(redefined, merged, *terms),
+                    seeds=9 if merged else 1,
+                    right=lambda outcomes, merged=merged: all(one["refuted"] == merged for one in outcomes),
+                )
+                for merged in (True, False)
+            ],
+        ),
+    ]
+
+
+def write(all_tables: Sequence[Table], repetitions: Repetitions) -> None:
+    """Replace the text between the marks of each library that was audited."""
+    page = PAGE.read_text(encoding="utf-8")
+    for table in all_tables:
+        if table.name in LIBRARIES and all(map(repetitions.of, table.cases)):
+            distribution, confidence = LIBRARIES[table.name][0], repetitions.settings["confidence"]
+            rows = markdown(("subject", *_COLUMNS), [table.row(case, repetitions.of(case)) for case in table.cases])
+            title = f"{distribution} {metadata.version(distribution)}, confidence {confidence:g} for each audit:"
+            page = between(f"<!-- {table.name} -->", f"<!-- end of {table.name} -->", f"{title}\n\n{rows}", page)
+    for library, reason in left_out().items():
+        begin, end = f"<!-- {library} -->", f"<!-- end of {library} -->"
+        if "| subject |" not in page.partition(begin)[2].partition(end)[0]:
+            page = between(begin, end, f"Not audited: {reason}.", page)
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, write=write, whole=False, trials=2000, confidence=0.99999))

@@ -1,19 +1,17 @@
 """Measure sweeps: false alarms, faults that are found without being told where, and a release.
 
-    python benchmarks/sweeps.py promise [--sweeps 40] [--time 180] [--cells 60]
-    python benchmarks/sweeps.py bugs [--time 1800] [--only TEXT]
-    python benchmarks/sweeps.py release opendp==0.16.0 [--time 1800]
-    python benchmarks/sweeps.py jobs opendp [--time 60] [--only 'make_laplace*']
+    python benchmarks/sweeps.py [--seeds 40] [--time 180] [--cells 60]
+    python benchmarks/sweeps.py --only bugs [--time 1800] --jobs 1
+    python benchmarks/sweeps.py --only "at once" [--time 60] --jobs 1
 
-`promise` sweeps a simulated library of 60 correct mechanisms at confidence 0.95, and counts the sweeps that report a
-violation.  The guarantee allows 5 % of them.  The part needs python-dp, whose module it replaces.
+promise: a simulated library of 60 correct mechanisms is swept at confidence 0.95, and sweeps that report a violation
+are counted.  The guarantee allows 5 % of them.  The part needs python-dp, whose module it replaces.
 
-`bugs` sweeps the releases of the gallery's violations, and says for each whether the sweep refutes an entry that
-runs the constructor with the fault.
-`release` sweeps one release.  The last two parts build environments, and print what was refuted.  A finding that is not
-public must be reported to the authors of the library first (see CONTRIBUTING.md).
+bugs: the releases of the gallery's violations are swept.  A fault is found if the sweep refutes an entry that runs the
+constructor with the fault.  Environments are built, and what was refuted is printed.  A finding that is not public must
+be reported to the authors of the library first (see CONTRIBUTING.md).
 
-`jobs` makes the same sweep with one cell and with two cells at once, and counts cells, rounds and runs.
+at once: the same sweep is made with one cell and with two cells at once.
 """
 
 from __future__ import annotations
@@ -21,16 +19,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from measure import Case, Expected, Outcome, Table, median, rate, run, texts
 from sweep_cases import correct
 
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.prepare_run import NotReady, prepare_folder
+from dpaudit.cli.prepare_run import prepare_folder
 from dpaudit.cli.sweep_cells import Sweeping
-from dpaudit.config import ConfigError
 from dpaudit.config.sweeps import planned_sweep
 from dpaudit.result.command_outcomes import CellState, Sweep
 from dpaudit_reports import sweep_report
@@ -76,92 +73,98 @@ def swept(
     return sweeping.outcome
 
 
-def promise(sweeps: int, seconds: float, cells: int) -> int:
-    """Count the sweeps of correct mechanisms that report a violation; return the exit code."""
+def promise(seconds: float, cells: int, seed: int) -> Outcome:
+    """Sweep correct mechanisms."""
     correct.install()
     names = [cell.title for cell in planned_sweep(str(CATALOGUE), [], [], None).cells]
     chosen = names[:: max(1, len(names) // cells)][:cells]
-    false = 0
-    for number in range(1, sweeps + 1):
-        began = time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            found = swept(str(CATALOGUE), seconds, Path(folder), confidence=0.95, only=chosen)
-        bad = found.of(CellState.VIOLATION)
-        false += bool(bad)
-        rounds, runs = (sum(getattr(cell, what) for cell in found.cells) for what in ("rounds", "trials"))
-        print(
-            f"sweep {number} of {sweeps}: {len(found.cells)} cells, {len(bad)} refuted, {rounds} rounds, {runs:,} runs "
-            f"per dataset, {time.perf_counter() - began:.0f} s; so far {false} sweeps with a violation",
-            flush=True,
-        )
-        for cell in bad:
-            print(f"    {refuted_words(cell)}", flush=True)
-    print(f"{false} of {sweeps} sweeps of {len(chosen)} correct mechanisms reported a violation; 5 % are allowed")
-    return int(false > 0.05 * sweeps)
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = swept(str(CATALOGUE), seconds, Path(folder), confidence=0.95, only=chosen)
+    bad = sweep.of(CellState.VIOLATION)
+    return {"false alarm": bool(bad), "refuted": "; ".join(map(refuted_words, bad)), **_work(sweep)}
 
 
-def bugs(seconds: float, only: str) -> int:
-    """Sweep the releases of the gallery's violations; return the exit code."""
-    wanted = {name: place for name, place in BUGS.items() if only in name}
-    found: dict[str, Sweep] = {}
-    for library in dict.fromkeys(library for library, *_ in wanted.values()):
-        try:
-            found[library] = release(library, seconds)
-        except (NotReady, ConfigError) as error:
-            print(f"{library}: {error}", flush=True)
-    seen = 0
-    for name, (library, *entries) in wanted.items():
-        cells = [cell for cell in found[library].cells if cell.constructor in entries] if library in found else []
-        refuted = [cell for cell in cells if cell.state is CellState.VIOLATION]
-        seen += bool(refuted)
-        why = refuted_words(refuted[0]) if refuted else next((cell.reason for cell in cells if cell.reason), "")
-        print(f"{name}: {'found' if refuted else 'NOT FOUND'} in {len(cells)} cells; {why[:200]}", flush=True)
-    print(f"{seen} of {len(wanted)} faults were found")
-    return int(seen < len(wanted))
+def _work(sweep: Sweep) -> Outcome:
+    reached = len(sweep.cells) - len(sweep.of(CellState.NOT_AUDITED))
+    rounds, trials = (sum(getattr(cell, what) for cell in sweep.cells) for what in ("rounds", "trials"))
+    return {"cells": f"{reached} of {len(sweep.cells)}", "rounds": rounds, "runs": trials}
+
+
+def bugs(library: str, seconds: float, seed: int) -> Outcome:
+    """Sweep an affected release; return the faults that it finds, and those that it misses."""
+    sweep = release(library, seconds)
+    outcome: Outcome = {"found": [], "missed": []}
+    for name, (affected, *entries) in BUGS.items():
+        if affected == library:
+            cells = [cell for cell in sweep.cells if cell.constructor in entries]
+            refuted = [refuted_words(cell) for cell in cells if cell.state is CellState.VIOLATION]
+            outcome["found" if refuted else "missed"].append(f"{name} {refuted[0][:200] if refuted else ''}".strip())
+    return outcome
 
 
 def release(library: str, seconds: float) -> Sweep:
     """Sweep one release, and print the table."""
     folder = Path(tempfile.mkdtemp(prefix="dpaudit-sweep-"))
-    found = swept(library, seconds, folder, jobs=2)
-    print(f"{counts(found)}  Results: {folder}", flush=True)
-    print(document_text(sweep_report(found), Screen(width=100)), flush=True)
-    return found
+    sweep = swept(library, seconds, folder, jobs=2)
+    print(f"{counts(sweep)}  Results: {folder}", flush=True)
+    print(document_text(sweep_report(sweep), Screen(width=100)), flush=True)
+    return sweep
 
 
-def jobs(library: str, seconds: float, only: str) -> None:
-    """Count what a sweep reaches with one cell and with two cells at once."""
-    for number in (1, 2):
-        began = time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            found = swept(library, seconds, Path(folder), only=[only], jobs=number)
-        rounds, runs = (sum(getattr(cell, what) for cell in found.cells) for what in ("rounds", "trials"))
-        reached = len(found.cells) - len(found.of(CellState.NOT_AUDITED))
-        print(
-            f"{number} at once: {reached} of {len(found.cells)} cells, {rounds} rounds, {runs:,} runs per dataset, "
-            f"{time.perf_counter() - began:.0f} s",
-            flush=True,
-        )
+def at_once(library: str, only: str, number: int, seconds: float, seed: int) -> Outcome:
+    """Sweep with several cells at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _work(swept(library, seconds, Path(folder), only=[only], jobs=number))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("promise", "bugs", "release", "jobs"))
-    parser.add_argument("library", nargs="?", default="opendp", help="for release: LIBRARY or LIBRARY==VERSION")
-    parser.add_argument("--sweeps", type=int, default=40)
-    parser.add_argument("--cells", type=int, default=60)
-    parser.add_argument("--time", type=float, help="seconds of each sweep")
-    parser.add_argument("--only", default="", help="for bugs: text in the names of audits; for jobs: a pattern")
-    given = parser.parse_args()
-    if given.part == "promise":
-        sys.exit(promise(given.sweeps, given.time or 180.0, given.cells))
-    if given.part == "bugs":
-        sys.exit(bugs(given.time or 1800.0, given.only))
-    if given.part == "jobs":
-        jobs(given.library, given.time or 60.0, given.only or "make_laplace*")
-        return
-    release(given.library, given.time or 1800.0)
+def tables(options: argparse.Namespace) -> list[Table]:
+    work = {"cells": texts("cells"), "rounds": median("rounds"), "runs per dataset": median("runs")}
+    return [
+        Table(
+            name="promise",
+            headings=("mechanisms",),
+            columns={"sweeps with a violation": rate("false alarm"), "refuted": texts("refuted"), **work},
+            cases=[
+                Expected(
+                    cells=(f"{options.cells} correct mechanisms",),
+                    measure=partial(promise, options.time or 180.0, options.cells),
+                    seeds=40,
+                    right=lambda outcomes: sum(one["false alarm"] for one in outcomes) <= 0.05 * len(outcomes),
+                )
+            ],
+        ),
+        Table(
+            name="bugs",
+            asked=True,
+            headings=("release",),
+            columns={
+                each: lambda _, outcomes, each=each: "; ".join(name for one in outcomes for name in one[each])
+                for each in ("found", "missed")
+            },
+            cases=[
+                Expected(
+                    cells=(library,),
+                    measure=partial(bugs, library, options.time or 1800.0),
+                    right=lambda outcomes: not any(one["missed"] for one in outcomes),
+                )
+                for library in dict.fromkeys(library for library, *_ in BUGS.values())
+            ],
+        ),
+        Table(
+            name="at once",
+            asked=True,
+            headings=("library", "entries", "cells at once"),
+            columns=work,
+            cases=[
+                Case(
+                    cells=("opendp", "make_laplace*", str(number)),
+                    measure=partial(at_once, "opendp", "make_laplace*", number, options.time or 60.0),
+                )
+                for number in (1, 2)
+            ],
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, time=0.0, cells=60))

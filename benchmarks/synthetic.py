@@ -1,121 +1,130 @@
-"""Generators of synthetic tables: fits until mistakes are found, false alarms about right ones, and time of attacks.
+"""Generators of synthetic tables: fits until mistakes are found, and false alarms about right ones.
 
-    python benchmarks/synthetic.py [broken] [validity] [time] [--seeds 10] [--first 0] [--store FILE] [--only NAME]
+    python benchmarks/synthetic.py [--seeds N] [--only broken | validity | libraries | certified]
 
 - broken: runs per dataset until an audit of tiny tables, which are made from the schema alone, refutes each wrong
-  builtin generator, at 95 %, with at most 300.  All pairs share these runs.
-- validity: the share of audits that refute the claim of each right builtin generator, at 95 %, with --trials runs per
-  dataset; use --seeds 200.  Each generator has exactly the privacy of its claim, or less than that only by
-  post-processing, so each is audited twice: its tables, and its noisy counts (`white_box`).  The result of each audit
-  is saved in the store, so that an interrupted command can be resumed.
-- time: processor time of the attacks for tables of 1,000 rows and 30 columns, as a share of a mechanism of 100 ms.
+  builtin generator, at 95 %, with at most 300.  All pairs share these runs, and a run on either dataset is one fit.
+- validity: audits that refute the claim of each right builtin generator, at 95 %, with --trials runs per dataset.  Each
+  generator has exactly the privacy of its claim, or less than that only by post-processing, so each is audited twice:
+  its tables, and its noisy counts (`white_box`).
+- libraries: the released generators that configs/synthetic names; this makes the table of docs/synthetic-data.md.  Each
+  audit has its own confidence, which its config states, and must end as its config expects.  Missing environments are
+  built first.
+- certified: epsilon of PATE-GAN with --models models at 90 % confidence and delta = 1e-5, as Ganev, Annamalai & De
+  Cristofaro 2024 (arXiv:2406.13985) did with 2,000 models.
+
+The published fits are those of one audit: N_REPS of Annamalai et al. (arXiv:2405.10994) and n_pgs of Ganev et al.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import time
-from functools import partial
-from pathlib import Path
-from typing import Any
+import sys
+from dataclasses import replace
+from functools import cache, partial
 
-import numpy as np
-from audit_store import Row, Store
+from measure import ROOT, SECONDS, Case, Expected, Outcome, Outcomes, Table, count, mean, median, rate, run, spread
 
-from dpaudit import Pair, audit
+from dpaudit import audit
 from dpaudit.catalogue import BUILTIN
+from dpaudit.config import PlannedAudit, read_configs
 from dpaudit.pairs.search import SearchPairs
 
 CONFIDENCE = 0.95
-FITS = 300  # a run on either dataset is one fit; audits that need more fits are counted
-_MECHANISM_SECONDS = 0.1  # time of a mechanism to which the time of the attacks is compared
-_ROWS, _COLUMNS = 1_000, 30
+PATEGAN = "synthcity-0.2.12-pategan"
+PUBLISHED = {"datasynthesizer": 10_000, "dpart": 10_000, "pategan": 2_000}
 
 
-def generators(private: bool, only: str) -> list[str]:
-    names = [name for name in BUILTIN if name.startswith("synthetic_") and only in name]
-    return [name for name in names if BUILTIN[name]().private == private]
-
-
-def broken(seeds: range, only: str) -> None:
-    for name in generators(False, only):
-        mechanism, used, missed, began = BUILTIN[name](), [], 0, time.process_time()
-        for seed in seeds:
-            pairs = list(SearchPairs(**mechanism.inputs))
-            result = audit(mechanism, mechanism.claim, pairs, trials=300, confidence=CONFIDENCE, seed=seed)
-            used.append(result.trials_used)
-            missed += not result.violated
-        seconds = (time.process_time() - began) / len(seeds)
-        spread = f"median {np.median(used):,.0f}, {min(used):,} to {max(used):,} runs per dataset"
-        late = sum(2 * runs > FITS for runs in used)
-        print(
-            f"{name}: {spread}, {late} of {len(used)} above {FITS} fits, {missed} missed, {seconds:.1f} s each",
-            flush=True,
-        )
-
-
-def right(name: str, white_box: bool, trials: int, seed: int) -> Row:
-    """Audit a right generator on all tiny tables together."""
-    mechanism, began = BUILTIN[name](white_box=white_box), time.process_time()
+def generator(name: str, white_box: bool, trials: int, seed: int) -> Outcome:
+    """Audit a builtin generator on all tiny tables together."""
+    mechanism = BUILTIN[name](white_box=True) if white_box else BUILTIN[name]()
     pairs = list(SearchPairs(**mechanism.inputs))
     result = audit(mechanism, mechanism.claim, pairs, trials=trials, confidence=CONFIDENCE, seed=seed)
-    return {"refuted": float(result.violated), "seconds": time.process_time() - began}
+    return {"refuted": result.violated, "missed": not result.violated, "fits": 2 * result.trials_used}
 
 
-def validity(seeds: range, only: str, trials: int, store: Store) -> None:
-    allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(seeds))
-    for name in generators(True, only):
-        for white_box in (False, True):
-            what = "noisy counts" if white_box else "tables"
-            key = f"validity {name} {what} {trials}"
-            rows = [store.row(f"{key} {seed}", partial(right, name, white_box, trials, seed)) for seed in seeds]
-            refuted, seconds = (np.mean([row[column] for row in rows]) for column in ("refuted", "seconds"))
-            print(
-                f"{name}, {what}: refuted {refuted:.3f} of {len(rows)} audits of {trials:,} runs, allowed "
-                f"{allowed:.3f}, {seconds:.1f} s each",
-                flush=True,
-            )
+@cache
+def libraries() -> dict[str, PlannedAudit]:
+    planned = read_configs([ROOT / "configs" / "synthetic"])
+    return {one.config.name: one for one in planned if one.config.mechanism.requires}
 
 
-def table(rows: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return a table of 15 columns of categories and 15 columns of numbers, whose law does not depend on the data."""
-    labels = {f"c{j}": rng.choice(["a", "b", "c"], rows) for j in range(_COLUMNS // 2)}
-    return {**labels, **{f"n{j}": rng.normal(size=rows) for j in range(_COLUMNS - len(labels))}}
+def of_library(name: str, seed: int) -> Outcome:
+    planned = libraries()[name]
+    mechanism, claim = planned.load()
+    result = audit(mechanism, claim, planned.pairs, **replace(planned.settings, seed=seed).keywords)
+    return {"refuted": result.violated, "fits": 2 * result.trials_used}
 
 
-def seconds_of_attacks(trials: int) -> None:
-    row = {name: column[0].item() for name, column in table(1, np.random.default_rng(0)).items()}
-    pair = Pair([row] * 4, [row] * 5, "add_remove")
-    began = time.process_time()
-    for seed in range(20):
-        table(_ROWS, np.random.default_rng(seed))
-    own = (time.process_time() - began) / 20
-    audit(lambda dataset, rng: table(_ROWS, rng), "pure(epsilon=1)", pair, trials=20, seed=0)  # loads all libraries
-    began = time.process_time()
-    result = audit(lambda dataset, rng: table(_ROWS, rng), "pure(epsilon=1)", pair, trials=trials, seed=1)
-    each = (time.process_time() - began) / (2 * result.trials_used) - own
-    share = each / _MECHANISM_SECONDS
-    print(f"{_ROWS:,} rows, {_COLUMNS} columns: {1000 * each:.1f} ms per run, {share:.0%} of a mechanism of 100 ms")
+def _fits(_: object, outcomes: Outcomes) -> str:
+    refuted = [outcome for outcome in outcomes if outcome["refuted"]]
+    return spread("fits")(None, refuted) if refuted else f"none in {outcomes[0]['fits']:,}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["broken"], choices=["broken", "validity", "time"])
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--trials", type=int, default=2000, help="maximum number of runs per dataset of `validity`")
-    parser.add_argument("--only", default="", help="part of the name of a generator")
-    parser.add_argument("--store", type=Path, help="a file of finished audits of `validity`, to go on with")
-    options: Any = parser.parse_args()
-    seeds = range(options.first, options.first + options.seeds)
-    if "broken" in options.parts:
-        broken(seeds, options.only)
-    if "validity" in options.parts:
-        validity(seeds, options.only, options.trials, Store(options.store))
-    if "time" in options.parts:
-        seconds_of_attacks(200)
+def certified(models: int, seed: int) -> Outcome:
+    """Return the bound on epsilon of PATE-GAN that a fixed number of models certifies."""
+    planned = libraries()[PATEGAN]
+    mechanism, claim = planned.load()
+    result = audit(mechanism, claim, planned.pairs, method="fixed", trials=models // 2, confidence=0.9, seed=seed)
+    return {"epsilon": result.epsilon_lower(1e-5)}
+
+
+def _library(name: str, expected: str) -> Expected:
+    published = [fits for words, fits in PUBLISHED.items() if words in name and expected == "violation"]
+    return Expected(
+        cells=(name, expected, f"{published[0]:,}" if published else "–"),
+        measure=partial(of_library, name),
+        seeds=5,
+        right=lambda outcomes: all(one["refuted"] == (expected == "violation") for one in outcomes),
+    )
+
+
+def tables(options: argparse.Namespace) -> list[Table]:
+    names = {name: BUILTIN[name]().private for name in BUILTIN if name.startswith("synthetic_")}
+    seconds = {"s": mean(SECONDS)}
+    return [
+        Table(
+            name="broken",
+            headings=("generator",),
+            columns={"fits": spread("fits"), "missed": count("missed"), **seconds},
+            cases=[
+                Case(cells=(name,), measure=partial(generator, name, False, 300), seeds=10)
+                for name, private in names.items()
+                if not private
+            ],
+        ),
+        Table(
+            name="validity",
+            asked=True,
+            headings=("generator", "outputs"),
+            columns={"refuted": rate("refuted"), **seconds},
+            cases=[
+                Case(
+                    cells=(name, "noisy counts" if white_box else "tables"),
+                    measure=partial(generator, name, white_box, options.trials),
+                    seeds=200,
+                )
+                for name, private in names.items()
+                if private
+                for white_box in (False, True)
+            ],
+        ),
+        Table(
+            name="libraries",
+            asked=True,
+            headings=("audit", "expected", "published fits"),
+            columns={"refuted": count("refuted"), "fits until refuted": _fits, **seconds},
+            cases=[_library(name, str(planned.config.expect)) for name, planned in libraries().items()],
+        ),
+        Table(
+            name="certified",
+            asked=True,
+            headings=("audit", "models"),
+            columns={"epsilon at least": median("epsilon", ".2f"), **seconds},
+            cases=[Case(cells=(PATEGAN, f"{options.models:,}"), measure=partial(certified, options.models))],
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, tables, trials=2000, models=800))

@@ -199,14 +199,8 @@ def _resumed(method: str, folder: Path) -> Found:
     }
 
 
-_STORES = {
-    "sequential": partial(_resumed, "sequential"),
-    "fixed": partial(_resumed, "fixed"),
-}
-_PROGRAMS = {
-    "sequential": partial(_program, "sequential"),
-    "fixed": partial(_program, "fixed"),
-}
+_STORES = {"sequential": partial(_resumed, "sequential"), "fixed": partial(_resumed, "fixed")}
+_PROGRAMS = {"sequential": partial(_program, "sequential"), "fixed": partial(_program, "fixed")}
 
 FAMILIES = [
     *family("audit", _METHODS),

@@ -94,12 +94,7 @@ MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         for name in BUILTIN
         if name.startswith("synthetic_")
     },
-    "geometric_by_trials": (
-        "pure(epsilon=1)",
-        "pure(epsilon=0.5)",
-        {"most": 10},
-        {**_BIT, "bounds": [0, 10]},
-    ),
+    "geometric_by_trials": ("pure(epsilon=1)", "pure(epsilon=0.5)", {"most": 10}, {**_BIT, "bounds": [0, 10]}),
 }
 _RIGHT = {
     *("gaussian", "laplace", "geometric", "discrete_gaussian", "snapping", "truncated_geometric", "laplace_parallel"),

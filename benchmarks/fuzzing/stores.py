@@ -16,10 +16,7 @@ from .target import Target, Wrong
 
 _IDENTITY = {"mechanism": "fuzzed", "seed": "0"}
 _PIECE = 8  # number of trials in each block
-_COLUMNS = {
-    "about": ("name", "value"),
-    "blocks": ("number", "pair", "start", "stop", "digest", "outputs", "effects"),
-}
+_COLUMNS = {"about": ("name", "value"), "blocks": ("number", "pair", "start", "stop", "digest", "outputs", "effects")}
 _STATEMENTS = [
     "DELETE FROM {table} WHERE rowid = {row}",
     "UPDATE {table} SET {column} = NULL WHERE rowid = {row}",

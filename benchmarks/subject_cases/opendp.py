@@ -1,4 +1,7 @@
-"""Measurements of OpenDP: constructors with types, and chains as users build them."""
+"""Measurements of OpenDP: constructors with types, chains as users build them, and queries of data frames.
+
+Queries of data frames need the release of polars that OpenDP names.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,7 @@ from dpaudit.libraries import Subject, opendp
 
 
 def cases() -> dict[str, Callable[[], Subject]]:
-    """Return a function that makes the subject, for each measurement.
-
-    Raises:
-        ImportError: If OpenDP is not installed.
-    """
+    """Return a function that makes the subject, for each measurement."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # opendp.prelude warns about optional packages
         import opendp.prelude as dp
@@ -183,3 +182,84 @@ def _converted(dp: Any) -> Iterator[Made]:
     yield "make_zCDP_to_approxDP", lambda: dp.c.make_zCDP_to_approxDP(gaussian()), {}
     yield "make_fix_delta", lambda: dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian()), 1e-6), {}
     yield "make_approximate", lambda: dp.c.make_approximate(gaussian()), {}
+
+
+# --- Data frames
+
+
+def frames() -> dict[str, Callable[[], Subject]]:
+    """Return a function that makes the subject, for each query."""
+    made = _with_polars(_queries)
+    return {name: functools.partial(opendp.subject, measurement) for name, measurement in made.items()}
+
+
+def _with_polars(make: Callable[[Any, Any], Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # opendp.prelude warns about optional packages
+        import opendp.prelude as dp
+        import polars as pl
+
+        dp.enable_features("contrib", "honest-but-curious")
+        try:
+            return make(dp, pl)
+        except dp.OpenDPException as error:
+            raise ImportError(f"OpenDP does not accept polars {pl.__version__}: {error}") from None
+
+
+def _queries(dp: Any, pl: Any) -> dict[str, Any]:
+    columns = {"user": "i32", "region": "String", "amount": "f64"}
+    domain = dp.lazyframe_domain([dp.series_domain(name, dp.atom_domain(T=kind)) for name, kind in columns.items()])
+    empty = pl.LazyFrame(schema={"user": pl.Int32, "region": pl.String, "amount": pl.Float64})
+    public = dp.with_margin(domain, dp.polars.Margin(by=["region"], invariant="keys"))
+    few = dp.with_margin(domain, dp.polars.Margin(by=["region"], max_groups=10))
+    short = dp.with_margin(domain, dp.polars.Margin(by=[], max_length=100))
+    rows, users = dp.symmetric_distance(), dp.symmetric_id_distance(pl.col("user"))
+    pure, zcdp = dp.max_divergence(), dp.zero_concentrated_divergence()
+    count, grouped = dp.len(scale=2.0), empty.group_by("region")
+    first_rows = empty.filter(pl.int_range(pl.len()).over("user") < 2)
+    total = pl.col("amount").fill_nan(0.0).fill_null(0.0).dp.sum((0.0, 10.0), scale=10.0)
+    make = dp.m.make_private_lazyframe
+    return {
+        "number of rows": make(domain, rows, pure, empty.select(count)),
+        "number of rows of each public group": make(public, rows, pure, grouped.agg(count)),
+        "number of rows of each group above 20": make(
+            few, rows, dp.approximate(pure), grouped.agg(count), threshold=20
+        ),
+        "sum": make(short, rows, pure, empty.select(total)),
+        "number of rows, two of each user": make(domain, users, zcdp, first_rows.select(count)),
+    }
+
+
+GROUPS = 100  # the query keeps one row of each user in each of at most this number of groups
+SCALE = 10.0
+
+
+def redefined_column(*, merged: bool) -> Subject:
+    """Return a query that redefines the column by which it truncated the rows of each user, with generated pairs.
+
+    The bounds of the truncation outlive the redefinition: https://github.com/opendp/opendp/issues/2949, reported by D.
+    Desfontaines (TedTed).  The pairs come from the schema and from the largest number of groups.
+
+    Args:
+        merged: Whether the query redefines the column of groups.
+
+    Raises:
+        ImportError: If OpenDP or polars is not installed, or if OpenDP does not accept the release of polars.
+    """
+    return opendp.subject(_with_polars(functools.partial(_redefined, merged=merged)), groups=GROUPS)
+
+
+def _redefined(dp: Any, pl: Any, *, merged: bool) -> Any:
+    rows = pl.LazyFrame(schema={"user": pl.Int64, "group": pl.Int64})
+    rows = rows.filter(pl.int_range(pl.len()).over("user", "group") < 1)
+    rows = rows.filter(pl.struct("group").rank("dense").over("user") < GROUPS + 1)
+    if merged:
+        rows = rows.with_columns(group=pl.lit(0, dtype=pl.Int64))
+    counts = rows.group_by("group").agg(dp.len(scale=1.0))
+    return dp.m.make_private_lazyframe(
+        dp.lazyframe_domain([dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("user", "group")]),
+        dp.symmetric_id_distance(identifier=pl.col("user")),
+        dp.zero_concentrated_divergence(),
+        pl.LazyFrame({"group": [0]}).join(counts, on="group", how="left"),
+        global_scale=SCALE,
+    )

@@ -1,1 +1,1 @@
-"""A simulated library for `benchmarks/sweeps.py`: 60 mechanisms that keep their claims exactly, and a catalogue."""
+"""A simulated library of mechanisms that keep their claims exactly, and its catalogue."""
