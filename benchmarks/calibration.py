@@ -1,4 +1,4 @@
-"""Count how often the statements of dpaudit are false: the section "Calibration" of benchmarks/calibration.md.
+"""Count how often the statements of dpaudit are false: benchmarks/calibration.md.
 
     python benchmarks/calibration.py [--seeds N | --minutes M] [--only TEXT ...] [--jobs 2] [--store FILE] [--write]
 
@@ -7,8 +7,8 @@ claim that is exactly true.  The rows are in the modules of `calibration_cases`.
 event occurred, and how often it may occur.  An event with the stated probability is beyond its limit with probability
 at most 0.135 %, which corresponds to three standard errors of a normal law.
 
---write puts the counts into benchmarks/calibration.json, and the tables into docs/statistics.md.  All finished audits
-in the store count, from the first seed to the first missing seed.  `--seeds 0 --write` makes no audits.
+--write puts the counts into benchmarks/calibration.json, and the tables into benchmarks/calibration.md.  All finished
+audits in the store count, from the first seed to the first missing seed.  `--seeds 0 --write` makes no audits.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from calibration_cases import Row, attacks, claims, short, sizes, stated
-from measure import ROOT, SECONDS, Limit, Outcomes, Repetitions, Table, between, markdown, mean, run
+from measure import BENCHMARKS, SECONDS, Limit, Outcomes, Repetitions, Table, between, markdown, mean, run
 
 RESULTS = Path(__file__).with_suffix(".json")
-PAGE = ROOT / "docs" / "statistics.md"
+PAGE = BENCHMARKS / "calibration.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,13 @@ def _table(part: str, rows: Sequence[Row]) -> Table:
         return column(summary(part, row, outcomes))
 
     each = {heading: partial(shown, column) for heading, column in columns(part).items()}
-    return Table(name=part, headings=PARTS[part].cells, columns={**each, "s": mean(SECONDS, ".2f")}, cases=rows)
+    return Table(
+        name=part,
+        headings=PARTS[part].cells,
+        columns={**each, "s": mean(SECONDS, ".2f")},
+        cases=rows,
+        written=PARTS[part].on_page,
+    )
 
 
 def page_with(results: Mapping[str, Any], page: str) -> str:

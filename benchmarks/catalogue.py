@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -134,16 +135,18 @@ def planted_leak(kind: str, audits: int, seed: int) -> Outcome:
     return {"after": after, "refuted": f"{refutations(kind, audits, 600)} of {audits}"}
 
 
+def _chosen(choose: Callable[[Any], Any], values: Any) -> str:
+    return lower_as(float(choose(values)), ".4f")
+
+
 def tables(options: argparse.Namespace) -> list[Table]:
     sys.path.append(str(ROOT))
     from tests.outputs.leaks import LEAKS
 
     rows = [*(_row(name, options) for name in BUILTIN), _row("truncated_geometric", options, "pure(epsilon=0.1)")]
     order = (*ALLOWED, "right")
-    bounds = {
-        name: of("epsilon", lambda x, choose=choose: lower_as(float(choose(x)), ".4f"))
-        for name, choose in (("median", np.median), ("least", np.min), ("largest", np.max))
-    }
+    choices: dict[str, Callable[[Any], Any]] = {"median": np.median, "least": np.min, "largest": np.max}
+    bounds = {name: of("epsilon", partial(_chosen, choose)) for name, choose in choices.items()}
     return [
         Table(
             name="catalogue",

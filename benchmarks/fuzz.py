@@ -30,11 +30,9 @@ from types import FrameType
 
 import numpy as np
 from fuzzing.commands import CommandLine, Terminal
-from fuzzing.readers import Config, Result, Stream
-from fuzzing.score_files import Csv, JsonLines, Npz
+from fuzzing.files import CatalogueFile, Config, Csv, JsonLines, Npz, Result, Stream
+from fuzzing.mutations import Target
 from fuzzing.stores import StoreFile
-from fuzzing.sweeps import CatalogueFile
-from fuzzing.target import Target
 
 _KINDS: list[type[Target]] = [
     Config, Result, Stream, StoreFile, CatalogueFile, Csv, JsonLines, Npz, CommandLine, Terminal,

@@ -35,7 +35,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from measure import ROOT, SECONDS, Expected, Outcome, Outcomes, Table, count, mean, run, texts
+from measure import ROOT, SECONDS, Expected, Outcome, Outcomes, Table, all_have, count, mean, run, texts
 
 from dpaudit import AuditResult, audit
 from dpaudit.config import PlannedAudit, read_configs
@@ -134,7 +134,7 @@ def as_expected(name: str, outcomes: Outcomes) -> bool:
     runs = [outcome["runs"] for outcome in outcomes if outcome["refuted"]]
     if str(_planned()[name].config.expect) != "violation":
         return not runs
-    return sum(each <= FACTOR * SEEN[name] for each in runs) >= SHARE * len(outcomes)
+    return bool(sum(each <= FACTOR * SEEN[name] for each in runs) >= SHARE * len(outcomes))
 
 
 def _span(_: object, outcomes: Outcomes) -> str:
@@ -184,7 +184,7 @@ def script_refutes(result: AuditResult, planned: PlannedAudit) -> tuple[bool, fl
             shutil.copy(file, folder)
         (Path(folder) / "reproduce.py").write_text(script.text, encoding="utf-8")
         began = sum(os.times()[2:4])
-        command, variables = [found.python, "reproduce.py"], _without_dpaudit()
+        command, variables = [str(found.python), "reproduce.py"], _without_dpaudit()
         done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
         seconds = sum(os.times()[2:4]) - began
     if done.returncode:
@@ -221,7 +221,7 @@ def tables(options: argparse.Namespace) -> list[Table]:
                 Expected(
                     cells=(name, search[-1]),
                     measure=partial(bisected, name),
-                    right=lambda outcomes, control=search[-1]: all(one["named"] == control for one in outcomes),
+                    right=partial(all_have, "named", search[-1]),
                 )
                 for name, search in SEARCHES.items()
             ],
@@ -235,7 +235,7 @@ def tables(options: argparse.Namespace) -> list[Table]:
                 Expected(
                     cells=(name, control),
                     measure=partial(reproduced, name, control),
-                    right=lambda outcomes: all(one["right"] for one in outcomes),
+                    right=partial(all_have, "right", True),
                 )
                 for name, control in CONTROLS.items()
             ],

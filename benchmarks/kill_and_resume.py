@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Expected, Outcome, Table, count, run
+from measure import Expected, Outcome, Table, all_have, count, run
 
 _MILLISECONDS = 5
 _CONFIG = """
@@ -211,10 +211,7 @@ def tables(folder: Path, options: argparse.Namespace) -> list[Table]:
     alone = Alone(folder, 0.0, {}) if options.list else left_alone(folder, options.seconds)
     cases = [
         Expected(
-            cells=(kind,),
-            measure=partial(disturbed, kind, alone),
-            seeds=20,
-            right=lambda outcomes: all(outcome["same"] for outcome in outcomes),
+            cells=(kind,), measure=partial(disturbed, kind, alone), seeds=20, right=partial(all_have, "same", True)
         )
         for kind in DISTURBANCES
     ]

@@ -87,6 +87,7 @@ class Table:
     cases: Sequence[Any]
     name: str = ""
     asked: bool = False  # whether the table is left out unless --only names it
+    written: bool = True  # whether --write needs an outcome of each case
     threads: bool = False  # whether repetitions start processes themselves, or share an object
 
     def label(self, case: Case) -> str:
@@ -99,6 +100,11 @@ class Table:
 def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(row)} |" for row in (headings, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(headings), *lines[1:]])
+
+
+def all_have(name: str, value: object, outcomes: Outcomes) -> bool:
+    """Return whether a value of all outcomes is the right one."""
+    return all(outcome[name] == value for outcome in outcomes)
 
 
 # --- Columns
@@ -284,9 +290,8 @@ def digest(files: Iterable[Path]) -> str:
     for file in sorted(files):
         tree = ast.parse(file.read_bytes())
         for node in ast.walk(tree):
-            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            if documented and ast.get_docstring(node, clean=False) is not None:
-                del node.body[0]
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
         total.update(f"{file.parent.name}/{file.name}\n{ast.dump(tree)}\n".encode())
     return total.hexdigest()[:12]
 
@@ -317,7 +322,6 @@ def run(
     arguments: Sequence[str] | None = None,
     *,
     write: Callable[[Sequence[Table], Repetitions], None] | None = None,
-    whole: bool = True,
     **settings: Any,
 ) -> int:
     """Parse the command line, make the repetitions of the chosen cases, and print their rows.
@@ -327,7 +331,6 @@ def run(
         tables_of: Returns the tables, from the options.
         arguments: The command line, if it is not that of the process.
         write: Writes the tables, for --write.
-        whole: Whether nothing is written as long as a case has no outcome.
         settings: Further options with their defaults.
 
     Returns:
@@ -360,12 +363,10 @@ def run(
         print("interrupted; the same command resumes with the finished repetitions", file=sys.stderr)
         return 130
     if write is not None and options.write:
-        missing = [table.label(case) for table in tables for case in table.cases if not repetitions.of(case)]
-        if missing and whole:
-            print(
-                f"nothing is written, because {len(missing)} rows have no outcome of the present code:", file=sys.stderr
-            )
-            print(*missing, sep="\n", file=sys.stderr)
+        needed = [(table, case) for table in tables if table.written for case in table.cases]
+        if missing := [table.label(case) for table, case in needed if not repetitions.of(case)]:
+            words = f"nothing is written, because {len(missing)} rows have no outcome of the present code:"
+            print(words, *missing, sep="\n", file=sys.stderr)
             return 2
         write(tables, repetitions)
     return int(not all(right))

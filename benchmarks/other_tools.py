@@ -61,7 +61,7 @@ def interpreter(package: str) -> Path:
     folder = ROOT / "build" / "environments" / package
     if not (folder / "complete").exists():
         venv.create(folder, with_pip=True, clear=True)
-        install = [folder / "bin" / "python", "-m", "pip", "install", "-q", package]
+        install = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", package]
         subprocess.run(install, check=True, stderr=subprocess.DEVNULL)
         (folder / "complete").touch()
     return folder / "bin" / "python"

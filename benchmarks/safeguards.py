@@ -9,7 +9,7 @@ report a violation that rests on this.  Each audit runs in a new process and in 
 route, in turn, without --all-routes.
 
 The columns "s" state the seconds of the slowest audit without those of its runs, which are estimated from 40 runs.
-`--write` writes the tables into docs/statistics.md.
+`--write` writes the tables into benchmarks/calibration.md.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from measure import BENCHMARKS, ROOT, Case, Expected, Outcome, Outcomes, Repetitions, Table, between, markdown, run
+from measure import BENCHMARKS, Case, Expected, Outcome, Outcomes, Repetitions, Table, between, markdown, run
 from safeguard_cases.cases import HONEST, KEPT, ROUTES, Mechanism
 
-PAGE = ROOT / "docs" / "statistics.md"
+PAGE = BENCHMARKS / "calibration.md"
 _MAX_SECONDS = 1_200  # for one audit beside busy cores
 _RUN = "import sys; from safeguard_cases.one_audit import main; main(*sys.argv[1:])"
 _FAILED = {"verdict": "FAILED", "outcome": "", "beyond": 0.0}
@@ -112,8 +112,8 @@ def _beyond(version: str, outcomes: Outcomes) -> float:
     return max(float(outcome[version]["beyond"]) for outcome in outcomes)
 
 
-def _wrong(mechanism: Mechanism, outcomes: Outcomes) -> bool:
-    return any(outcome["keeps"]["verdict"] not in mechanism.allowed for outcome in outcomes)
+def _allowed(mechanism: Mechanism, outcomes: Outcomes) -> bool:
+    return all(outcome["keeps"]["verdict"] in mechanism.allowed for outcome in outcomes)
 
 
 def _verdicts(case: Case, outcomes: Outcomes) -> str:
@@ -154,7 +154,7 @@ def tables(options: argparse.Namespace) -> list[Table]:
                 "s": lambda _, outcomes: f"{_beyond('keeps', outcomes):.1f}",
             },
             cases=[
-                Expected(**terms, right=lambda outcomes, mechanism=mechanism: not _wrong(mechanism, outcomes))
+                Expected(**terms, right=partial(_allowed, mechanism))
                 for mechanism, terms in cases(KEPT, len(HONEST), keeps)
             ],
             threads=True,

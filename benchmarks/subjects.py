@@ -3,8 +3,8 @@
     python benchmarks/subjects.py [--only opendp] [--trials 2000] [--confidence 0.99999] [--write]
     python benchmarks/subjects.py --only "redefined column" --trials 2000 --confidence 0.999
 
-A library that is not installed is left out.  `--write` replaces the tables of docs/libraries.md between the marks of
-each audited library; the tables of other libraries stay.  If a library is left out and has no table, the reason is
+A library that is not installed is left out.  `--write` replaces the tables of benchmarks/subjects.md between the marks
+of each audited library; the tables of other libraries stay.  If a library is left out and has no table, the reason is
 written.  The certified number is a lower bound of epsilon at the claim's delta, with the stated confidence for each
 audit.
 
@@ -22,13 +22,14 @@ from functools import partial
 from importlib import metadata
 
 from measure import (
-    ROOT,
+    BENCHMARKS,
     SECONDS,
     Case,
     Expected,
     Outcome,
     Repetitions,
     Table,
+    all_have,
     between,
     count,
     markdown,
@@ -45,7 +46,7 @@ from dpaudit.claims import rounded
 from dpaudit.libraries import audit_subject
 from dpaudit.rounding import lower, number
 
-PAGE = ROOT / "docs" / "libraries.md"
+PAGE = BENCHMARKS / "subjects.md"
 _PROFILED = 1e-6  # delta at which claims other than (epsilon, delta)-DP are shown
 _COLUMNS = {
     "claimed": texts("claimed"),
@@ -102,6 +103,7 @@ def tables(options: argparse.Namespace) -> list[Table]:
                 name=library,
                 headings=("subject",),
                 columns=_COLUMNS,
+                written=False,
                 cases=[
                     Case(
                         cells=(name,),
@@ -117,6 +119,7 @@ def tables(options: argparse.Namespace) -> list[Table]:
         Table(
             name="redefined column",
             asked=True,
+            written=False,
             headings=("query",),
             columns={"refuted": count("refuted"), "runs": median("runs"), "pair": texts("pair")},
             cases=[
@@ -124,7 +127,7 @@ def tables(options: argparse.Namespace) -> list[Table]:
                     cells=("redefined" if merged else "unchanged",),
                     measure=partial(redefined, merged, *terms),
                     seeds=9 if merged else 1,
-                    right=lambda outcomes, merged=merged: all(one["refuted"] == merged for one in outcomes),
+                    right=partial(all_have, "refuted", merged),
                 )
                 for merged in (True, False)
             ],
@@ -149,4 +152,4 @@ def write(all_tables: Sequence[Table], repetitions: Repetitions) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, tables, write=write, whole=False, trials=2000, confidence=0.99999))
+    sys.exit(run(__doc__, tables, write=write, trials=2000, confidence=0.99999))

@@ -22,7 +22,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from measure import Case, Expected, Outcome, Table, median, rate, run, texts
+from measure import Case, Expected, Outcome, Table, all_have, median, rate, run, texts
 from sweep_cases import correct
 
 from dpaudit.cli.options import RunOptions
@@ -93,13 +93,13 @@ def _work(sweep: Sweep) -> Outcome:
 def bugs(library: str, seconds: float, seed: int) -> Outcome:
     """Sweep an affected release; return the faults that it finds, and those that it misses."""
     sweep = release(library, seconds)
-    outcome: Outcome = {"found": [], "missed": []}
+    outcome: dict[str, list[str]] = {"found": [], "missed": []}
     for name, (affected, *entries) in BUGS.items():
         if affected == library:
             cells = [cell for cell in sweep.cells if cell.constructor in entries]
             refuted = [refuted_words(cell) for cell in cells if cell.state is CellState.VIOLATION]
             outcome["found" if refuted else "missed"].append(f"{name} {refuted[0][:200] if refuted else ''}".strip())
-    return outcome
+    return {name: "; ".join(faults) for name, faults in outcome.items()}
 
 
 def release(library: str, seconds: float) -> Sweep:
@@ -137,15 +137,12 @@ def tables(options: argparse.Namespace) -> list[Table]:
             name="bugs",
             asked=True,
             headings=("release",),
-            columns={
-                each: lambda _, outcomes, each=each: "; ".join(name for one in outcomes for name in one[each])
-                for each in ("found", "missed")
-            },
+            columns={"found": texts("found"), "missed": texts("missed")},
             cases=[
                 Expected(
                     cells=(library,),
                     measure=partial(bugs, library, options.time or 1800.0),
-                    right=lambda outcomes: not any(one["missed"] for one in outcomes),
+                    right=partial(all_have, "missed", ""),
                 )
                 for library in dict.fromkeys(library for library, *_ in BUGS.values())
             ],

@@ -35,6 +35,7 @@ import argparse
 import sys
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from measure import SECONDS, Case, Outcome, Table, count, mean, median, rate, run, spread
@@ -50,7 +51,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.training import canaries, claim, many_runs, one_run, reference, step_by_step, views
-from dpaudit.training.reference.records import FAR
+from dpaudit.training.reference.model import FAR
 from dpaudit.training.reference.trainer import State
 
 CONFIDENCE, DELTA, LARGE_DELTA = 0.95, 1e-5, 0.2
@@ -82,7 +83,7 @@ def mistake(name: str, seed: int) -> Outcome:
     return {"models": result.trials_used, "missed": not result.violated}
 
 
-SAMPLINGS: dict[str, reference.Sampling] = {"DP-GD": reference.Full(), "DP-SGD": reference.Poisson(0.25)}
+SAMPLINGS: dict[str, Any] = {"DP-GD": reference.Full(), "DP-SGD": reference.Poisson(0.25)}
 
 
 def exact_claim(name: str, seed: int) -> Outcome:

@@ -21,8 +21,7 @@ from calibration_cases import Misbehaving, Row, mechanisms, refuted, too_large
 from dpaudit import AuditResult, MechanismError, Pair, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private, session
-from dpaudit.testing.baseline import Baseline, Entry
-from dpaudit.testing.session import Allowance, Settings
+from dpaudit.testing.session import Allowance, Baseline, Entry, Settings
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 
 Rng = np.random.Generator

@@ -195,11 +195,10 @@ def audited(name: str, method: str, seed: int) -> Outcome:
 
 def with_second_stage(name: str, method: str, seed: int) -> Outcome:
     """Run one audit whose pilot has a second stage after `SECOND_STAGE_AFTER` trials."""
-    limits = {
-        "_MAX_TRIALS_BEFORE_SECOND_STAGE": SECOND_STAGE_AFTER,
-        "_MIN_SECOND_STAGE_TRIALS": SECOND_STAGE_AFTER // 4,
-    }
-    with patch.multiple(fixed, **limits):
+    with (
+        patch.object(fixed, "_MAX_TRIALS_BEFORE_SECOND_STAGE", SECOND_STAGE_AFTER),
+        patch.object(fixed, "_MIN_SECOND_STAGE_TRIALS", SECOND_STAGE_AFTER // 4),
+    ):
         return audited(name, method, seed)
 
 

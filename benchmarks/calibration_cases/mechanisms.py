@@ -20,7 +20,7 @@ import numpy as np
 
 from calibration_cases import Misbehaving
 from dpaudit import AuditResult, Pair, audit, batched
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
 
 Rng = np.random.Generator

@@ -13,10 +13,8 @@ import numpy as np
 import yaml
 
 from dpaudit import AuditResult, Replay, audit, audit_one_run, plan, replay
-from evidence_kinds import Found, family
-from evidence_kinds.command_line import dpaudit, pytest
+from evidence_kinds import PAIR, SEVERAL, Found, dpaudit, family, noisy_sum, pytest
 from evidence_kinds.digests import file_content
-from evidence_kinds.mechanisms import PAIR, SEVERAL, noisy_sum
 
 # --- Audits of one run with many canaries
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, Pair, Timed, audit, batched
-from evidence_kinds import family
-from evidence_kinds.mechanisms import PAIR, Rng, noisy_vector
+from evidence_kinds import PAIR, Rng, family, noisy_vector
 
 _TRIALS = 600
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, CommandMechanism, GaussianDP, MechanismError, Pair, SearchPairs, audit, batched
-from evidence_kinds import Found, family
-from evidence_kinds.mechanisms import PAIR, SEVERAL, NoisyRecords, Rng, noisy_sum, noisy_sums, noisy_vector
+from evidence_kinds import PAIR, SEVERAL, Found, NoisyRecords, Rng, family, noisy_sum, noisy_sums, noisy_vector
 
 _FAST = ["threshold", "logistic"]
 

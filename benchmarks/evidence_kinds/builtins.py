@@ -15,8 +15,7 @@ import yaml
 from dpaudit import AuditResult
 from dpaudit.catalogue import BUILTIN
 from dpaudit.pairs.search import SearchPairs
-from evidence_kinds import Family
-from evidence_kinds.command_line import dpaudit
+from evidence_kinds import Family, dpaudit
 
 _QUERIES = {"relation": "all_values", "size": 5}
 _RECORDS = {"relation": "add_remove", "size": 5}

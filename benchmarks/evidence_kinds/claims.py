@@ -22,8 +22,7 @@ from dpaudit import (
     compose,
     parse_claim,
 )
-from evidence_kinds import Found, family
-from evidence_kinds.mechanisms import PAIR, noisy_sums
+from evidence_kinds import PAIR, Found, family, noisy_sums
 
 _ALPHA = np.concatenate([[0.0, 1e-12, 1e-6], np.linspace(0.001, 0.999, 60), [1.0]])
 _EPSILON = np.concatenate([[-np.inf, -3.0], np.linspace(-1, 4, 41), [20.0, np.inf]])

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, Pair, Timed, audit, batched, register_encoder
-from evidence_kinds import family
-from evidence_kinds.mechanisms import Rng
+from evidence_kinds import Rng, family
 
 _PAIR = Pair([0], [1])
 _TRIALS = 300

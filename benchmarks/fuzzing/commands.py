@@ -15,8 +15,19 @@ from dpaudit import AuditResult, OnlineAudit, Pair, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.app import main
 
-from .mutations import CONTROL, FORGED, HOSTILE, SCRAPS, VALUES, Random, encoded, of_text, with_hostile_text
-from .target import Target, Wrong
+from .mutations import (
+    CONTROL,
+    FORGED,
+    HOSTILE,
+    SCRAPS,
+    VALUES,
+    Random,
+    Target,
+    Wrong,
+    encoded,
+    of_text,
+    with_hostile_text,
+)
 
 _STYLE = re.compile(r"\x1b\[(?!8m)[0-9;]*m|\r\x1b\[2K|\r[a-z ]+ \.\.\.\x1b\[K")
 _DIRECTIONS = set("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -11,8 +11,7 @@ from typing import Any
 from dpaudit.running.store import Store, StoreError, digest_of
 from dpaudit.running.wire import HEADER, frame
 
-from .mutations import VALUES, Random, of_bytes
-from .target import Target, Wrong
+from .mutations import VALUES, Random, Target, Wrong, of_bytes
 
 _IDENTITY = {"mechanism": "fuzzed", "seed": "0"}
 _PIECE = 8  # number of trials in each block

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit import audit
 from dpaudit.running import CommandMechanism, sampler
-from dpaudit.running.python import PythonMechanism
+from dpaudit.running.mechanisms import PythonMechanism
 from safeguard_cases.cases import CASES
 
 CONFIDENCE = 0.99

@@ -8,7 +8,7 @@ from drawing.canvas import Canvas, Plot
 
 Row = tuple[int, float, float, float]  # models; median, smallest and largest certified epsilon of several seeds
 
-# The output of `python benchmarks/training_last_iterate.py`; the table in benchmarks/HISTORY.md has the same numbers.
+# The output of `python benchmarks/training.py --only "last iterate"`; benchmarks/HISTORY.md has the same numbers.
 CERTIFIED: dict[float, tuple[Row, ...]] = {
     10.0: ((100, 7.43, 5.83, 9.41), (200, 7.61, 6.40, 10.10), (500, 7.78, 7.29, 9.26), (1000, 8.55, 8.20, 8.64)),
     4.0: ((100, 2.26, 0.89, 3.87), (200, 2.71, 1.98, 3.79), (500, 2.55, 2.35, 3.16), (1000, 3.15, 2.79, 3.96)),

@@ -322,7 +322,7 @@ def test_the_exact_bound_is_about_as_large_as_a_bayesian_one_without_guarantee()
     [(1_000, 0.900, 0.9043), (10_000, 0.969, 0.9696), pytest.param(100_000, 0.990, 0.9904, marks=pytest.mark.slow)],
 )
 def test_mu_lower_is_close_to_the_limit_of_any_valid_bound(n: int, least: float, limit: float) -> None:
-    """Uses the median counts of mu = 1 at the midpoint; benchmarks/fixed_bounds.py computes medians over all counts."""
+    """Uses the median counts of mu = 1 at the midpoint."""
     mistakes = round(2 * n * float(ndtr(-0.5)))
     x, z = mistakes // 2, mistakes - mistakes // 2
     assert least <= mu_lower(x, n, n - z, n, significance=0.05) <= limit + 0.5 / math.sqrt(n) / 10

@@ -148,7 +148,7 @@ def test_without_enough_wealth_no_late_bet_is_placed() -> None:
 def test_late_bets_find_more_violations() -> None:
     """Exact scores of Gaussian noise, mu = 1 against the claim mu = 0.8, 700 trials.  The seed decides.
 
-    The fixed test finds 90 %, late bets 93 %, and the usual bets 83 % (`benchmarks/deadline.py`).
+    The fixed test finds 90 %, late bets 93 %, and the usual bets 83 % of the violations.
     """
     claim, n, audits = GaussianDP(0.8), 700, 60
     bets = strategy(claim)

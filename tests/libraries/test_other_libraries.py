@@ -25,7 +25,7 @@ BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 def cases() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.syspath_prepend(str(BENCHMARKS))
-        yield lambda library: importlib.import_module(f"subject_cases.{library}").cases()
+        yield lambda library: importlib.import_module("subject_cases").LIBRARIES[library][1]()
 
 
 @pytest.fixture

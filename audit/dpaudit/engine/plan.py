@@ -28,7 +28,7 @@ LEARNING = 1.2
 """Mean trials with learned scores, divided by mean trials with known scores; see benchmarks/HISTORY.md."""
 
 # With learned scores, a quantile of the trials is at most SLOWEST times the same quantile with known scores, plus
-# HEAD_START.  Learning adds the largest share if few trials are needed.  `benchmarks/stated_probabilities.py` checks
+# HEAD_START.  Learning adds the largest share if few trials are needed.  `benchmarks/calibration.py` checks
 # both constants at 99 %: for Gaussian noise on one and on four numbers, for Laplace noise, and for randomised response
 # with and without delta.
 SLOWEST = 1.4
@@ -134,7 +134,7 @@ def plan(
 
     *The audit.*  The audit's bets are simulated, with the true likelihood ratio as the score and an interim analysis
     whenever the trials have grown by 1/32.  They are simulated twice: without planned violation, and with `truth` as
-    the `detect` of the audit.  Learning the score has a cost, which `benchmarks/stated_probabilities.py` measures.  The
+    the `detect` of the audit.  Learning the score has a cost, which `benchmarks/calibration.py` measures.  The
     average cost is added to the mean, and the maximum cost is added to `trials`.
 
     Args:
