@@ -110,13 +110,6 @@ def test_pairs_of_a_library_need_a_library(tmp_path: Path) -> None:
         planned(tmp_path, text)
 
 
-def test_a_constructor_that_the_release_lacks_is_named() -> None:
-    with pytest.raises(MechanismError, match=r"opendp 0\.\d+\.\d+ has no constructor make_nothing"):
-        read(LibraryCall(library="opendp", call="make_nothing"))
-    with pytest.raises(MechanismError, match="has no constructor Callable"):
-        read(LibraryCall(library="opendp", call="Callable"))
-
-
 def test_only_constructors_of_opendp_are_called() -> None:
     """Private functions free memory, so that a config without code ended the process by a double free."""
     modules = [import_module(f"opendp.{home}") for home in ("measurements", "domains", "metrics", "measures")]
@@ -127,8 +120,9 @@ def test_only_constructors_of_opendp_are_called() -> None:
     assert {"_domain_free", "_metric_free", "_measure_free", "domain_debug", "user_domain"} <= public - called
     freed = {"_domain_free": {"this": {"atom_domain": {"T": "i32"}}}}
     assert inside._built(freed) is freed
-    with pytest.raises(MechanismError, match="has no constructor _domain_free"):
-        read(LibraryCall(library="opendp", call="_domain_free", arguments={"this": 1}))
+    for name in ("_domain_free", "make_nothing", "Callable"):
+        with pytest.raises(MechanismError, match=rf"opendp 0\.\d+\.\d+ has no constructor {name}"):
+            read(LibraryCall(library="opendp", call=name, arguments={"this": 1}))
 
 
 @pytest.mark.chance

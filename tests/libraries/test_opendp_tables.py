@@ -12,7 +12,7 @@ from dpaudit.libraries import neighbours, opendp
 from dpaudit.libraries.cells import Node, parsed
 from dpaudit.libraries.subject import UnknownSubject
 
-from .opendp_facts import facts
+from .test_opendp import facts
 
 
 def test_a_user_of_a_table_has_many_rows_in_many_groups() -> None:

@@ -45,6 +45,11 @@ def audited(train: Any, models: int = 20, **changed: Any) -> AuditResult:
     )
 
 
+def one_run(train: Any, folder: Path, canaries: int = 40, **changed: Any) -> AuditResult:
+    given = {"independence": "canaries", "confidence": SURE, "seed": 1, **changed}
+    return training.one_run(train, canaries, store=folder / "s.trials", **given)
+
+
 def test_no_model_is_trained_twice(tmp_path: Path) -> None:
     train, store = counted(tmp_path, fails_at=15), tmp_path / "s.trials"
     with pytest.raises(MechanismError, match=r"the training raised RuntimeError.*on fire.* on run 5 of d0"):
@@ -73,16 +78,12 @@ def test_trainings_that_failed_and_were_repeated_are_named(tmp_path: Path) -> No
         left.write_text(str(now - 1))
         return np.full(len(included), math.nan) if now > 0 else included + rng.normal(size=len(included))
 
-    def one_run(train: Any) -> AuditResult:
-        return training.one_run(
-            train, 40, independence="canaries", confidence=SURE, seed=1, store=tmp_path / "s.trials"
-        )
-
     for _ in range(2):
         with pytest.raises(ValueError, match="all scores are nan"):
-            one_run(fails)
-    assert any(words.startswith("2 earlier calls with this store failed") for words in one_run(fails).warnings)
-    assert any(words.startswith("2 earlier calls with this store failed") for words in one_run(fails).warnings)
+            one_run(fails, tmp_path)
+    for _ in range(2):
+        warnings = one_run(fails, tmp_path).warnings
+        assert any(words.startswith("2 earlier calls with this store failed") for words in warnings)
 
 
 @pytest.mark.parametrize(("error", "counts"), [(SystemExit, True), (KeyboardInterrupt, False)])
@@ -94,15 +95,10 @@ def test_a_training_that_exits_has_failed(tmp_path: Path, error: type[BaseExcept
             raise error("diverged")
         return included + rng.normal(size=len(included))
 
-    def one_run() -> AuditResult:
-        return training.one_run(
-            train, 40, independence="canaries", confidence=SURE, seed=1, store=tmp_path / "s.trials"
-        )
-
     with pytest.raises(error):
-        one_run()
+        one_run(train, tmp_path)
     fails = False
-    assert any("conditional on success" in words for words in one_run().warnings) == counts
+    assert any("conditional on success" in words for words in one_run(train, tmp_path).warnings) == counts
 
 
 def test_a_failure_before_the_first_model_is_kept_if_the_training_changes(tmp_path: Path) -> None:
@@ -138,21 +134,19 @@ def test_a_store_of_other_models_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_scores_of_one_run_are_kept(tmp_path: Path) -> None:
-    store, lines = tmp_path / "s.trials", str(tmp_path / "models")
+    lines = str(tmp_path / "models")
 
     def train(included: Any, rng: np.random.Generator) -> Any:
         with open(lines, "a", encoding="utf-8") as file:
             print(1, file=file)
         return included + rng.normal(size=len(included))
 
-    first, again = (
-        training.one_run(train, 40, independence="canaries", confidence=SURE, store=store, seed=None) for _ in range(2)
-    )
+    first, again = (one_run(train, tmp_path, seed=None) for _ in range(2))
     assert first.evidence == again.evidence
     assert models_in(tmp_path) == 1
     assert again.warnings[0].startswith("the scores come from a store of ")
     with pytest.raises(ValueError, match=r"canaries \(40 in the store, 60 now\)"):
-        training.one_run(train, 60, independence="canaries", store=store)
+        one_run(train, tmp_path, 60, seed=None)
 
 
 def leaking_score(dataset: Any, rng: np.random.Generator) -> float:
@@ -166,34 +160,20 @@ def leaking(included: Any, rng: np.random.Generator) -> Any:
 def test_scores_of_one_run_stay_with_their_coins(tmp_path: Path) -> None:
     """The scores of one seed and the coins of another seed would hide a violation.  All seeds are fixed."""
 
-    def one_run(**changed: Any) -> AuditResult:
-        given = {
-            "canaries": 60,
-            "independence": "canaries",
-            "seed": 1,
-            "confidence": SURE,
-            "resume": "anyway",
-            **changed,
-        }
-        return training.one_run(leaking, claim="gaussian(mu=1)", store=tmp_path / "s.trials", **given)
-
-    first = one_run()
+    same: dict[str, Any] = {"train": leaking, "folder": tmp_path, "canaries": 60, "claim": "gaussian(mu=1)"}
+    first = one_run(**same)
     assert first.violated
     for changed in ({"seed": 2}, {"canaries": 40}):
         with pytest.raises(ValueError, match=r"(?s)Even resume=anyway cannot continue the store, .* not comparable: "):
-            one_run(**changed)
-    assert one_run(resume="same", seed=None).evidence == first.evidence
+            one_run(**{**same, **changed}, resume="anyway")
+    assert one_run(**same, seed=None).evidence == first.evidence
 
 
 def test_the_assumption_is_chosen_before_the_scores_are_seen(tmp_path: Path) -> None:
-    def one_run(**changed: Any) -> AuditResult:
-        given = {"independence": "canaries", "seed": 1, "confidence": SURE, **changed}
-        return training.one_run(leaking, 60, store=tmp_path / "s.trials", **given)
-
-    one_run()
+    one_run(leaking, tmp_path, 60)
     with pytest.raises(ValueError, match=r"(?s)holds the trials of another audit.*independence \(canaries"):
-        one_run(independence=None)
-    again = one_run(independence=None, resume="anyway")
+        one_run(leaking, tmp_path, 60, independence=None)
+    again = one_run(leaking, tmp_path, 60, independence=None, resume="anyway")
     assert any("independence (canaries before, None now)" in words for words in again.warnings)
 
 
