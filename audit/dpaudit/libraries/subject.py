@@ -49,10 +49,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class LibraryObject:
-    """An object of a library as a mechanism.
-
-    Libraries use the operating system's randomness, so the argument `rng` of `sample` is not used.
-    """
+    """An object of a library as a mechanism.  It uses the operating system's randomness, and not `rng`."""
 
     made: Any
 

@@ -98,11 +98,9 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
     """
     sides = (outputs0, outputs1)
     if all(np.all(side == side[:1]) for side in sides) and any(not_whole(side[0]) for side in sides):
-        constants = " and ".join(
-            f"all {len(side):,} outputs on d{at} are {shown(side[0])}" for at, side in enumerate(sides)
-        )
-        words = f"{constants}, so runs share a seed, or the training has no noise"
-        return (Reason(words, WarningCode.DEPENDENT),)
+        constants = [f"all {len(side):,} outputs on d{at} are {shown(side[0])}" for at, side in enumerate(sides)]
+        text = f"{' and '.join(constants)}, so runs share a seed, or the training has no noise"
+        return (Reason(text, WarningCode.DEPENDENT),)
     keys = [[key(output) for output in side[:KEPT]] for side in sides]
     columns0, columns1 = (_columns(side[:KEPT]) for side in sides)
     found = [f"{words}, on d0" for words in dependence(keys[0], columns0, _SHARE)]
