@@ -283,18 +283,15 @@ def _record(given: Any, like: Any, name: str, *, whole: bool) -> Any:
         return given
     if not isinstance(given, dict):
         raise ValueError(f"{name}: a record must be a mapping of columns to values, such as {{age: 90}}")
+    columns = f"{len(like):,} column{'s' * (len(like) != 1)}"
     for column in given:
         if column not in like:
-            meant = hint(str(column), map(one_line, like), f"it has {_columns(len(like))}, which its records name")
+            meant = hint(str(column), map(one_line, like), f"it has {columns}, which its records name")
             raise ValueError(f"{name}: has no column {column!r:.80}; {meant}")
     if whole and (missing := like.keys() - given.keys()):
         unnamed = ', one of which has the name ""' * ("" in missing)
-        raise ValueError(f"{name}: the added record lacks {len(missing):,} of {_columns(len(like))}{unnamed}")
+        raise ValueError(f"{name}: the added record lacks {len(missing):,} of {columns}{unnamed}")
     return {**like, **given}
-
-
-def _columns(count: int) -> str:
-    return f"{count:,} column{'s' * (count != 1)}"
 
 
 def _is_place(value: Any) -> bool:

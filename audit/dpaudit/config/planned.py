@@ -164,7 +164,16 @@ class PlannedAudit:
                 by_alias=True, exclude_unset=True, include={"d0", "d1", "search"}
             ).items():
                 given[f"pairs[{index}].{key}{' (file)' if is_file(value) else ''}"] = value
-        return [f"{name}: {_brief(value)}" for name, value in given.items() if self.code or is_file(value)]
+        lines = []
+        for name, value in given.items():
+            try:
+                text = json.dumps(value, ensure_ascii=False, default=repr)
+            except TypeError:  # a key that JSON does not have, such as a date
+                text = repr(value)
+            note = f" ({len(text):,} characters; read the file)" if shortened(text) != text else ""
+            if self.code or is_file(value):
+                lines.append(f"{name}: {one_line(shortened(text))}{note}")
+        return lines
 
     @property
     def _python(self) -> str:
@@ -265,16 +274,6 @@ class PlannedAudit:
                 f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
             )
         return mechanism, _checked(claim)
-
-
-def _brief(value: Any) -> str:
-    """Return a value as one line of JSON, shortened to 500 characters."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=repr)
-    except TypeError:  # a key that JSON does not have, such as a date
-        text = repr(value)
-    note = f" ({len(text):,} characters; read the file)" if shortened(text) != text else ""
-    return one_line(shortened(text)) + note
 
 
 def _checked(claim: TradeoffFunction) -> TradeoffFunction:

@@ -287,7 +287,7 @@ def cells_of(catalogue: Catalogue, version: str, *, pinned: bool, settings: Mapp
     problems: list[str] = []
     cells: dict[str, Cell] = {}
     for entry, line in zip(catalogue.config.entries, catalogue.lines, strict=True):
-        if not _within(version, entry.versions):
+        if not SpecifierSet(entry.versions).contains(version, prereleases=True):
             continue
         try:
             for cell in _cells_of_entry(catalogue, entry, line, version, pinned, settings):
@@ -318,7 +318,8 @@ def _cells_of_entry(
     constructor = entry.name or entry.call
     needs: JsonObject = {}
     if pinned:
-        fitting = [one for one in catalogue.config.environments if _within(version, one.versions)]
+        environments = catalogue.config.environments
+        fitting = [one for one in environments if SpecifierSet(one.versions).contains(version, prereleases=True)]
         others = [requirement for one in fitting for requirement in one.requires]
         needs["requires"] = [f"{catalogue.config.package}=={version}", *others, *entry.requires]
         pythons = [one.python_version for one in fitting if one.python_version is not None]
@@ -371,7 +372,3 @@ def _config(values: Mapping[str, Any]) -> AuditConfig:
             raise ValueError(f"{place[0]}: {own}" if place else str(own)) from None
         words = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
         raise ValueError(f"{place[0]}: {words}, got {first['input']!r:.80}") from None
-
-
-def _within(version: str, versions: str) -> bool:
-    return SpecifierSet(versions).contains(version, prereleases=True)

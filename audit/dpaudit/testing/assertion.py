@@ -249,7 +249,8 @@ def _outcome(
         ],
         "chain": dataclasses.asdict(after),
     }
-    allowance.add(record)
+    allowance.records.append(record)
+    allowance.keep(record)
     outcome: AuditResult | PrivacyViolation | AuditInconclusive = result
     folder = allowance.settings.report
     if result.violated:

@@ -104,17 +104,17 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     """Return the lines for the terminal at the end of a session, which is number `runs` of its baseline."""
     counts = Counter(record["verdict"] for record in records)
     verdicts = [
-        f"{SIGNS[word].sign} {counts[word]} {_plural(counts[word], word) if word == 'violation' else word}"
+        f"{SIGNS[word].sign} {number} {word}{'s' * (word == 'violation' and number > 1)}"
         for word in SIGNS
-        if counts[word]
+        if (number := counts[word])
     ]
     often = f"{math.floor(1 / false_alarm * (1 + 1e-9)):,}"
     means = f"a true claim fails this suite in at most one session of {often}"
     if runs:
         means = f"a true claim fails any session up to this one, number {runs}, with probability at most 1 in {often}"
     lines = [
-        f"{len(records)} {_plural(len(records), 'audit')}: {', '.join(verdicts)}",
-        f"false-alarm budget {false_alarm:g}, split over {tests} {_plural(tests, 'test')}: {means}",
+        f"{len(records)} audit{'s' * (len(records) != 1)}: {', '.join(verdicts)}",
+        f"false-alarm budget {false_alarm:g}, split over {tests} test{'s' * (tests != 1)}: {means}",
     ]
     for record in records:
         name, verdict = record["name"], record["verdict"]
@@ -148,7 +148,3 @@ def _cost(record: Record) -> str:
         cost += f"; detect={factor} "
         cost += "cannot be detected" if needed >= 10**9 else f"needs {needed:,} (about {about})"
     return cost
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"

@@ -301,10 +301,6 @@ class Allowance:
     made: dict[tuple[int, str], tuple[Record, AuditResult | Exception]] = field(default_factory=dict, init=False)
     """Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim."""
 
-    def add(self, record: Record) -> None:
-        self.records.append(record)
-        self.keep(record)
-
     def again(self, claim: str) -> AuditResult | Exception | None:
         """Return the outcome of the next audit if an earlier attempt at the test made this audit; None otherwise."""
         if (self.calls + 1, claim) not in self.made:
