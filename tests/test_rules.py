@@ -45,7 +45,7 @@ JUSTIFIED = {
     ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
     ("test_identity.py", "Noise"): "fingerprints leave out the state of generators",
     (
-        "test_replay_agreement.py",
+        "test_replay.py",
         "test_a_replay_in_a_test_compares_the_claim_and_the_violation_to_detect",
     ): "the session gives the seed",
     ("test_settings.py", "test_audits_without_a_seed_record_different_seeds"): "compares the seeds only",
