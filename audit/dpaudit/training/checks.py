@@ -29,7 +29,7 @@ _SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
 
 def described(
     result: AuditResult,
-    found: Iterable[str],
+    warnings: Iterable[str],
     design: Design,
     train: object,
     canary: str,
@@ -44,7 +44,7 @@ def described(
     edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
     words = training_words(train)
     record = TrainingRecord(design=design, training=words, canary=canary, edges=edges, out=first, into=second)
-    return dataclasses.replace(result, warnings=(*found, *result.warnings), training=record)
+    return dataclasses.replace(result, warnings=(*warnings, *result.warnings), training=record)
 
 
 def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:

@@ -13,17 +13,17 @@ Relation = Literal["add_remove", "replace_one"]
 Sampling = Literal["poisson", "full", "shuffled"]
 
 
-def is_whole(given: object, *, least: int = 1) -> TypeGuard[int]:
+def is_whole(value: object, *, least: int = 1) -> TypeGuard[int]:
     """Return whether a value is an integer that is at least `least`; return False for booleans and floats."""
-    return isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= least
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def is_positive(given: object) -> TypeGuard[float]:
+def is_positive(value: object) -> TypeGuard[float]:
     """Return whether a value is a positive number that is finite as a float; return False for booleans."""
-    if not isinstance(given, numbers.Real) or isinstance(given, bool):
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
     try:
-        return 0 < float(given) < math.inf
+        return 0 < float(value) < math.inf
     except OverflowError:
         return False
 

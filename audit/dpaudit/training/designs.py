@@ -114,7 +114,7 @@ def many_runs(
         if outputs.ndim == 2 and outputs.shape[1] == 1 and outputs.dtype.kind in "biuf":
             sides[side] = outputs[:, 0]  # an array of one number is a score, too
     same = () if unused else checks.same_outputs(*trained.probes)
-    found += [*trained.words, *same, *checks.shared_seeds(*sides)]
+    found += [*trained.warnings, *same, *checks.shared_seeds(*sides)]
     if all(side.ndim == 1 and side.dtype.kind in "biuf" for side in sides):
         if all(np.isnan(side).all() for side in sides):
             raise ValueError(

@@ -65,7 +65,7 @@ class Models:
 
     probes: tuple[AnyArray, AnyArray]  # outputs of the models with equal seeds, on d0 and on d1
     outputs: tuple[AnyArray, AnyArray]  # outputs of the models that count, on d0 and on d1
-    words: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int) -> Models:
@@ -80,9 +80,9 @@ def train_models(train: object, pair: Pair, each: int, seed: int, settings: Audi
         probes = _probes(train, pair, seed, store, compared)
         with shown(settings.progress, words=str) as progress:
             outputs = _blocks(sampler, each, progress)
-        words = (sampler.side_effects[0] + sampler.side_effects[1]).words()
-        words += [] if store is None else [*store.words(each + len(probes[0])), *repeated(store)]
-    return Models(probes=_arrays(*probes), outputs=_arrays(*outputs), words=tuple(words))
+        warnings = (sampler.side_effects[0] + sampler.side_effects[1]).words()
+        warnings += [] if store is None else [*store.words(each + len(probes[0])), *repeated(store)]
+    return Models(probes=_arrays(*probes), outputs=_arrays(*outputs), warnings=tuple(warnings))
 
 
 @contextmanager

@@ -40,14 +40,15 @@ class View:
 def loss(targets: Records) -> View:
     """Return a view that outputs the negative loss of each target after the last step, as a score."""
     _check(targets)
-    return View(lambda run, seen: _one(-_losses(run, run.weights, targets)), name="loss")
+    return View(lambda run, seen: _squeezed(-_losses(run, run.weights, targets)), name="loss")
 
 
 def loss_gain(targets: Records) -> View:
     """Return a view that outputs, as a score, the loss of each target before training minus its loss after training."""
     _check(targets)
     return View(
-        lambda run, seen: _one(_losses(run, run.start, targets) - _losses(run, run.weights, targets)), name="loss gain"
+        lambda run, seen: _squeezed(_losses(run, run.start, targets) - _losses(run, run.weights, targets)),
+        name="loss gain",
     )
 
 
@@ -60,7 +61,7 @@ def margin(targets: Records) -> View:
         examples = np.arange(len(targets.labels))
         own = logits[:, targets.labels, examples]
         logits[:, targets.labels, examples] = -np.inf
-        return _one(own - logits.max(axis=1))
+        return _squeezed(own - logits.max(axis=1))
 
     return View(output, name="margin")
 
@@ -119,5 +120,5 @@ def _losses(run: Run, at: Array, targets: Records) -> Array:
     return run.trainer.model.losses(at, targets.features, targets.labels)
 
 
-def _one(scores: Array) -> Array:
+def _squeezed(scores: Array) -> Array:
     return scores[:, 0] if scores.shape[1] == 1 else scores
