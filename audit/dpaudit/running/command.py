@@ -95,12 +95,7 @@ class CommandMechanism(Program):
         return masked_command(self.command)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
-        """Return n outputs of the program.
-
-        Args:
-            dataset: The dataset, which must have a JSON form.
-            n: Number of outputs.
-            rng: The random generator that chooses the program's seed.
+        """Return n outputs of the program, whose seed `rng` chooses.
 
         Raises:
             MechanismError: If the dataset has no JSON form, or if the program dies, times out, reports an error or
@@ -112,15 +107,14 @@ class CommandMechanism(Program):
         """Make one run, and return the time that the program reports, or else the time from request to answer.
 
         Args:
-            datasets: Datasets.  The one that is used must have a JSON form.
+            datasets: The datasets, of which the program gets only the one at `index`.
             index: Index of the dataset for the run.
             rng: The random generator that chooses the program's seed.
             outcomes: Whether an error that the program reports is the outcome of the run, unless the program says that
                 it has run out of memory.  In this case, the program's own time is ignored.
 
         Raises:
-            MechanismError: As for `sample`, except for errors that are outcomes.  The error is also raised if the
-                program reports something other than a time.
+            MechanismError: As for `sample`, except for errors that are outcomes, or if a reported time is not valid.
         """
         answer, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
         if isinstance(output, _Reported):

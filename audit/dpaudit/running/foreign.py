@@ -60,9 +60,8 @@ class Timeout:
     """Calls functions, and raises RunTimeout inside a function that takes too long; see `timeout_after`."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-        self._armed = False
-        self._interruptions = 0
+        self._seconds, self._expired = seconds, f"took longer than {seconds or 0:g} s"
+        self._armed, self._interruptions = False, 0
 
     def __call__(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function and return its result."""
@@ -76,18 +75,14 @@ class Timeout:
             raise
         except BaseException:
             if self._interruptions:
-                raise self._expired from None
+                raise RunTimeout(self._expired) from None
             raise
         finally:
             self._armed = False  # stays the first statement, because Python handles signals only at calls and jumps
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self._interruptions:
-            raise self._expired
+            raise RunTimeout(self._expired)
         return result
-
-    @property
-    def _expired(self) -> RunTimeout:
-        return RunTimeout(f"took longer than {self._seconds:g} s")
 
     def interrupt(self, _: int, __: FrameType | None) -> None:
         """Handle SIGALRM.
@@ -100,7 +95,7 @@ class Timeout:
         self._interruptions += 1
         if self._interruptions > _PATIENCE:
             signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN * _jitter.uniform(0.02, 2), _GRACE)
-        raise self._expired
+        raise RunTimeout(self._expired)
 
 
 _jitter = random.Random()  # a separate generator, so that runs keep their randomness

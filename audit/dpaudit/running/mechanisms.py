@@ -261,16 +261,11 @@ class IsolatedMechanism(Program):
         return answer_of(self._child(), {"do": "about"}, self.timeout, "facts about the mechanism")
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n outputs of the mechanism.
-
-        Args:
-            dataset: The dataset, which must have an encoding (see `wire`).
-            n: Number of outputs.
-            rng: The random generator that chooses the seed of the worker.
+        """Return n outputs of the mechanism, for which `rng` chooses the seed of the worker.
 
         Raises:
-            MechanismError: If the dataset has no encoding, if the mechanism raises an exception or does not return n
-                outputs, or if the worker dies or times out.
+            MechanismError: If the dataset has no encoding (see `wire`), if the mechanism raises an exception or does
+                not return n outputs, or if the worker dies or times out.
         """
         request = {"do": "sample", "dataset": dataset, "n": n, "seed": int(rng.integers(2**63))}
         answer = answer_of(self._child(), request, self.timeout, f"an answer with {n} outputs")
@@ -279,13 +274,11 @@ class IsolatedMechanism(Program):
         return outputs
 
     def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
-        """Make one run, whose time the worker measures around the call of the mechanism.
-
-        A mechanism that makes many runs in one call is called with n = 1.
+        """Make one run, whose time the worker measures around the call of the mechanism, with n = 1 if it takes n.
 
         Args:
-            datasets: Datasets, which must have an encoding (see `wire`).  The worker copies all of them in this order
-                before the run, so that the state of its memory does not depend on `index`.
+            datasets: The datasets.  The worker copies all of them in this order before the run, so that the state of
+                its memory does not depend on `index`.
             index: Index of the dataset for the run.
             rng: The random generator that chooses the seed of the worker.
             outcomes: Whether an exception is the outcome of the run, unless it says that the machine has run out of

@@ -43,15 +43,9 @@ class UnusableOutputs(Exception):
     """Raised if a call returns too few or too many outputs, or the same mutable object for several runs."""
 
 
-def _with_subclasses(kind: type[object]) -> Iterator[type[object]]:
-    yield kind
-    for subclass in kind.__subclasses__():
-        yield from _with_subclasses(subclass)
-
-
 _PLAIN = {type(None), type(...), bool, int, float, complex, str, bytes, range, decimal.Decimal, fractions.Fraction}
 _TIMES = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
-_NUMBERS = set() if numpy is None else {*_with_subclasses(numpy.generic)} - {numpy.void, numpy.record}
+_NUMBERS = set() if numpy is None else {*numpy.sctypeDict.values()} - {numpy.void}
 IMMUTABLE: frozenset[type] = frozenset(_PLAIN | _TIMES | _NUMBERS)  # records of numpy.void can be changed
 """Types whose values are immutable.  Subclasses do not count."""
 

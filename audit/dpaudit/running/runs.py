@@ -58,7 +58,6 @@ class Dataset:
     """
 
     def __init__(self, value: object) -> None:
-        """Copy a dataset."""
         self.__setstate__((detached(value),))
 
     def changed(self, copy: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import operator
 import random
 import sys
@@ -215,17 +216,19 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
 
 def _joined(parts: list[Outcome]) -> Outcome:
     """Join outcomes in order, up to the first failure."""
-    whole: list[RawOutputs] = []
+    blocks: list[RawOutputs] = []
     failure, side_effects, types = "", SideEffects(), frozenset[str]()
     for part in parts:
-        whole.append(part.outputs)
+        blocks.append(part.outputs)
         failure, side_effects, types = part.failure, side_effects + part.side_effects, types | part.types
         if failure:
             break
-    if len(whole) == 1:
-        return Outcome(whole[0], failure, side_effects, types)
-    arrays = [outputs for outputs in whole if isinstance(outputs, np.ndarray)]
-    if len(arrays) == len(whole) and len({array.shape[1:] for array in arrays}) == 1:
-        return Outcome(np.concatenate(arrays), failure, side_effects, types)
-    lists = [outputs.tolist() if isinstance(outputs, np.ndarray) else outputs for outputs in whole]
-    return Outcome([output for outputs in lists for output in outputs], failure, side_effects, types)
+    outputs = blocks[0]
+    if len(blocks) > 1:
+        arrays = [block for block in blocks if isinstance(block, np.ndarray)]
+        if len(arrays) == len(blocks) and len({array.shape[1:] for array in arrays}) == 1:
+            outputs = np.concatenate(arrays)
+        else:
+            lists = (block.tolist() if isinstance(block, np.ndarray) else block for block in blocks)
+            outputs = list(itertools.chain.from_iterable(lists))
+    return Outcome(outputs, failure, side_effects, types)

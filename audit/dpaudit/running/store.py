@@ -175,9 +175,8 @@ class Store(AbstractContextManager["Store"]):
 
     def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
         """Return the block that starts at trial `start`, truncated at `stop`."""
-        if (pair, start) not in self._places:
+        if (place := self._places.get((pair, start))) is None:
             return None
-        place = self._places[pair, start]
         try:
             first, second = unframe(self._bytes(place)[0])
         except _UNREADABLE:

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dpaudit.values import Dataset, JsonObject, Output
 
-_raised = import_module("dpaudit.running.outcomes")
-_misfit = import_module("dpaudit.running.worker")
+_outcomes = import_module("dpaudit.running.outcomes")
+_worker = import_module("dpaudit.running.worker")
 
 KEYS = ("schema", "make", "fit", "sample", "rows", "fit_arguments", "sample_arguments", "table")
 """The keys of `arguments` about the generator and its tables."""
@@ -80,9 +80,9 @@ class Generator:
         except ImportError:  # the environment lacks a package, which says nothing about the dataset
             raise
         except BaseException as error:
-            if self.raises or not _raised.of_code(error) or _raised.of_machine(error):
+            if self.raises or not _outcomes.of_code(error) or _outcomes.of_machine(error):
                 raise
-            return {"raised": type(error).__name__, "message": _raised.message_of(error)[:200]}
+            return {"raised": type(error).__name__, "message": _outcomes.message_of(error)[:200]}
 
 
 def _own(value: Any) -> Any:
@@ -103,7 +103,7 @@ def called(call: str, arguments: Any, beside: str = "", raises: bool = False) ->
     found = _module(module, beside)
     if not hasattr(found, name):
         raise LookupError(module + " has no " + name)
-    if _misfit.is_standard(str(getattr(getattr(found, name), "__module__", ""))):
+    if _worker.is_standard(str(getattr(getattr(found, name), "__module__", ""))):
         raise LookupError(name + " belongs to Python's standard library, so it could run arguments as code")
     own, search = given.pop("make", None), {key: given.pop(key) for key in SEARCH if key in given}
     return Generator(getattr(found, name), given.pop("schema"), own, search=search, raises=raises, **given)
@@ -140,7 +140,7 @@ def _module(name: str, beside: str) -> Any:
     path = os.path.abspath(os.path.join(beside, name))
     if not os.path.isfile(path):
         raise LookupError("the file " + name + " does not exist in " + (beside or os.getcwd()))
-    if _misfit.is_standard_file(path):
+    if _worker.is_standard_file(path):
         raise LookupError(name + " is a file of Python's standard library, so it could run arguments as code")
     with open(path, "rb") as file:
         digest = hashlib.sha256(os.fsencode(path) + b"\0" + file.read()).hexdigest()[:16]
