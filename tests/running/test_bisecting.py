@@ -1,14 +1,16 @@
-"""`dpaudit bisect` with packages that are built here, and the releases that pip lists."""
+"""`dpaudit bisect` and `dpaudit compare` with packages that are built here, and the releases that pip lists."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import pypdf
 import pytest
 from packaging.version import Version
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import app
 from dpaudit.running import MechanismError
@@ -93,3 +95,42 @@ def test_an_index_that_cannot_be_read_is_named(tmp_path: Path, pip: pytest.Monke
         released("tinystep")
     assert "secret" not in str(raised.value)
     assert "PIP_INDEX_URL" in str(raised.value)
+
+
+@pytest.fixture
+def compare(tmp_path: Path, pip: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs the command in a folder with a package of version 1.0; other versions cannot be installed."""
+    wheel(tmp_path, "tinystep", "1.0", GOOD)
+    (tmp_path / "noise.py").write_text(RELEASE)
+    (tmp_path / "noise.yaml").write_text(CONFIG)
+    for installer in ("PIP", "UV"):
+        pip.setenv(f"{installer}_NO_INDEX", "1")
+        pip.setenv(f"{installer}_FIND_LINKS", str(tmp_path))
+
+    def run(*versions: str) -> Result:
+        options = [part for version in versions for part in ("--with", f"tinystep=={version}")]
+        return CliRunner().invoke(app, ["compare", "noise.yaml", *options, "-q"], catch_exceptions=False)
+
+    return run
+
+
+def test_a_version_that_cannot_be_installed_does_not_end_the_comparison(
+    compare: Callable[..., Result], tmp_path: Path
+) -> None:
+    """The seed is fixed, and a claim that is just true is not refuted in 60 runs with it."""
+    ran = compare("1.0", "2.0")
+    assert ran.exit_code == 3, ran.output
+    assert "noise.yaml:3: audit noise-tinystep-2.0: mechanism: installing tinystep==2.0 for Python" in ran.stderr
+    results = tmp_path / "dpaudit-results"
+    assert json.loads((results / "noise-tinystep-1.0.json").read_text())["verdict"] == "no violation found"
+    row = next(line for line in ran.stdout.splitlines() if line.startswith(" noise ") and "could not be run" in line)
+    assert "No violation found" in row
+    text = "\n".join(page.extract_text() for page in pypdf.PdfReader(results / "comparison.pdf").pages)
+    assert "noise – tinystep==2.0 could not be run: installing tinystep==2.0" in " ".join(text.split())
+
+
+def test_a_comparison_without_any_version_that_loads_is_refused(compare: Callable[..., Result], tmp_path: Path) -> None:
+    ran = compare("2.0")
+    assert ran.exit_code == 2, ran.output
+    assert ran.stderr.endswith("no mechanism could be loaded; see the messages above\n")
+    assert list((tmp_path / "dpaudit-results").iterdir()) == []
