@@ -22,7 +22,6 @@ from dpaudit.numerics import Array
 from dpaudit_attacks.ordered_events import averaged_ratios
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
-_MAX_NUMBERS = 4  # maximum number of numbers of an output that are used
 _DIGITS = 53  # binary digits of a float
 _ODD = 3999  # exponents of at least this value represent zero, NaN and similar values
 
@@ -53,7 +52,8 @@ class FloatBits:
 def _labels(outputs: Array) -> list[Labels]:
     """Return six labels (n,) for each number of the outputs (n, 3 d)."""
     found: list[Labels] = []
-    for j in range(min(_MAX_NUMBERS, outputs.shape[1] // 3)):
+    # the first four numbers of an output are used
+    for j in range(min(4, outputs.shape[1] // 3)):
         first, last, low = (outputs[:, 3 * j + k].astype(np.intp) for k in range(3))
         zeros = np.where(last < _ODD, last - first, last)
         at = np.where(last < _ODD, np.clip(first, -8, 8) * 100 + np.clip(last - first, -60, 0), last)

@@ -20,7 +20,6 @@ import numpy as np
 from dpaudit.numerics import Array
 from dpaudit_attacks.ratios import Labels, label_ratios, located, shrunken_ratios
 
-_MAX_COLUMNS = 16  # maximum number of columns of the outputs
 _ATOM = 0.02  # share of the outputs above which a value gets a separate bin
 
 
@@ -34,7 +33,7 @@ class Histogram:
     from_trials: ClassVar[int] = 100
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(outputs0.shape[1] <= _MAX_COLUMNS)
+        return bool(outputs0.shape[1] <= 16)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         binnings = [_binning(column) for column in np.concatenate([outputs0, outputs1]).T]
@@ -65,10 +64,6 @@ def _binning(column: Array) -> tuple[Callable[[Array], Labels], int]:
     return place, len(edges) + 2 + len(atoms)
 
 
-_MAX_VALUES = 4096  # maximum number of different outputs
-_MIN_MEAN_OCCURRENCES = 4  # minimum mean number of outputs with each value; with fewer, ratios are mostly noise
-
-
 @dataclass(frozen=True, slots=True)
 class PlugInRatio:
     """The optimal attack on discrete outputs if every value has occurred often."""
@@ -83,7 +78,8 @@ class PlugInRatio:
         outputs = np.concatenate([outputs0, outputs1])
         if len(set(_rows(outputs[:: max(1, len(outputs) // 200)]))) > 150:
             return False  # counting the values of all outputs would be slow and have the same result
-        return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
+        # with fewer than four outputs of each value on average, ratios are mostly noise
+        return len(set(_rows(outputs))) <= min(4096, len(outputs) // 4)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         if outputs0.shape[1] == 1:
@@ -113,7 +109,6 @@ def _rows(outputs: Array) -> list[bytes]:
 
 
 _MAX_BINS = 8  # maximum number of bins of one query
-_MAX_CHOSEN = 4  # maximum number of queries in a score
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +144,7 @@ class TableQueries:
             loss = counts0 @ np.logaddexp(0.0, ratios) + counts1 @ np.logaddexp(0.0, -ratios)
             used = np.count_nonzero(counts0 + counts1)
             gains.append(float(len(rows) * np.log(2) - loss - (used - 1) / 2))
-        chosen = [int(j) for j in np.argsort(-np.array(gains), kind="stable")[:_MAX_CHOSEN] if gains[j] > 0]
+        chosen = [int(j) for j in np.argsort(-np.array(gains), kind="stable")[:4] if gains[j] > 0]
         if not chosen:
             return lambda outputs: np.zeros(len(outputs))
         sizes = [len(edges[j]) + 2 for j in chosen]

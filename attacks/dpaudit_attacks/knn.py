@@ -14,7 +14,6 @@ import numpy as np
 from dpaudit.numerics import Array
 from dpaudit.outputs import Scale
 
-_MAX_COLUMNS = 10  # maximum number of columns; with more columns, distances carry little information
 _LEAF, _LARGE_LEAF = 16, 64  # maximum number of rows in a leaf; large leaves are faster if columns are many
 _MANY_COLUMNS = 5
 
@@ -30,7 +29,8 @@ class NearestNeighbours:
     most_rows: ClassVar[int] = 3000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
+        # with more columns, distances carry little information
+        return bool(2 <= outputs0.shape[1] <= 10)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         from scipy.spatial import cKDTree

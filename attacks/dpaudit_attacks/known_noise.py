@@ -25,13 +25,8 @@ Laws = Mapping[str, RowLaw]
 
 _MIN_ROWS = 20  # minimum number of outputs of each dataset; with fewer, a logistic regression predicts better
 _SAMPLE = 2_000  # number of outputs of each dataset by which laws are compared and tested
-_MAX_ROWS = 50_000  # maximum number of outputs of each dataset in a fit
-_MAX_NUMBERS = 2**21  # maximum number of numbers of each dataset in a fit, beyond the sample
 _CELLS = 10  # number of cells of the test of a law
-_MIN_VALUES = 3  # minimum number of different integers; attacks on frequencies suit fewer values
-_MAX_INTEGER = 2.0**40  # integers are not told apart from their neighbours by the laws beyond this magnitude
 _BEHIND = 12.0  # nats by which a law may be less likely than the best law and still be tested
-_MIN_WEIGHT = 0.05  # laws with a smaller posterior probability are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,8 @@ class KnownNoise:
         weights = softmax([law.log_likelihood for law in likely.values()])
         used = []
         for weight, name in zip(weights, likely, strict=True):
-            if weight > _MIN_WEIGHT and (law := laws[name](outputs0, outputs1)) is not None:
+            # laws with a smaller posterior probability are left out
+            if weight > 0.05 and (law := laws[name](outputs0, outputs1)) is not None:
                 used.append((float(weight), law.ratio))
 
         def score(outputs: Array) -> Array:
@@ -81,7 +77,8 @@ class KnownNoise:
 
 
 def _latest(outputs: Array) -> Array:
-    return outputs[-max(_SAMPLE, min(_MAX_ROWS, _MAX_NUMBERS // max(1, outputs.shape[1]))) :]
+    # the outputs of each dataset in a fit: at most 50,000, and beyond the sample, at most 2**21 numbers
+    return outputs[-max(_SAMPLE, min(50_000, 2**21 // max(1, outputs.shape[1]))) :]
 
 
 def _chosen(outputs0: Array, outputs1: Array) -> tuple[Laws, Mapping[str, FittedLaw]]:
@@ -117,8 +114,10 @@ class _Numbers:
     @classmethod
     def of(cls, numbers: Array) -> _Numbers:
         """Choose laws for finite numbers (n,); there are none if most numbers are equal but not all are integers."""
-        if np.all(np.floor(numbers) == numbers) and np.max(np.abs(numbers)) < _MAX_INTEGER:
-            return cls(DISCRETE if len(np.unique(numbers)) >= _MIN_VALUES else {})
+        # integers are not told apart from their neighbours by the laws beyond this magnitude
+        if np.all(np.floor(numbers) == numbers) and np.max(np.abs(numbers)) < 2.0**40:
+            # attacks on frequencies suit fewer values
+            return cls(DISCRETE if len(np.unique(numbers)) >= 3 else {})
         low, middle, high = np.quantile(numbers, [0.16, 0.5, 0.84])
         spread = high / 2 - low / 2
         if not (np.isfinite(spread) and spread > 0):

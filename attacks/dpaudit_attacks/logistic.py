@@ -95,9 +95,6 @@ class MedianClipped:
         return log_odds(design, outputs0, outputs1)
 
 
-_MAX_CHOSEN = 12  # maximum number of columns in the regression
-
-
 @dataclass(frozen=True, slots=True)
 class DerivedFeatures:
     """Logistic regression on the strongest columns, which are numbers of the outputs or derived from these numbers."""
@@ -116,7 +113,7 @@ class DerivedFeatures:
         rows0, rows1 = scale(outputs0), scale(outputs1)
         error = np.sqrt(rows0.var(axis=0) / len(rows0) + rows1.var(axis=0) / len(rows1)) + 1e-3
         strength = np.abs(rows1.mean(axis=0) - rows0.mean(axis=0)) / error
-        chosen = np.sort(np.argsort(-strength, kind="stable")[:_MAX_CHOSEN])
+        chosen = np.sort(np.argsort(-strength, kind="stable")[:12])
         return log_odds(lambda outputs: scale.columns(outputs, chosen), outputs0, outputs1)
 
 
@@ -126,11 +123,9 @@ def varied_features(outputs0: Array, outputs1: Array) -> bool:
     return int(np.any(rows != rows[0], axis=0).sum()) > 1
 
 
-_MAX_CURVES = 20  # with more columns, the curves have too many pieces to be learned from early trials
 _TAILS = np.array([0.003, 0.02])  # quantiles of additional bends in each tail; some leaks occur in rare outputs only
 _TAILS_FROM = 10_000  # minimum total number of outputs of both datasets for learning the bends in the tails
 _MAX_ROWS = 500_000  # maximum number of outputs of each dataset in the second stage
-_MAX_SECOND_STAGE_COLUMNS = 3  # maximum number of columns in the second stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,8 @@ class Spline:
     most_rows: ClassVar[int] = 100_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(outputs0.shape[1] <= _MAX_CURVES)
+        # with more columns, the curves have too many pieces to be learned from early trials
+        return bool(outputs0.shape[1] <= 20)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         return self._fitted(outputs0, outputs1)
@@ -153,7 +149,7 @@ class Spline:
         self, outputs0: Array, outputs1: Array, rng: np.random.Generator
     ) -> Callable[[Array], Array] | None:
         """Fit like `fit`, but to more outputs.  Return None if an output has more than three numbers."""
-        if outputs0.shape[1] > _MAX_SECOND_STAGE_COLUMNS:
+        if outputs0.shape[1] > 3:
             return None
         return self._fitted(outputs0[-_MAX_ROWS:], outputs1[-_MAX_ROWS:], _MAX_ROWS)
 

@@ -256,7 +256,6 @@ DISCRETE: Mapping[str, Fit] = {
 }
 
 
-_MAX_COLUMNS = 256  # of vectors that are fitted, and that are tested for independence
 _CELLS = 10  # number of cells of each column in the test of a law
 
 
@@ -313,7 +312,7 @@ def shrunken(z: Array) -> Array:
 def _fit_rows(outputs0: Array, outputs1: Array, *, noise: _Noise, one_scale: bool) -> FittedLaw | None:
     """Fit noise to vectors (n0, d) and (n1, d), d >= 2; return None if a column does not vary."""
     n0, n1, d = len(outputs0), len(outputs1), outputs0.shape[1]
-    if not 2 <= d <= _MAX_COLUMNS:
+    if not 2 <= d <= 256:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         m0, m1 = noise.location(outputs0), noise.location(outputs1)

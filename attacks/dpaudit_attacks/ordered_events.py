@@ -19,8 +19,6 @@ from scipy.special import gammaln, logsumexp
 from dpaudit.numerics import Array
 from dpaudit_attacks.ratios import Labels, stacked
 
-_MAX_COLUMNS = 32  # maximum number of columns of the outputs
-_MAX_CELLS = 256  # maximum number of cells of one order, to limit the time of a fit
 _CUTS = 3.0  # prior mean of the number of cuts between intervals
 # Pseudo-counts of each dataset in an interval.  Small pseudo-counts suit large leaks, and large ones suit small leaks.
 _PRIORS = (1.0, 30.0, 1000.0)
@@ -41,7 +39,7 @@ class OrderedEvents:
     from_trials: ClassVar[int] = 200
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
+        return bool(2 <= outputs0.shape[1] <= 32)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         edges = [_edges(np.concatenate([order(outputs0), order(outputs1)])) for order in _ORDERS]
@@ -100,7 +98,8 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
 
 def _edges(words: Words) -> Words:
     """Return the words at which cells begin: every word if words are few, otherwise quantiles."""
-    most = int(np.clip(4 * len(words) ** (1 / 3), 16, _MAX_CELLS))
+    # the number of cells limits the time of a fit
+    most = int(np.clip(4 * len(words) ** (1 / 3), 16, 256))
     ordered = np.sort(words)
     distinct = ordered[np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
     places = np.linspace(0, len(ordered) - 1, most + 1).astype(np.intp)[1:-1]

@@ -21,7 +21,6 @@ import numpy as np
 
 from dpaudit.numerics import Array
 
-_MAX_NUMBERS = 4  # maximum number of numbers of an output that are used
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found
 _FIRST = 8  # outputs of each dataset that rank all candidates, before the other outputs are used
 _LIKELY = 8  # number of best noises, and of best centres for each noise, that are scored on all searched outputs
@@ -126,7 +125,8 @@ class ReachableFloats:
 
 def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
     """Return the explained columns by index.  Only the first outputs are searched, so more trials have no effect."""
-    first0, first1 = outputs0[:_SEARCHED, :_MAX_NUMBERS], outputs1[:_SEARCHED, :_MAX_NUMBERS]
+    # the first four numbers of an output are used
+    first0, first1 = outputs0[:_SEARCHED, :4], outputs1[:_SEARCHED, :4]
     rows = np.concatenate([first0, first1])
     with np.errstate(invalid="ignore"):
         short = np.round(rows, 6) == rows

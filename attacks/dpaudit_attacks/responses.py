@@ -29,9 +29,6 @@ from dpaudit_attacks.ratios import LEVEL, FittedLaw, RowLaw, independent, locate
 # noise for too long
 _CATEGORIES_LEVEL = 1e-2
 _SAMPLE = 2_000  # number of outputs of each dataset in the test of independence
-_MAX_CATEGORIES = 256
-_MIN_MEAN_OCCURRENCES = 10  # minimum mean number of outputs in each observed category
-_MOST_UNKNOWN = 16  # maximum number of categories, as a multiple of the number of observed categories
 _NODES = np.linspace(-4.0, 4.0, 33)  # values of L at which predictions are averaged, in standard errors
 
 
@@ -172,7 +169,8 @@ def _categories(outputs0: Array, outputs1: Array) -> tuple[Callable[[Array], np.
             len(index),
             lambda outputs: np.array([index.get(row, -1) for row in _keys(outputs)], dtype=np.intp),
         )
-    return (place, size) if 2 <= size <= min(_MAX_CATEGORIES, len(rows) // _MIN_MEAN_OCCURRENCES) else None
+    # ten outputs in each observed category on average
+    return (place, size) if 2 <= size <= min(256, len(rows) // 10) else None
 
 
 def _keys(outputs: Array) -> list[bytes]:
@@ -188,7 +186,8 @@ def _number_of_categories(observed: int, draws: float) -> int | None:
     some c of them is proportional to j! / (j - c)! j^-m.  Return None if most draws are different, so that the number
     of categories has no upper limit.
     """
-    others = np.arange(observed - 1, _MOST_UNKNOWN * observed, dtype=float)
+    # at most 16 times as many categories as were observed
+    others = np.arange(observed - 1, 16 * observed, dtype=float)
     others = others[others >= 1]
     likely = int(np.argmax(gammaln(others + 1) - gammaln(others - observed + 2) - draws * np.log(others)))
     return None if likely == len(others) - 1 else int(others[likely]) + 1

@@ -23,9 +23,6 @@ from threadpoolctl import threadpool_limits
 from dpaudit.numerics import FOLDS, Array, fit_logistic, in_fold
 from dpaudit_attacks.logistic import TIMED, varied_features
 
-_MIN_LEAF_SHARE = 0.01  # minimum share of the rows in a leaf
-_MIN_LEAF_SHARE_OF_SECOND_STAGE = 0.001  # minimum share of the rows in a leaf in the second stage
-
 
 @dataclass(frozen=True, slots=True)
 class Trees:
@@ -47,14 +44,14 @@ class Trees:
         self, outputs0: Array, outputs1: Array, rng: np.random.Generator
     ) -> Callable[[Array], Array] | None:
         """Return an uncalibrated scorer with smaller leaves, fitted to all rows; None if no column holds a number."""
-        return grown(outputs0, outputs1, rng, least_share=_MIN_LEAF_SHARE_OF_SECOND_STAGE)
+        return grown(outputs0, outputs1, rng, least_share=0.001)
 
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
     """Return a scorer by trees that are fitted to two thirds of the rows and calibrated on the other rows."""
     out0, out1 = in_fold(len(outputs0), FOLDS - 1), in_fold(len(outputs1), FOLDS - 1)
     with _one_thread():
-        raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_MIN_LEAF_SHARE)
+        raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=0.01)
         if raw is None:
             return lambda outputs: np.zeros(len(outputs))
         held = np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])

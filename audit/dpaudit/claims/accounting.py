@@ -36,8 +36,6 @@ _NOTHING = 1e-13  # total variation below which a part is not convolved; its tot
 _MAX_POINTS_OF_ONE = 2**19  # maximum number of grid points for the privacy loss of one mechanism
 _MAX_POINTS = 2**23  # maximum number of grid points for the total privacy loss
 _WIDTH = 20  # standard deviations of the total privacy loss that the grid must cover
-_MAX_LINES = 3000  # maximum number of lines of the composed trade-off function
-_MAX_CHANGE = 5e-5  # largest change of delta, on halving the grid step, at which refinement of the grid stops
 
 
 KNOWN_VERSIONS = ">=0.4.3,<0.7"  # supported versions of dp-accounting, as in the extra `accounting` of pyproject.toml
@@ -148,7 +146,7 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
     if not parts:
         return SupportingLines.hull(np.array([*end_slope, 0.0]), np.array([*end_gap, added]))
     total, step = _fine_total(parts)
-    main, tail = _tangents(total).thinned(_MAX_LINES), _chernoff(parts, step)
+    main, tail = _tangents(total).thinned(3000), _chernoff(parts, step)
     return SupportingLines.hull(
         np.concatenate([main.slope, tail.slope, end_slope]),
         np.concatenate([main.gap + added, tail.gap + added, end_gap]),
@@ -183,7 +181,8 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
         fine = _total(parts, step)
         gained = np.max(np.abs(coarse.delta(fine.slope) - fine.gap))
         coarse = fine
-        if gained < _MAX_CHANGE:
+        # the change of delta on halving the grid step
+        if gained < 5e-5:
             break
     return coarse, step
 

@@ -33,7 +33,6 @@ from dpaudit.values import Output, RawOutputs
 View = RawOutputs
 """The form in which an attack receives n outputs: an array of n rows, or a list of n outputs."""
 
-_MAX_NUMBERS_OF_VIEW = 2**22  # maximum size of a view that joined blocks keep; a larger view is computed when needed
 VIEWS = ("features", "derived", "bits", "queries", "natural", "timed")
 
 
@@ -268,7 +267,8 @@ class Outputs:
             views = [block._views.get(sees, (None, None)) for block in blocks]
             if isinstance(view, np.ndarray) and all(known is encoding for known, _ in views):
                 copies = plain and sees in ("features", "natural") and isinstance(encoding, PlainEncoding)
-                if copies or len(whole) * view[:1].size > _MAX_NUMBERS_OF_VIEW:
+                # a larger view is computed when needed
+                if copies or len(whole) * view[:1].size > 2**22:
                     continue
                 whole._views[sees] = encoding, np.concatenate([part for _, part in views])
         return whole

@@ -26,7 +26,6 @@ from dpaudit.values import OUTPUT, Feature, Label
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the column for the number of unknown parts
 _MAX_CANDIDATES = 1000  # maximum number of candidate columns of each kind before the selection of columns
-_MAX_LABELS = 32  # maximum number of values of one label that have separate columns
 _MAX_BITS = 16  # maximum number of numbers per output whose binary representation is examined
 
 
@@ -108,7 +107,8 @@ class PartsEncoding:
         of_part: Counter[Feature] = Counter()
         columns: list[tuple[Feature, Label]] = []
         for (name, label), times in labels.most_common():
-            if 1 < times < len(past) and of_part[name] < _MAX_LABELS:
+            # at most 32 values of one label have separate columns
+            if 1 < times < len(past) and of_part[name] < 32:
                 of_part[name] += 1
                 columns.append((name, label))
         large = {

@@ -194,8 +194,6 @@ class Nearness:
         return [*map(float, within), float(apart.min())]
 
 
-_MAX_BASE = 12  # number of proposed conditions of which conjunctions are tried, and the same number for the targets
-_MAX_QUERIES = 48
 _MAX_ROWS = 5_000  # maximum number of rows of each table from which queries are chosen
 
 
@@ -223,7 +221,8 @@ def chosen_queries(
     single = np.array([np.zeros(len(conditions)) if mask is None else mask.sum(axis=1) for mask in masks])
     order = np.argsort(-count_association(single, side), kind="stable").tolist()
     targets = len(dict.fromkeys(of_targets))
-    base = [*[i for i in order if i < targets][:_MAX_BASE], *[i for i in order if i >= targets][:_MAX_BASE]]
+    # conjunctions are tried of twelve conditions of the targets, and of twelve others
+    base = [*[i for i in order if i < targets][:12], *[i for i in order if i >= targets][:12]]
     pairs, triples = (_conjunctions([conditions[i].column for i in base], size) for size in (2, 3))
     place = np.zeros((len(base), len(base)), dtype=np.intp)  # of each pair of conditions
     place[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
@@ -248,7 +247,7 @@ def chosen_queries(
         column = np.ascontiguousarray(counts[:, j])
         if not (column == column[0]).all():
             best.setdefault(column.tobytes(), j)
-        if len(best) == _MAX_QUERIES:
+        if len(best) == 48:
             break
     return [tuple(conditions[i] for i in queries[j]) for j in best.values()]
 
@@ -259,8 +258,6 @@ def _conjunctions(columns: list[str], size: int) -> npt.NDArray[np.intp]:
     chosen = [some for some in places if len({columns[j] for j in some}) == size]
     return np.array(chosen, dtype=np.intp).reshape(-1, size)
 
-
-_MAX_TABLES = 100  # maximum number of past outputs of each dataset from which queries are chosen
 
 Row = Mapping[str, object]
 Targets = tuple[Row | None, Row | None]
@@ -315,7 +312,8 @@ class Queries:
         names = dict.fromkeys(name for parts in past for name in parts.tables)
         if not names:
             return None
-        latest = np.concatenate([np.flatnonzero(side == which)[-_MAX_TABLES:] for which in (False, True)])
+        # queries are chosen from 100 past outputs of each dataset
+        latest = np.concatenate([np.flatnonzero(side == which)[-100:] for which in (False, True)])
         side, both = side[latest], None not in targets
         rows = [(row, f"the record{f' of d{i}' if both else ''}") for i, row in enumerate(targets) if row is not None]
         chosen = []
